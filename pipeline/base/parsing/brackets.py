@@ -117,19 +117,3 @@ def template_of(tree: str) -> str:
     :func:`skeleton`."""
     root, *labels = top_two_levels(skeleton(tree)).split()
     return f"({' '.join([root, *(f'({label})' for label in labels)])})"
-
-
-def fill_template(template: str, tree: str) -> str:
-    """Fill the phrases of a template with the content of the same phrases of a tree, in order, where the tree
-    has them: ``(S (X) (PP))`` and ``(S (X) (PP (X) (NP)) (.))`` give ``(S (X) (PP (X) (NP)))``.
-
-    tree: without words. Raises ValueError: as :func:`top_two_levels`.
-    """
-    root, phrases = _levels(template)
-    _, left = _levels(tree)
-    filled = [root]
-    for label, phrase in phrases:
-        places = [place for place, (other, _) in enumerate(left) if other == label]
-        filled.append(left[places[0]][1] if places else phrase)
-        left = left[places[0] + 1 :] if places else left
-    return f"({' '.join(filled)})"

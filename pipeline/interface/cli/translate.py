@@ -140,7 +140,7 @@ def paraphrase(
 
     The output has one line per paraphrase: number of the input line, rank (0 is the best), mean natural
     log-probability per token, text. --set takes similarity, overlap, length (low, medium, high, or a value),
-    template, like, parser, search (beam, diverse, sample), beam, diversity, temperature, top_k and seed.
+    template, search (beam, diverse, sample), beam, diversity, temperature, top_k and seed.
 
     \b
     Examples:

@@ -1,8 +1,7 @@
 """Controls of a paraphrase: what can be requested, and the tags before a source that request it.
 
-Each tag is a separate piece of the vocabulary: ``⟦overlap1⟧`` is the lowest third of lexical overlap, the
-template ``(S (NP) (VP) (.))`` is ``⟦(S⟧⟦NP⟧⟦VP⟧⟦.⟧``, and the parse ``(S (NP) (VP (PP)) (.))`` is
-``⟦(S⟧⟦NP⟧⟦(VP⟧⟦PP⟧⟦)⟧⟦.⟧``.
+Each tag is a separate piece of the vocabulary: ``⟦overlap1⟧`` is the lowest third of lexical overlap, and
+the template ``(S (NP) (VP) (.))`` is ``⟦(S⟧⟦NP⟧⟦VP⟧⟦.⟧``.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ FORMAT = 1
 # The least and the greatest possible value of each control, in the order of the tags.
 RANGES = {"similarity": (-1.0, 1.0), "overlap": (0.0, 1.0), "length": (0.0, float("inf"))}
 _OPEN, _CLOSE = "⟦", "⟧"
-_BRACKET = re.compile(r"\([^\s()]+|\)")
+_LABEL = re.compile(r"\(?[^\s()]+")
 _TAG = re.compile(f"{_OPEN}[^{_CLOSE}]*{_CLOSE}")
 _TAGGED = re.compile(f"^({_TAG.pattern})+ ")
 _PLAIN = str.maketrans({_OPEN: "[", _CLOSE: "]"})
@@ -44,14 +43,11 @@ class Controls:
         be requested.
     templates: learned templates, with the number of training outputs of each.
     parser: name of the parser that made them.
-    labels: labels of full parses, if sources were tagged with them; a parse generator makes a parse from a
-        template.
     """
 
     edges: dict[str, list[float]] = field(default_factory=dict)
     templates: dict[str, int] = field(default_factory=dict)
     parser: str | None = None
-    labels: list[str] = field(default_factory=list)
 
     def symbols(self) -> list[str]:
         """Return every tag."""
@@ -60,9 +56,8 @@ class Controls:
             for name, edges in self.edges.items()
             for bucket in range(len(edges) + 1)
         ]
-        labels = {tag for template in self.templates for tag in _TAG.findall(tree_tags(template))}
-        labels |= {f"{_OPEN}{begin}{label}{_CLOSE}" for label in self.labels for begin in ("", "(")}
-        return [*buckets, *sorted(labels), *([f"{_OPEN}){_CLOSE}"] if self.labels else [])]
+        labels = {tag for template in self.templates for tag in _TAG.findall(template_tags(template))}
+        return [*buckets, *sorted(labels)]
 
     def buckets(self, name: str, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return each value's bucket, from 0; -1 for NaN.
@@ -111,10 +106,10 @@ class Controls:
         nearest = ", ".join(difflib.get_close_matches(template, self.templates, _NEAREST, cutoff=0))
         raise ConfigurationError([f"the model has not learned the template {template}. Nearest: {nearest}"])
 
-    def prefix(self, wanted: Mapping[str, int], tree: str | None = None) -> str:
-        """Return the tags for named buckets and for a template or a parse, which go before the text."""
+    def prefix(self, wanted: Mapping[str, int], template: str | None = None) -> str:
+        """Return the tags for named buckets and for a template, which go before the text."""
         tags = [_bucket_tag(name, wanted[name]) for name in RANGES if name in wanted]
-        return "".join([*tags, tree_tags(tree) if tree else ""])
+        return "".join([*tags, template_tags(template) if template else ""])
 
     def as_json(self) -> dict[str, Any]:
         """Return the content of ``controls.json``."""
@@ -138,7 +133,7 @@ class Controls:
             check_format(content["format"], FORMAT, path)
             edges = {name: [float(edge) for edge in content["edges"][name]] for name in content["edges"]}
             templates = {str(name): int(count) for name, count in content["templates"].items()}
-            return cls(edges, templates, content["parser"], list(map(str, content["labels"])))
+            return cls(edges, templates, content["parser"])
 
 
 def plain(text: str) -> str:
@@ -180,38 +175,7 @@ def _bucket_tag(name: str, bucket: int) -> str:
     return f"{_OPEN}{name}{bucket + 1}{_CLOSE}"
 
 
-def tree_tags(tree: str) -> str:
-    """Return a tree without words, as tags. A phrase that contains no phrases is one tag. Other phrases have
-    an opening and a closing tag; closing tags at the end of the tree are left out.
-
-    tree: in the form of :func:`~paraforge.base.parsing.brackets.skeleton`.
-    """
-    pieces = _BRACKET.findall(tree)
-    tags = []
-    for place, piece in enumerate(pieces):
-        if piece == ")":
-            # For the phrase that opened last: one that contains no phrases is a single tag.
-            if pieces[place - 1] == ")":
-                tags.append(piece)
-        else:
-            tags.append(piece[1:] if place and pieces[place + 1] == ")" else piece)
-    while tags and tags[-1] == ")":
-        tags.pop()
-    return "".join(f"{_OPEN}{tag}{_CLOSE}" for tag in tags)
-
-
-def tree_of_tags(tags: str) -> str:
-    """Return the tree for the tags of a text, such as a parse generator's output. Its brackets need not match
-    unless :func:`tree_tags` made the tags."""
-    text, depth = "", 0
-    for tag in _TAG.findall(tags):
-        piece = tag[1:-1]
-        opens = piece.startswith("(")
-        text += ")" if piece == ")" else f" {piece}" if opens else f" ({piece})"
-        depth += opens - (piece == ")")
-    return text.strip() + ")" * depth
-
-
-def labels_of(tree: str) -> set[str]:
-    """Return the labels of all phrases of a tree."""
-    return {piece[1:] for piece in _BRACKET.findall(tree) if piece != ")"}
+def template_tags(template: str) -> str:
+    """Return a template as tags: its root with a bracket, and the labels below it."""
+    root, *labels = _LABEL.findall(template)
+    return "".join(f"{_OPEN}{tag}{_CLOSE}" for tag in (root, *(label[1:] for label in labels)))

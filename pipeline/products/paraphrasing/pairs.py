@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +34,9 @@ from paraforge.products.paraphrasing.controls import (
     RANGES,
     Controls,
     bucket_edges,
-    labels_of,
     learnt_templates,
     plain,
     tagged,
-    tree_tags,
     untagged,
 )
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters, TemplateParameters
@@ -52,7 +50,6 @@ requested."""
 _SIDES = ("reference", "translation")
 _NUMBERS = ("paraphrase_score", "overlap_1", "reference_tokens", "translation_tokens")
 _SCHEMA = pa.schema([("source_text", pa.string()), ("reference", pa.string()), ("held_out", pa.bool_())])
-_PARSES = "parses"
 _MEMORY = "1GB"
 # The number of pairs for computing bucket edges.
 _SAMPLED = 1_000_000
@@ -87,13 +84,11 @@ _DIRECTIONS = {
 
 @dataclass(frozen=True)
 class PreparedPairs:
-    """Shards to train on, the model's controls, counts (`pairs` and each of `FATES`), and training pairs of a
-    parse generator: texts with templates, and parses; None if sources have no full parses."""
+    """Shards to train on, the model's controls, and counts (`pairs` and each of `FATES`)."""
 
     shards: ShardDirectory
     controls: Controls
-    report: dict[str, Any] = field(default_factory=dict)
-    parses: ShardDirectory | None = None
+    report: dict[str, Any]
 
     def held_out_sources(self, count: int) -> list[str]:
         """Return the first ``count`` held-out sources, without tags."""
@@ -129,9 +124,8 @@ def prepare_pairs(
             scratch_database(root, memory_limit=_MEMORY) as pairs,
         ):
             _prepare(dataset, itertools.chain.from_iterable(tests), temporary, pairs, parameters, resources)
-    shards, controls = ShardDirectory(directory), Controls.read(directory)
-    parses = ShardDirectory(directory / _PARSES) if controls.labels else None
-    return PreparedPairs(shards, controls, shards.description["report"], parses)
+    shards = ShardDirectory(directory)
+    return PreparedPairs(shards, Controls.read(directory), shards.description["report"])
 
 
 def _key(data: Sequence[str], parameters: ParaphraserParameters, tests: Sequence[Sequence[str]]) -> str:
@@ -169,17 +163,13 @@ def _prepare(
         report |= {"sentences_to_parse": len(parses.keys), "sentences_parsed": parses.parsed}
     controls = _controls(pairs, parses, templates)
     writer = ShardWriter(output, _SCHEMA)
-    of_parses = ShardWriter(output / _PARSES, _SCHEMA) if controls.labels else None
     with progress(total=report["used"] + report["held_out"], unit="pairs", description="tag") as bar:
         both = [_blocks(pairs, columns, "fate IN ('used', 'held_out')") for columns in _DIRECTIONS.values()]
         for tables in zip(*both, strict=True):
             for side, rows in zip(_DIRECTIONS, tables, strict=True):
-                _write(rows, side, controls, parses, writer, of_parses)
+                writer.write(_tagged(rows, side, controls, parses))
             bar.update(rows.num_rows)
-
     writer.close({"step": "paraphraser", "report": report})
-    if of_parses is not None:
-        of_parses.close({"step": "paraphraser"})
     write_json(output / CONTROLS_FILE, controls.as_json())
 
 
@@ -261,46 +251,27 @@ def _controls(
     edges = {name: bucket_edges(values[name]) for name in RANGES}
     trees = [] if parses is None else [tree for tree in parses.trees.to_pylist() if tree is not None]
     learnt = learnt_templates(Counter(map(template_of, trees)), settings.minimum, settings.most)
-    labels: set[str] = set()
-    if settings.parses == "full":
-        labels = labels.union(*(labels_of(tree) for tree in trees if template_of(tree) in learnt))
     return Controls(
         {name: found for name, found in edges.items() if found},
         learnt,
         settings.parser if settings.parser is None or settings.parser in PARSERS else "file",
-        sorted(labels),
     )
 
 
-def _write(
-    rows: pa.Table,
-    side: str,
-    controls: Controls,
-    parses: Parses | None,
-    writer: ShardWriter,
-    of_parses: ShardWriter | None,
-) -> None:
-    """Write the rows of one direction, each with the tags that are not dropped. Rows with a template are also
-    written to ``of_parses``, with only the template's tags and with the parse as target."""
+def _tagged(rows: pa.Table, side: str, controls: Controls, parses: Parses | None) -> pa.Table:
+    """Return the training pairs of one direction, each with the tags that are not dropped."""
     draws = rows["draw"].to_numpy()
-    texts, targets, held_out = (rows[name].to_pylist() for name in ("source", "target", "held_out"))
     kept = {tag: _uniform(draws, f"1 {side} {tag}") >= DROPPED for tag in (*controls.edges, "template")}
     buckets = {
         name: np.where(kept[name], controls.buckets(name, rows[name].to_numpy()), -1).tolist()
         for name in controls.edges
     }
-    trees = [None] * len(texts) if parses is None else parses.of(rows["target"]).to_pylist()
+    trees = [None] * rows.num_rows if parses is None else parses.of(rows["target"]).to_pylist()
     sources: list[str] = []
-    parsed: list[dict[str, Any]] = []
-    for row, (text, tree) in enumerate(zip(texts, trees, strict=True)):
+    for row, (text, tree) in enumerate(zip(rows["source"].to_pylist(), trees, strict=True)):
         wanted = {name: column[row] for name, column in buckets.items() if column[row] >= 0}
-        template = None if tree is None else template_of(tree)
-        shown = None
-        if template in controls.templates:
-            shown = (tree if controls.labels else template) if kept["template"][row] else None
-            asked = tagged(tree_tags(template), text)
-            parsed.append({"source_text": asked, "reference": tree_tags(tree), "held_out": held_out[row]})
+        template = template_of(tree) if tree is not None and kept["template"][row] else None
+        shown = template if template in controls.templates else None
         sources.append(tagged(controls.prefix(wanted, shown), text))
-    writer.write(pa.table([sources, list(map(plain, targets)), held_out], schema=_SCHEMA))
-    if of_parses is not None:
-        of_parses.write(pa.Table.from_pylist(parsed, schema=_SCHEMA))
+    targets = list(map(plain, rows["target"].to_pylist()))
+    return pa.table([sources, targets, rows["held_out"].combine_chunks()], schema=_SCHEMA)

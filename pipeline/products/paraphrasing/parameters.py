@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
@@ -36,17 +36,6 @@ class TemplateParameters(Section):
     pairs: int = Field(200_000, ge=1, description="parse about this many pairs, chosen by hash")
     minimum: int = Field(20, ge=1, description="fewest outputs of a template that is learned")
     most: int = Field(200, ge=1, description="most templates; the most frequent ones are kept")
-    parses: Literal["template", "full"] = Field(
-        "template",
-        description="what precedes a source: its template, or with full the whole parse, which a second model"
-        " (the parse generator) makes from a template (SCPN)",
-    )
-
-    @model_validator(mode="after")
-    def _parsed(self) -> TemplateParameters:
-        if self.parses == "full" and self.parser is None:
-            raise ValueError("parses: full needs a parser")
-        return self
 
 
 class ParaphraserParameters(Section):

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
-from paraforge.base.errors import ConfigurationError, InputError
-from paraforge.base.parsing.brackets import fill_template
-from paraforge.base.parsing.parser import PARSERS, open_parser
+from paraforge.base.errors import ConfigurationError
 from paraforge.base.section import Section
 from paraforge.base.shards.resources import available_cores
 from paraforge.products.paraphrasing.controls import (
@@ -21,17 +16,12 @@ from paraforge.products.paraphrasing.controls import (
     RANGES,
     Controls,
     tagged,
-    tree_of_tags,
-    tree_tags,
 )
 from paraforge.translation.decoding.translator import DecodingOptions, Placement, Translator
 from paraforge.translation.engines import open_translator
-from paraforge.translation.models.model import TranslationModel, open_model
+from paraforge.translation.models.model import open_model
 
 MAXIMUM_TOKENS = 256
-# Subdirectory of a paraphraser with full parses: the parse generator, which makes a parse from a template.
-PARSE_GENERATOR = "parse_generator"
-PARSE_BEAM = 4
 
 
 def is_paraphraser(path: Path) -> bool:
@@ -52,8 +42,6 @@ class Wishes(Section):
     template: str | None = Field(
         None, description="top two levels of the paraphrase's parse, e.g. (S (NP) (VP) (.))"
     )
-    like: str | None = Field(None, description="a sentence whose template to use")
-    parser: str | None = Field(None, description="parser of `like`, if not the model's own")
     nbest: int = Field(1, ge=1, le=64, description="number of paraphrases for each text")
     search: Literal["beam", "diverse", "sample"] = Field(
         "beam",
@@ -67,14 +55,6 @@ class Wishes(Section):
     temperature: float = Field(1.0, ge=0.01, description="divide logits by this (sample)")
     top_k: int = Field(10, ge=0, description="draw from this many most probable tokens; 0: all (sample)")
     seed: int = Field(1, description="random seed (sample)")
-
-    @model_validator(mode="after")
-    def _one_template(self) -> Wishes:
-        if self.parser is not None and self.like is None:
-            raise ValueError("parser parses the sentence of like: set like as well")
-        if self.template is not None and self.like is not None:
-            raise ValueError("set template or like, not both")
-        return self
 
 
 class Paraphraser:
@@ -101,48 +81,23 @@ class Paraphraser:
     def sources(self, texts: Iterable[str], wishes: Wishes) -> Iterator[str]:
         """Return each text as the model reads it, with the tags for the request.
 
-        Raises, before reading any text, ConfigurationError: the model does not support the request;
-            InputError: no parser, or no parse.
+        Raises ConfigurationError, before reading any text, if the model does not support the request.
         """
         asked = {name: getattr(wishes, name) for name in RANGES}
         wanted = {
             name: self.controls.bucket(name, str(text)) for name, text in asked.items() if text is not None
         }
-        template = wishes.template
-        if wishes.like is not None:
-            template = self._tree_of(wishes.like, wishes.parser or self.controls.parser)
-        if template is not None:
-            template = self.controls.known_template(template)
-            if self.controls.labels:
-                generator = self._parse_generator
-                return _with_parses(generator, texts, self.controls.prefix(wanted), template)
+        template = None if wishes.template is None else self.controls.known_template(wishes.template)
         prefix = self.controls.prefix(wanted, template)
         return (tagged(prefix, text) for text in texts)
-
-    @cached_property
-    def _parse_generator(self) -> Translator:
-        """The engine from texts with the tags of a template to the tags of a parse."""
-        model = open_model(self._path / PARSE_GENERATOR)
-        options = DecodingOptions(beam=PARSE_BEAM, maximum_target_tokens=MAXIMUM_TOKENS)
-        return open_translator(_engine_of(model), model, options, self._placement)
-
-    def _tree_of(self, sentence: str, parser: str | None) -> str:
-        if parser is None:
-            raise ConfigurationError(["this model was trained without templates"])
-        if parser == "file":
-            known = ", ".join(PARSERS)
-            raise ConfigurationError([f"the model's templates are from a file: set parser as well ({known})"])
-        (tree,) = open_parser(parser).parse([sentence])
-        if tree is None:
-            raise InputError(f"{parser} finds no parse of {sentence!r}", remedy="Set template instead.")
-        return tree
 
     def translator(self, wishes: Wishes) -> Translator:
         """Return the engine that searches; sources are
         :func:`~paraforge.products.paraphrasing.controls.tagged` texts. Equal wishes reuse the loaded
         engine."""
         settings: dict[str, Any] = {}
-        engine = _engine_of(self._model)
+        # LSTMs run only in fairseq.
+        engine = "ctranslate2" if "ctranslate2" in self._model.folders else "fairseq"
         width = max(wishes.beam, wishes.nbest)
         if wishes.search != "beam" and engine == "ctranslate2":
             engine = "torch"
@@ -165,7 +120,7 @@ class Paraphraser:
 
         wishes: their properties, number and search options, see :class:`Wishes`.
 
-        Raises ConfigurationError or InputError: a wish is not possible, as in :meth:`sources`.
+        Raises ConfigurationError: a wish is not possible.
         """
         sentences = list(texts)
         if isinstance(texts, str) or not all(isinstance(text, str) for text in sentences):
@@ -178,21 +133,3 @@ class Paraphraser:
         sources = self.sources(sentences, wanted)
         results = self.translator(wanted).translate(sources)
         return [[hypothesis.text for hypothesis in result.hypotheses] for result in results]
-
-
-def _engine_of(model: TranslationModel) -> str:
-    """Return the engine for beam search; LSTMs run only in fairseq."""
-    return "ctranslate2" if "ctranslate2" in model.folders else "fairseq"
-
-
-def _with_parses(generator: Translator, texts: Iterable[str], prefix: str, template: str) -> Iterator[str]:
-    """Yield texts with the template filled from the generator's parse for each. Without that, the generator
-    gives texts with a rare template the parse of a frequent one."""
-    kept, read = itertools.tee(texts)
-    asked = tree_tags(template)
-    results = generator.translate(tagged(asked, text) for text in read)
-    for text, result in zip(kept, results, strict=True):
-        tags = asked
-        with suppress(ValueError, IndexError):
-            tags = tree_tags(fill_template(template, tree_of_tags(result.hypotheses[0].text)))
-        yield tagged(prefix + tags, text)

@@ -27,7 +27,7 @@ from paraforge.corpus.scoring.word_scorer import WordScorer
 from paraforge.products.paraphrasing.controls import CONTROLS_FILE, RANGES, Controls
 from paraforge.products.paraphrasing.pairs import prepare_pairs
 from paraforge.products.paraphrasing.parameters import NO_MODEL, TRAIN, ParaphraserParameters
-from paraforge.products.paraphrasing.paraphraser import PARSE_GENERATOR, Paraphraser, is_paraphraser
+from paraforge.products.paraphrasing.paraphraser import Paraphraser
 from paraforge.translation.models.conversion import write_description
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE
@@ -144,7 +144,8 @@ def build_paraphraser(
     elif parameters.model == TRAIN:
         history, pairs, curve = _train(parameters, corpus, output, resources)
     else:
-        _import(expand(parameters.model), output, parameters.languages)
+        source, target = parameters.languages
+        import_model(expand(parameters.model), output, source_language=source, target_language=target)
         mark_paraphraser(output)
         write_digests(output)
     write_history(history, plot)
@@ -184,15 +185,7 @@ def _train(
             symbols=pairs.controls.symbols(),
             documents={CONTROLS_FILE: controls},
         )
-        others = {}
-        if pairs.parses is not None:
-            own = directory / PARSE_GENERATOR
-            # The tags alone are too few pieces for a separate vocabulary.
-            vocabulary = training.vocabulary.model_copy(update={"shared": True})
-            training = training.model_copy(update={"vocabulary": vocabulary})
-            trained_model(pairs.parses, own, training, resources, symbols=pairs.controls.symbols())
-            others[PARSE_GENERATOR] = own / "model"
-        publish(directory / "model", output, others)
+        publish(directory / "model", output)
         file = directory / "curve.json"
         if not file.is_file():  # of the finished model, measured once
             english = is_english(parameters.language)
@@ -200,15 +193,6 @@ def _train(
             curve = control_curve(model, pairs.held_out_sources(CURVE_SENTENCES)) if english else []
             write_json(file, curve)
     return history, pairs.report, read_json(file)
-
-
-def _import(model: Path | str, output: Path, languages: tuple[str, str]) -> None:
-    """Import a ready model, with its parse generator if it needs one."""
-    source, target = languages
-    import_model(model, output, source_language=source, target_language=target)
-    if is_paraphraser(output) and Controls.read(output).labels:
-        generator = Path(model) / PARSE_GENERATOR
-        import_model(generator, output / PARSE_GENERATOR, source_language=source, target_language=target)
 
 
 def mark_paraphraser(model: Path) -> None:

@@ -192,16 +192,14 @@ def _is_whole(model: Path) -> bool:
     return not check_digests(model)
 
 
-def publish(model: Path, output: Path, others: Mapping[str, Path] | None = None) -> None:
-    """Publish a finished model in ``output``, which is replaced as a whole; other models go to
-    subdirectories."""
+def publish(model: Path, output: Path) -> None:
+    """Publish a finished model in ``output``, which is replaced as a whole."""
     with replaced_directory(output) as temporary:
-        for name, finished in {".": model, **(others or {})}.items():
-            for path in sorted({*finished.rglob("*")} - {finished / DIGESTS}):
-                target = temporary / name / path.relative_to(finished)
-                if path.is_dir():
-                    target.mkdir(parents=True, exist_ok=True)
-                else:
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    link_or_copy(path, target)
+        for path in sorted({*model.rglob("*")} - {model / DIGESTS}):
+            target = temporary / path.relative_to(model)
+            if path.is_dir():
+                target.mkdir(parents=True, exist_ok=True)
+            else:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                link_or_copy(path, target)
         write_digests(temporary)

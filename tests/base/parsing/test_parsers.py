@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError, MissingPackageError
-from paraforge.base.parsing.brackets import fill_template, skeleton, template_of, top_two_levels
+from paraforge.base.parsing.brackets import skeleton, template_of, top_two_levels
 from paraforge.base.parsing.parser import open_parser
 from paraforge.base.parsing.parsers import link_grammar
 
@@ -230,22 +230,6 @@ def test_a_skeleton_is_the_tree_without_its_words(tree: Any) -> None:
     if tree[1] != ("word",):
         label, children = tree
         assert template_of(written(tree, True)) == f"({' '.join([label, *(f'({c[0]})' for c in children)])})"
-
-
-@given(trees(), trees())
-def test_a_filled_template_is_still_that_template(one: Any, other: Any) -> None:
-    tree, template = written(one, False), template_of(written(one, False))
-    assert fill_template(template, tree) == tree
-    filled = fill_template(template, written(other, False))
-    assert template_of(filled) == template
-    assert skeleton(filled) == filled
-
-
-def test_filling_a_template() -> None:
-    assert fill_template("(S (X) (PP))", "(S (X) (PP (X) (NP)) (.))") == "(S (X) (PP (X) (NP)))"
-    assert fill_template("(S (NP) (NP))", "(S (VP (X)) (NP (X)))") == "(S (NP (X)) (NP))"
-    with pytest.raises(ValueError, match="not closed"):
-        fill_template("(S (NP))", "(S (NP)")
 
 
 @given(st.text(alphabet="() ab.\t", max_size=30))

@@ -1,6 +1,5 @@
 """What can be asked of a paraphraser: buckets, templates, tags, and what is refused."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -10,16 +9,12 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import write_json
-from paraforge.base.parsing.brackets import template_of
 from paraforge.products.paraphrasing.controls import (
     Controls,
     bucket_edges,
-    labels_of,
     learnt_templates,
     plain,
     tagged,
-    tree_of_tags,
-    tree_tags,
     untagged,
 )
 
@@ -113,24 +108,6 @@ def test_every_tag_is_a_symbol_and_nobody_else_writes_one() -> None:
 def test_tags_come_off_again(text: str) -> None:
     for prefix in ("", "⟦overlap1⟧", "⟦overlap1⟧⟦(S⟧⟦NP⟧"):
         assert untagged(tagged(prefix, text)) == plain(text)
-
-
-LABELS = st.sampled_from(["S", "NP", "VP", "X", ".", ","])
-TREES = st.recursive(
-    LABELS.map(lambda label: f"({label})"),
-    lambda inner: st.tuples(LABELS, st.lists(inner, min_size=1, max_size=4)).map(
-        lambda node: f"({' '.join([node[0], *node[1]])})"
-    ),
-)
-
-
-@given(TREES)
-def test_tags_of_a_tree_say_all_of_it(tree: str) -> None:
-    tags = tree_tags(tree)
-    assert tree_of_tags(tags) == tree_of_tags(f" {tags} a dog") == tree
-    symbols = Controls(templates={template_of(tree): 1}, labels=sorted(labels_of(tree))).symbols()
-    assert set(re.findall("⟦[^⟧]*⟧", tags)) <= set(symbols)
-    assert len(symbols) == len(set(symbols)) == 2 * len(labels_of(tree)) + 1
 
 
 def test_reading(tmp_path: Path) -> None:

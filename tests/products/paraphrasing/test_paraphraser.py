@@ -2,17 +2,15 @@
 
 import gzip
 import shlex
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 import paraforge
 from paraforge.base.errors import ConfigurationError, InputError, ParaforgeError
-from paraforge.products.paraphrasing.paraphraser import Paraphraser, Wishes, _with_parses
-from paraforge.translation.decoding.translator import DecodingOptions, Translator
+from paraforge.products.paraphrasing.paraphraser import Paraphraser
+from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines import open_translator
 from tests.here import run_command
 from tests.products.paraphrasing.test_stage import build
@@ -79,45 +77,6 @@ def test_searches(root: Path) -> None:
             model.paraphrase(texts, **wrong)
 
 
-def test_a_sentence_to_be_like(root: Path) -> None:
-    model = Paraphraser(root / "model")
-    by_file = {"parser": str(root / "trees.tsv")}
-    assert model.paraphrase(["a"], like="Go.", **by_file) == model.paraphrase(["a"], template="(S (VP))")
-    like = model.sources(["a"], Wishes(like="Go.", **by_file))
-    assert list(like) == list(model.sources(["a"], Wishes(template="(S (VP go))"))) == ["⟦(S⟧⟦VP⟧ a"]
-    # Refused at once, not when the first text is read.
-    with pytest.raises(ConfigurationError, match="templates are from a file: set parser"):
-        model.sources([], Wishes(like="Go."))
-    with pytest.raises(InputError, match=r"finds no parse of 'Other\."):
-        model.sources([], Wishes(like="Other.", **by_file))
-    with pytest.raises(ConfigurationError, match="parser parses the sentence of like"):
-        model.paraphrase([], template="(S (VP))", **by_file)
-    with pytest.raises(ConfigurationError, match="not both"):
-        model.paraphrase([], like="Go.", template="(S (VP))", **by_file)
-
-
-def test_whatever_the_generator_gives_it_is_the_template_that_was_asked_for() -> None:
-    asked, filled = "⟦(S⟧⟦X⟧⟦PP⟧", "⟦(S⟧⟦X⟧⟦(PP⟧⟦X⟧⟦NP⟧"
-    given = {
-        "one": (filled, filled),
-        "two": (f"{filled}⟦)⟧⟦.⟧", filled),
-        "three": ("⟦(S⟧⟦NP⟧⟦VP⟧", asked),
-        "four": ("⟦)⟧", asked),
-        "five": ("⟦(S⟧⟦)⟧⟦(PP⟧", asked),
-        "six": ("a dog", asked),
-        "seven": (None, asked),
-    }
-
-    class Generator:
-        def translate(self, sources: Iterable[str]) -> Iterator[SimpleNamespace]:
-            for source in sources:
-                text, _ = given[source.removeprefix(f"{asked} ")]
-                yield SimpleNamespace(hypotheses=[] if text is None else [SimpleNamespace(text=text)])
-
-    found = _with_parses(cast("Translator", Generator()), iter(given), "⟦length1⟧", "(S (X) (PP))")
-    assert list(found) == [f"⟦length1⟧{tags} {text}" for text, (_, tags) in given.items()]
-
-
 def test_from_the_command_line(root: Path, tmp_path: Path) -> None:
     source, output = tmp_path / "in.txt", tmp_path / "out.tsv.gz"
     source.write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
@@ -146,8 +105,6 @@ def test_mistakes_are_one_line_each(root: Path, tmp_path: Path, monkeypatch: pyt
         "--set overlap=-1.5": "--overlap '-1.5': use low, medium, high, or a value from 0",
         "--set search=sample --set temperature=.inf": "temperature: inf: should be a finite",
         "--set serch=sample": "serch: there is no such parameter; did you mean 'search'?",
-        "--set like=Go. --set parser=link-grammar": "needs the program link-parser",
-        "--set like=Go. --set parser=earley": "no parser is called 'earley'",
         "--set search=random": "search: 'random': should be 'beam', 'diverse' or 'sample'",
     }
     cases = {

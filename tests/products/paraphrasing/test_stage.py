@@ -1,7 +1,6 @@
 """The stage paraphraser: training once, both architectures, a ready model, and none. What a paraphraser
 gives: measured against arithmetic, and the rows of the curve."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,10 @@ from pydantic import ValidationError
 
 from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.files import read_json
-from paraforge.base.parsing.brackets import template_of
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardDirectory
-from paraforge.products.paraphrasing.controls import Controls, tree_of_tags, tree_tags
+from paraforge.products.paraphrasing.controls import Controls
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
-from paraforge.products.paraphrasing.paraphraser import Paraphraser, Wishes
+from paraforge.products.paraphrasing.paraphraser import Paraphraser
 from paraforge.products.paraphrasing.stage import (
     ParaphraserReport,
     build_paraphraser,
@@ -27,7 +24,6 @@ from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.training import stage as nmt_stage
-from tests.products.paraphrasing.test_pairs import pairs_of
 from tests.project import digests
 from tests.translation.training.test_stage import files
 
@@ -128,71 +124,6 @@ def test_an_lstm_trains_resumes_translates_and_is_imported(
     assert files(tmp_path / "ready" / "model") == files(tmp_path / "model")
 
 
-TREES = ("(S (NP (PP)) (VP) (.))", "(S (NP) (VP (NP (PP))) (.))", "(S (VP (NP)))")
-
-
-@pytest.mark.full
-def test_full_parses(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pairs = pairs_of(published)
-    sentences = sorted({row[side] for row in pairs for side in ("reference", "translation")})
-    lines = [f"{text}\t{TREES[number % 3]}\n" for number, text in enumerate(sentences) if number % 7]
-    (tmp_path / "trees.tsv").write_text("".join(lines), encoding="utf-8")
-    templates = {"parser": str(tmp_path / "trees.tsv"), "parses": "full"}
-    # What the models are trained on: the parse of the target in front of a source, and that of a template.
-    report = build(published, tmp_path, templates=templates)
-    assert report.controls["templates"] == 2
-    (shards,) = (tmp_path / "work" / "paraphraser").glob("pairs-*")
-    trained, parsed = (
-        [row for table in ShardDirectory(place).tables() for row in table.to_pylist()]
-        for place in (shards, shards / "parses")
-    )
-    trees = dict(line.rstrip("\n").split("\t") for line in lines)
-    both_ways = [(row[a], row[b]) for row in pairs for a, b in (SIDES, SIDES[::-1])]
-    expected = {
-        (f"{tree_tags(template_of(trees[target]))} {source}", tree_tags(trees[target]))
-        for source, target in both_ways
-        if target in trees
-    }
-    assert {(row["source_text"], row["reference"]) for row in parsed} <= expected
-    assert len(parsed) == sum(row["reference"] in trees for row in trained) > 100
-    assert any(row["held_out"] for row in parsed) and not all(row["held_out"] for row in parsed)
-    tags = [row["source_text"].rpartition("⟧")[0].partition("⟦(S") for row in trained]
-    assert {f"{sign}{rest}⟧" for _, sign, rest in tags if sign} == {*map(tree_tags, TREES)}
-    # What is read: a template, filled up by the parse generator, in front of each text.
-    model = Paraphraser(tmp_path / "model", "cpu", 1)
-    texts = ["the dog", "", "two of the dogs run"]
-    for template in Controls.read(tmp_path / "model").templates:
-        first, blank, last = model.sources(texts, Wishes(overlap="low", template=template))
-        assert blank == ""
-        for text, source in ((texts[0], first), (texts[2], last)):
-            assert source.startswith("⟦overlap1⟧⟦(S⟧") and source.endswith(f"⟧ {text}")
-            assert template_of(tree_of_tags(source.removeprefix("⟦overlap1⟧"))) == template
-    assert [len(row) for row in model.paraphrase(texts, template="(S (VP))")] == [1, 1, 1]
-    assert list(model.sources(texts[:1], Wishes(overlap="low"))) == ["⟦overlap1⟧ the dog"]
-    # Ready models keep it, and without it are refused; nothing is trained twice, or left out after a kill.
-    build(published, tmp_path / "ready", model=str(tmp_path / "model"))
-    assert files(tmp_path / "ready" / "model") == files(tmp_path / "model")
-    shutil.copytree(tmp_path / "model", tmp_path / "half")
-    shutil.rmtree(tmp_path / "half" / "parse_generator")
-    with pytest.raises(InputError, match="parse_generator: no such"):
-        build(published, tmp_path / "other", model=str(tmp_path / "half"))
-    train = nmt_stage.train_model
-    trainings: list[Path] = []
-
-    def stopped(bitext: Any, directory: Path, *arguments: Any) -> Any:
-        trainings.append(directory)
-        if len(trainings) == 2:
-            raise Interrupted()
-        return train(bitext, directory, *arguments)
-
-    monkeypatch.setattr(nmt_stage, "train_model", stopped)
-    with pytest.raises(Interrupted):
-        build(published, tmp_path / "again", templates=templates)
-    build(published, tmp_path / "again", templates=templates)
-    assert [place.name for place in trainings[1:]] == ["parse_generator"] * 2
-    assert files(tmp_path / "again" / "model") == files(tmp_path / "model")
-
-
 def translations(model: Path, sentences: list[str]) -> list[str]:
     options = DecodingOptions(beam=3, maximum_target_tokens=30)
     translator = open_translator("fairseq", model, options)
@@ -248,8 +179,6 @@ def test_none(published: Path, tmp_path: Path) -> None:
         ),
         ({"architecture": {"width": 30, "heads": 4}}, "multiple of heads"),
         ({"training": {"batch_tokens": 64}}, "at least maximum_tokens"),
-        ({"controls": {"drop": 0.1}}, "every control has three buckets"),
-        ({"templates": {"parses": "full"}}, "parses: full needs a parser"),
     ],
 )
 def test_parameters_that_are_refused(content: dict[str, Any], message: str) -> None:
