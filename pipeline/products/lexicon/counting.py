@@ -28,7 +28,6 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.scheduler import Jobs
 from paraforge.corpus.publication.held_out import HeldOut
 from paraforge.products.lexicon.encoding import (
-    CountedWords,
     encode_piece,
     file_of,
     merge_vocabulary,
@@ -67,14 +66,14 @@ class PairCounts:
     """Exact counts of a corpus.
 
     pairs: counted pairs; N of the cross-sentence PMI is twice this. dropped: pairs not counted, by reason.
-    vocabulary: words and their sentence counts.
+    vocabulary: words by rank, see :func:`~paraforge.products.lexicon.encoding.merge_vocabulary`.
     cells: Arrow files (see :func:`count_block`) with all pairs of different words that are on opposite sides
         of enough pairs.
     """
 
     pairs: int
     dropped: dict[str, int]
-    vocabulary: CountedWords
+    vocabulary: pa.Table
     cells: tuple[Path, ...]
 
 

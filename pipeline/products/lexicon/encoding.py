@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,31 +28,6 @@ _RANKED = """
     FROM words GROUP BY word HAVING sum(reference + translation) >= greatest(1, ?)
     ORDER BY sum(reference + translation) DESC, word
 """
-
-
-@dataclass(frozen=True)
-class CountedWords:
-    """Words by descending frequency, with the number of sentences that contain each.
-
-    words: distinct words; a word's index is its rank. references: int64, references with the word.
-    translations: int64, translations with the word.
-    """
-
-    words: list[str]
-    references: Counts
-    translations: Counts
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    @property
-    def sentences(self) -> Counts:
-        """``#(u)``: the number of sentences with the word, on either side."""
-        return self.references + self.translations
-
-    def alphabetical(self) -> Counts:
-        """Return the ranks of the words in alphabetical order."""
-        return np.array(sorted(range(len(self)), key=self.words.__getitem__), dtype=np.int64)
 
 
 def write_arrow(table: pa.Table, path: Path) -> None:
@@ -106,8 +80,9 @@ def encode_piece(
     return report
 
 
-def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> CountedWords:
-    """Add up the words of all pieces, rank them by frequency, and write them in the order of their ranks.
+def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> pa.Table:
+    """Add up the words of all pieces, and write them by descending frequency, so that a word's row is its
+    rank. Returns each ``word``, and the number of sentences with it: ``reference`` and ``translation``.
 
     A word in fewer than ``minimum`` sentences is left out. No pair of words with it can reach ``minimum``, so
     all counts that matter stay exact.
@@ -120,9 +95,7 @@ def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> CountedWords
             connection.execute("INSERT INTO words FROM piece")
         table = connection.sql(_RANKED, params=[minimum]).to_arrow_table()
     write_arrow(table, directory / _VOCABULARY)
-    return CountedWords(
-        table["word"].to_pylist(), table["reference"].to_numpy(), table["translation"].to_numpy()
-    )
+    return table
 
 
 def rank_piece(directory: Path, index: int, pairs: int) -> Counts:

@@ -33,7 +33,7 @@ from paraforge.corpus.publication.lexicon_layout import (
     WORDS_SCHEMA,
 )
 from paraforge.products.lexicon.counting import PairCounts, count_pairs
-from paraforge.products.lexicon.encoding import CountedWords, read_arrow
+from paraforge.products.lexicon.encoding import read_arrow
 from paraforge.products.lexicon.pair_sources import open_pairs
 from paraforge.products.lexicon.parameters import LexiconParameters
 
@@ -112,7 +112,23 @@ def _smoothed(joint: Counts, first: Counts, second: Counts, sentences: int, pseu
     return np.log(joint + pseudo_count) - np.log(expected + pseudo_count)
 
 
-_INSERT = "CREATE TABLE IF NOT EXISTS cells AS FROM scored LIMIT 0; INSERT INTO cells FROM scored"
+_CELLS = """
+    CREATE TABLE cells (
+        u BIGINT, v BIGINT, pairs BIGINT, cross_count BIGINT, reference_count BIGINT,
+        translation_count BIGINT, adjusted_pmi FLOAT, cross_pmi FLOAT, ordinary_pmi FLOAT
+    )
+"""
+_WORDS = """
+    CREATE TABLE words AS
+    WITH ends AS (SELECT u AS id FROM cells UNION ALL SELECT v FROM cells),
+        counted AS (
+            SELECT id, word, reference, translation, count(ends.id) AS entries
+            FROM vocabulary LEFT JOIN ends USING (id) GROUP BY ALL
+        )
+    SELECT *, row_number() OVER (ORDER BY word) AS place,
+        (sum(entries) OVER (ORDER BY word) - entries) // $rows AS file
+    FROM counted
+"""
 _ENTRIES = """
     WITH entries AS (
         SELECT u AS own, v AS other, * FROM cells UNION ALL SELECT v AS own, u AS other, * FROM cells
@@ -120,71 +136,72 @@ _ENTRIES = """
     SELECT
         own.word, other.word AS paraphrase,
         CAST(row_number() OVER (
-            PARTITION BY own.place
-            ORDER BY adjusted_pmi DESC NULLS LAST, cross_pmi DESC, other.place
+            PARTITION BY own.place ORDER BY adjusted_pmi DESC, cross_pmi DESC, other.place
         ) AS INTEGER) AS rank,
         adjusted_pmi, cross_pmi, ordinary_pmi, pairs, cross_count, reference_count, translation_count,
-        own.sentences AS word_count, other.sentences AS paraphrase_count
+        own.reference + own.translation AS word_count,
+        other.reference + other.translation AS paraphrase_count
     FROM entries JOIN words own ON own.id = entries.own JOIN words other ON other.id = entries.other
-    WHERE own.file = ? QUALIFY rank <= ? ORDER BY own.place, rank
+    WHERE own.file = $file QUALIFY rank <= $most ORDER BY own.place, rank
+"""
+_COUNTS = """
+    SELECT word, reference AS reference_count, translation AS translation_count,
+        least(entries, $most) AS entries
+    FROM words ORDER BY place
 """
 
 
-def write_entries(
+def write_lexicon(
     counts: PairCounts, parameters: LexiconParameters, memory: int, directory: Path, output: Path
-) -> tuple[list[dict[str, Any]], npt.NDArray[np.int64]]:
-    """Write entries in both directions, sorted by word and rank, in files of about ``ROWS_PER_FILE``.
+) -> tuple[list[dict[str, Any]], int]:
+    """Write the counts of words in alphabetical order, and entries in both directions, sorted by word and
+    rank, in files of about ``ROWS_PER_FILE``.
 
     memory: most bytes for sorting. directory: directory of the work files.
 
-    Returns the entry of each file in ``lexicon.json``, and how many entries each word has, by its rank.
+    Returns the entry of each file in ``lexicon.json``, and how many words have entries.
     """
-    vocabulary, most = counts.vocabulary, parameters.maximum_paraphrases
-    degrees = np.zeros(len(vocabulary), np.int64)
+    most = parameters.maximum_paraphrases or len(counts.vocabulary)
+    records = []
     with scratch_database(directory, memory_limit=f"{memory}B") as connection:
+        connection.execute(_CELLS)
         for path in counts.cells:
             check_interrupt()
-            cells = read_arrow(path)
-            for side in ("u", "v"):
-                degrees += np.bincount(cells[side].to_numpy(), minlength=len(vocabulary))
-            connection.register("scored", _scored(cells, counts, parameters))
-            connection.execute(_INSERT)
-        order = vocabulary.alphabetical()
-        files = (np.cumsum(degrees[order]) - degrees[order]) // ROWS_PER_FILE
-        words = {
-            "id": order,
-            "place": np.arange(len(order)),
-            "word": pa.array(vocabulary.words, pa.string()).take(pa.array(order)),
-            "sentences": vocabulary.sentences[order],
-            "file": files,
-        }
-        connection.register("words", pa.table(words))
-        records = []
-        for number in range(int(files.max()) + 1 if degrees.any() else 0):
+            connection.register("scored", _scored(read_arrow(path), counts, parameters))
+            connection.execute("INSERT INTO cells FROM scored")
+        ranks = pa.array(range(len(counts.vocabulary)))
+        connection.register("vocabulary", counts.vocabulary.append_column("id", ranks))
+        connection.execute(_WORDS, {"rows": ROWS_PER_FILE})
+        words = connection.sql(_COUNTS, params={"most": most}).to_arrow_table().cast(WORDS_SCHEMA)
+        (last,) = connection.sql("SELECT coalesce(max(file), 0) FROM words WHERE entries > 0").fetchall()[0]
+        for number in range(int(last) + 1):
             check_interrupt()
-            table = connection.sql(_ENTRIES, params=[number, most or len(order)]).to_arrow_table()
+            table = connection.sql(_ENTRIES, params={"file": number, "most": most}).to_arrow_table()
             records.append(_write_parquet(table.cast(SCHEMA), output / f"lexicon-{number:05d}.parquet"))
-    if not records:
-        records.append(_write_parquet(SCHEMA.empty_table(), output / "lexicon-00000.parquet"))
-    return records, degrees if most is None else np.minimum(degrees, most)
+    pq.write_table(
+        words, output / WORDS, compression="zstd", row_group_size=ROWS_PER_GROUP, write_page_checksum=True
+    )
+    return records, int(np.count_nonzero(words["entries"]))
 
 
 def _scored(cells: pa.Table, counts: PairCounts, parameters: LexiconParameters) -> pa.Table:
     """Return cells with their three scores, which are the same in both directions."""
     vocabulary = counts.vocabulary
     u, v, _, cross, *within = (column.to_numpy() for column in cells.columns)
-    cross_scores = cross_pmi(cross, vocabulary.sentences[u], vocabulary.sentences[v], counts.pairs)
+    references, translations = vocabulary["reference"].to_numpy(), vocabulary["translation"].to_numpy()
+    sentences = references + translations
+    cross_scores = cross_pmi(cross, sentences[u], sentences[v], counts.pairs)
     ordinary = ordinary_pmi(
         (within[0], within[1]),
-        (vocabulary.references[u], vocabulary.translations[u]),
-        (vocabulary.references[v], vocabulary.translations[v]),
+        (references[u], translations[u]),
+        (references[v], translations[v]),
         counts.pairs,
         parameters.pseudo_count,
         parameters.smooth_all,
     )
     scores = {"adjusted": cross_scores - ordinary, "cross": cross_scores, "ordinary": ordinary}
     for name, values in scores.items():
-        cells = cells.append_column(f"{name}_pmi", pa.array(values, pa.float32(), from_pandas=True))
+        cells = cells.append_column(f"{name}_pmi", pa.array(values, pa.float32()))
     return cells
 
 
@@ -205,19 +222,6 @@ def _write_parquet(table: pa.Table, path: Path) -> dict[str, Any]:
         ),
     )
     return {"file": path.name, "rows": table.num_rows, "sha256": sha256_file(path)}
-
-
-def write_words(vocabulary: CountedWords, entries: npt.NDArray[np.int64], path: Path) -> None:
-    """Write how often each word occurs and how many entries it has, in alphabetical order."""
-    order = vocabulary.alphabetical()
-    columns = [
-        pa.array(vocabulary.words, pa.string()).take(pa.array(order)),
-        vocabulary.references[order],
-        vocabulary.translations[order],
-        entries[order],
-    ]
-    table = pa.table(columns, schema=WORDS_SCHEMA)
-    pq.write_table(table, path, compression="zstd", row_group_size=ROWS_PER_GROUP, write_page_checksum=True)
 
 
 @dataclass(frozen=True)
@@ -275,8 +279,7 @@ def extract_lexicon(
             memory = job_memory(resources)
             counts = count_pairs(source, parameters, directory, memory, jobs, allow_empty, held_out)
             with replaced_directory(output.resolve()) as temporary:
-                files, degrees = write_entries(counts, parameters, memory, directory, temporary)
-                write_words(counts.vocabulary, degrees, temporary / WORDS)
+                files, with_entries = write_lexicon(counts, parameters, memory, directory, temporary)
                 entries = sum(int(file["rows"]) for file in files)
                 settings = parameters.model_dump(mode="json", exclude={"word_lists", "reference_lexicons"})
                 manifest = {
@@ -304,7 +307,7 @@ def extract_lexicon(
         pairs=counts.pairs,
         dropped=counts.dropped,
         words=len(counts.vocabulary),
-        words_with_paraphrases=int((degrees > 0).sum()),
+        words_with_paraphrases=with_entries,
         entries=entries,
         seconds=round(time.monotonic() - started, 3),
     )

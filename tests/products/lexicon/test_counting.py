@@ -34,7 +34,7 @@ def count(
 
 def as_dictionary(counts: PairCounts) -> dict[tuple[str, str], tuple[int, ...]]:
     found: dict[tuple[str, str], tuple[int, ...]] = {}
-    words = counts.vocabulary.words
+    words = counts.vocabulary["word"].to_pylist()
     for path in counts.cells:
         for row in read_arrow(path).to_pylist():
             u, v = sorted((words[row["u"]], words[row["v"]]))
@@ -67,9 +67,10 @@ def test_counts_are_those_of_the_oracle(tmp_path: Path, minimum: int, memory: in
     counts = count(corpus, tmp_path, minimum, memory, rows)
     assert as_dictionary(counts) == expected(corpus, minimum)
     oracle = Oracle(corpus)
-    sentences = dict(zip(counts.vocabulary.words, counts.vocabulary.sentences.tolist(), strict=True))
+    words = counts.vocabulary.to_pylist()
+    sentences = {row["word"]: row["reference"] + row["translation"] for row in words}
     assert sentences == {word: number for word, number in oracle.single.items() if number >= minimum}
-    assert counts.vocabulary.words == sorted(sentences, key=lambda word: (-sentences[word], word))
+    assert list(sentences) == sorted(sentences, key=lambda word: (-sentences[word], word))
     assert counts.pairs == 400
 
 
