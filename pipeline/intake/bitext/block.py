@@ -69,6 +69,11 @@ def reason_codes(lines: LineBlock) -> NDArray[np.uint8]:
     return _FAULT_CODES[lines.faults]
 
 
+def reason_names(codes: NDArray[np.uint8]) -> pa.Array:
+    """Return the names of reasons; null for code 0."""
+    return pa.array([None, *NAMES], pa.string()).take(pa.array(codes))
+
+
 def parse_scores(texts: pa.Array, block: Block, path: Path, strict: bool) -> pa.Array:
     """Return the score column as float32; a blank is null. Rows with anything else are rejected as malformed.
     Raises InputError in a strict reading, for rows that were not rejected before."""

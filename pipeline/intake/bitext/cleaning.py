@@ -1,7 +1,7 @@
 """Cleans a block of rows column by column, and finds the rows to reject."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from paraforge.base.text.repair import (
     is_damaged,
     remove_invisible,
 )
-from paraforge.intake.bitext.block import NAMES, REJECT_MALFORMED, Block
+from paraforge.intake.bitext.block import REJECT_MALFORMED, Block
 from paraforge.intake.bitext.parameters import Cleaning
 
 REFUSED_CHARACTERS = 4_096
@@ -39,47 +39,47 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass
-class Notices:
-    """Things noticed in the texts of kept rows: the number of rows for each, and the first text."""
+class Findings:
+    """What cleaning did to texts, and what it left.
 
-    rows: Counter[str] = field(default_factory=Counter)
+    changes: rows or lines repaired, by what was repaired.
+    noticed: kept rows with something that is not repaired, by kind. examples: the first text of each kind.
+    """
+
+    changes: Changes = field(default_factory=Counter)
+    noticed: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
 
-    def add(self, name: str, block: Block, found: Sequence[Mask]) -> None:
-        """Note the kept rows of a block in which one of the masks, one per column, is true."""
-        kept = block.codes == 0
-        self.rows[name] += int((np.logical_or.reduce(found) & kept).sum())
-        for texts, mask in zip(block.texts.values(), found, strict=True):
-            if name not in self.examples and (mask & kept).any():
-                text = texts[int(np.flatnonzero(mask & kept)[0])].as_py()
-                self.examples[name] = str(text)[:EXAMPLE_CHARACTERS]
-
-    def update(self, other: "Notices") -> None:
-        """Add the notices of later rows."""
-        self.rows.update(other.rows)
+    def update(self, other: "Findings") -> None:
+        """Add the findings in later rows."""
+        self.changes.update(other.changes)
+        self.noticed.update(other.noticed)
         self.examples = {**other.examples, **self.examples}
 
+    def notice(self, name: str, block: Block, found: Mapping[str, Mask]) -> None:
+        """Count the kept rows in which something was found in one of the text columns."""
+        kept = block.codes == 0
+        self.noticed[name] += int((np.logical_or.reduce([*found.values()]) & kept).sum())
+        for column, mask in found.items():
+            if name not in self.examples and (mask & kept).any():
+                text = block.texts[column][int(np.flatnonzero(mask & kept)[0])].as_py()
+                self.examples[name] = str(text)[:EXAMPLE_CHARACTERS]
 
-def clean(
-    block: Block,
-    settings: Cleaning,
-    paths: Mapping[str, Path],
-    changes: Changes,
-    notices: Notices | None = None,
-) -> Block:
+
+def clean(block: Block, settings: Cleaning, paths: Mapping[str, Path], findings: Findings) -> Block:
     """Clean the texts of a block and find the rows to reject; no row is removed.
 
     Reasons are tried in the order of :data:`block.REASONS`, and the first one found stays. Duplicates and
     contaminated rows are found elsewhere, because that needs more than the block.
 
     block: as read. settings: what to repair and to reject. paths: the file of each text column, for errors.
-    changes: where repaired rows are counted: ``entities``, ``invisible_characters``, ``line_breaks``,
-        ``normalised``, ``trimmed``.
-    notices: where rows with ``markup`` and ``question_marks`` are counted.
+    findings: where repairs (``entities``, ``invisible_characters``, ``line_breaks``, ``normalised``,
+        ``trimmed``) and rows with ``markup`` and ``question_marks`` are counted.
 
     Returns the cleaned block. Texts of rejected rows are cut to 4,096 characters. Raises InputError if
     ``settings.malformed`` is ``error`` and a row has a NUL.
     """
+    changes = findings.changes
     cleaned = Block(block.lines, dict(block.texts), block.codes.copy(), block.scores)
     for name, texts in block.texts.items():
         texts, found = decode_entities(texts)
@@ -96,10 +96,8 @@ def clean(
         changes["invisible_characters"] += int(found.sum())
         cleaned.texts[name] = _trim(composed(texts, changes), changes)
     _refuse(cleaned, settings)
-    if notices is not None:
-        texts_of_sides = cleaned.texts.values()
-        notices.add("markup", cleaned, [has_markup(texts) for texts in texts_of_sides])
-        notices.add("question_marks", cleaned, [has_lost_letters(texts) for texts in texts_of_sides])
+    for kind, find in (("markup", has_markup), ("question_marks", has_lost_letters)):
+        findings.notice(kind, cleaned, {name: find(texts) for name, texts in cleaned.texts.items()})
     cleaned.texts = {name: shorten(texts, cleaned.codes != 0) for name, texts in cleaned.texts.items()}
     return cleaned
 
@@ -224,9 +222,3 @@ def shorten(texts: pa.Array, refused: Mask) -> pa.Array:
         return texts
     cut = pc.utf8_slice_codeunits(texts.take(pa.array(rows)), 0, REFUSED_CHARACTERS)
     return _replace_rows(texts, rows, cut)
-
-
-def reason_names(codes: NDArray[np.uint8]) -> pa.Array:
-    """Return the names of reasons; null for code 0."""
-    names = pa.array([None, *NAMES], pa.string())
-    return names.take(pa.array(codes))

@@ -2,21 +2,20 @@
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-import pyarrow as pa
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.store import read_parquet
 from paraforge.base.text.lines import Reading
-from paraforge.intake.bitext.cleaning import Notices, clean
+from paraforge.intake.bitext.cleaning import Findings
 from paraforge.intake.bitext.languages import Languages, wrong_language
 from paraforge.intake.bitext.parameters import IngestParameters, SampleSource
-from paraforge.intake.bitext.parts import TEXTS
-from paraforge.intake.bitext.report import summarize_rows
+from paraforge.intake.bitext.parts import TEXTS, part_table
+from paraforge.intake.bitext.report import RowCounts
 from paraforge.intake.bitext.sources import (
     SourceFile,
     SourceFiles,
@@ -83,24 +82,17 @@ def check_spread_rows(
 
     Raises ConfigurationError if a side is in another language.
     """
-    if languages is None or not _has_languages(parameters):
-        return
     shards = _spread([path for paths in parts for path in paths], _PARTS)
     texts: dict[str, list[str]] = {side: [] for side in TEXTS[parameters.kind]}
-    for path in shards:
+    for path in shards if languages is not None else []:
         rows = read_parquet(path, [*texts, "rejected"])
         rows = rows.filter(rows["rejected"].is_null())
         few = min(rows.num_rows, _ROWS // len(shards))
         rows = rows.take(np.linspace(0, rows.num_rows - 1, few).astype(int))
         for side, collected in texts.items():
             collected += rows[side].to_pylist()
-    wrong = wrong_language(texts, languages, *_places(source.files[0]))
-    if wrong is not None:
+    if wrong := _wrong_language(source.files[0], texts, parameters, languages):
         raise ConfigurationError([f"source {source.name!r}: {source.files[0].main_path}: {wrong}"])
-
-
-def _has_languages(parameters: IngestParameters) -> bool:
-    return parameters.check_languages and parameters.kind != "paraphrases"
 
 
 def _spread(items: Sequence[_Item], most: int) -> list[_Item]:
@@ -111,33 +103,36 @@ def _spread(items: Sequence[_Item], most: int) -> list[_Item]:
 def _look_at(file: SourceFile, parameters: IngestParameters, languages: Languages | None) -> None:
     """Warn of oddities in the first rows. Raises InputError if they cannot be read or are in other
     languages."""
-    reading = Reading(block_bytes=_FIRST_BYTES)
-    paths = {name: file.path_of(name) for name in file.source.column_names()}
-    notices = Notices()
-    cleaned = None
-    for block in read_file(file, parameters.cleaning, reading):
-        if len(block):
-            cleaned = clean(block, parameters.cleaning, paths, reading.changes, notices)
-            break
-    if cleaned is None:
+    findings, counts, texts = Findings(), RowCounts(), TEXTS[parameters.kind]
+    blocks = read_file(file, parameters.cleaning, Reading(block_bytes=_FIRST_BYTES))
+    first = next(filter(len, blocks), None)
+    if first is None:
         raise InputError("the file has no rows", file.main_path)
-    for warning in summarize_rows(cleaned, notices).warnings():
+    rows = part_table(file, first, parameters.cleaning, parameters.kind, findings)
+    counts.add(rows, texts)
+    for warning in counts.report(findings).warnings():
         logger.warning("source %r: %s: of its first rows %s", file.source.name, file.main_path, warning)
-    if languages is None or not _has_languages(parameters):
-        return
-    kept = np.flatnonzero(cleaned.codes == 0)[:_ROWS]
-    texts = {side: one.take(pa.array(kept)).to_pylist() for side, one in cleaned.texts.items()}
-    wrong = wrong_language(texts, languages, *_places(file))
-    if wrong is not None:
+    kept = rows.filter(rows["rejected"].is_null())[:_ROWS]
+    if wrong := _wrong_language(
+        file, {side: kept[side].to_pylist() for side in texts}, parameters, languages
+    ):
         raise InputError(wrong, file.main_path)
 
 
-def _places(file: SourceFile) -> tuple[dict[str, str], str]:
-    """Return the name of each side's place, and how to write the source with its sides exchanged."""
+def _wrong_language(
+    file: SourceFile,
+    texts: Mapping[str, Sequence[str]],
+    parameters: IngestParameters,
+    languages: Languages | None,
+) -> str | None:
+    """Return which sides are in another language or exchanged, and what to do."""
+    if languages is None or not parameters.check_languages or parameters.kind == "paraphrases":
+        return None
     columns = getattr(file.source, "columns", {})
     named = columns or getattr(file.source, "paths", {})
     exchanged = {"source_text": named["reference"], "reference": named.get("source_text")}
     places = {side: f"column {place}" for side, place in columns.items()} or {
         side: path.name for side, path in file.paths.items()
     }
-    return places, f"{'columns' if columns else 'paths'}: {json.dumps(exchanged, ensure_ascii=False)}"
+    remedy = f"{'columns' if columns else 'paths'}: {json.dumps(exchanged, ensure_ascii=False)}"
+    return wrong_language(texts, languages, places, remedy)

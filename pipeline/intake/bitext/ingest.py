@@ -5,7 +5,6 @@ then written as shards in the order of the sources.
 """
 
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,23 +22,16 @@ from paraforge.base.progress import progress
 from paraforge.base.shards.groups import GroupRanks, Keys, Rows, rank_groups
 from paraforge.base.shards.libraries import installed, merged
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.scheduler import Jobs, open_jobs, report_rows
+from paraforge.base.shards.scheduler import Jobs, open_jobs
 from paraforge.base.shards.schema import schema_of
 from paraforge.base.shards.store import ShardDirectory, ShardWriter, open_parquet
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
-from paraforge.intake.bitext.cleaning import EXAMPLE_CHARACTERS, shorten
+from paraforge.intake.bitext.cleaning import Findings, shorten
 from paraforge.intake.bitext.examination import check_spread_rows
 from paraforge.intake.bitext.languages import Languages
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.intake.bitext.parts import PAIR_KEY, SOURCE_KEY, TEXTS, FileReport, read_parts
-from paraforge.intake.bitext.report import (
-    EXAMPLES,
-    IngestReport,
-    SourceReport,
-    add_up,
-    log_report,
-    report_source,
-)
+from paraforge.intake.bitext.report import IngestReport, RowCounts, SourceReport, add_up, log_report
 from paraforge.intake.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
 from paraforge.versions import INGEST
 
@@ -108,8 +100,7 @@ def ingest(
         size = sum(file.size for source in sources for file in source.files)
         with open_jobs(resources, 1 + size // _BYTES_A_ROW) as jobs:
             read = _read(sources, parameters, work, jobs, resources, languages)
-            ranks = _rank(parameters, read, work, jobs)
-        report = _write(read, parameters, ranks, output)
+        report = _write(read, parameters, _rank(parameters, read, work), output)
         for left in work.path.glob("groups-*"):
             remove_directory(left)
         _remove_others(work, read)
@@ -167,7 +158,7 @@ def _join_files(
     dropped = np.zeros(total, bool)
     if source.drop_rows is not None:
         numbers = read_row_numbers(source.drop_rows)
-        if numbers.size and numbers[-1] >= total:
+        if numbers and numbers[-1] >= total:
             raise InputError(
                 f"row {numbers[-1]} should be dropped, but source {source.name!r} has rows 0 to {total - 1}",
                 source.drop_rows,
@@ -184,36 +175,28 @@ def _join_files(
 
 
 def _rank(
-    parameters: IngestParameters, read: Sequence[_Source], work: WorkDirectory, jobs: Jobs
+    parameters: IngestParameters, read: Sequence[_Source], work: WorkDirectory
 ) -> dict[tuple[str, str], GroupRanks]:
-    """Find equal pairs and equal foreign sides over all parts. Returns ranks by their key columns."""
+    """Find equal pairs and equal foreign sides over all parts, in rows that are not rejected. Returns ranks
+    by their key columns."""
     parts = [part for source in read for part in source.parts]
-    chosen = [PAIR_KEY] if parameters.cleaning.duplicates else []
-    chosen += [] if parameters.kind == "paraphrases" else [SOURCE_KEY]
-    directories = {keys: work.path / f"groups-{keys[0]}" for keys in chosen}
-    arguments = [(parts, keys, path) for keys, path in directories.items()]
-    sizes = [sum(part.rows for part in parts)] * len(arguments)
-    jobs.results(rank_parts, arguments, description="find duplicates", unit="pairs", sizes=sizes)
-    return {keys: GroupRanks(path) for keys, path in directories.items()}
 
-
-def rank_parts(parts: Sequence[Part], columns: tuple[str, str], directory: Path) -> None:
-    """Rank the rows that are not rejected by one of their keys.
-
-    parts: all parts of the corpus, in order. columns: the two halves of the key.
-    directory: see :func:`paraforge.base.shards.groups.rank_groups`.
-    """
-
-    def keys() -> Iterator[tuple[Keys, Rows]]:
+    def keys(columns: tuple[str, str]) -> Iterator[tuple[Keys, Rows]]:
         for part in parts:
             check_interrupt()
             table = _read_part(part.path, ["rejected", *columns])
             taken = table["rejected"].is_null().to_numpy(zero_copy_only=False) & ~part.dropped
             found = np.stack([table[name].to_numpy() for name in columns], axis=1)[taken]
             yield found, np.flatnonzero(taken) + part.first_row
-            report_rows(part.rows)
 
-    rank_groups(keys(), directory)
+    chosen = [PAIR_KEY] if parameters.cleaning.duplicates else []
+    chosen += [] if parameters.kind == "paraphrases" else [SOURCE_KEY]
+    ranks = {}
+    for columns in chosen:
+        directory = work.path / f"groups-{columns[0]}"
+        rank_groups(keys(columns), directory)
+        ranks[columns] = GroupRanks(directory)
+    return ranks
 
 
 def _read_part(path: Path, columns: Sequence[str]) -> pa.Table:
@@ -240,18 +223,16 @@ def _write(
     ):
         writer = ShardWriter(directory, schema_of(names), parameters.rows_per_shard)
         for source in read:
-            rejected: Counter[str] = Counter()
-            examples: dict[str, list[list[Any]]] = {}
+            counts, findings = RowCounts(), Findings()
             for table in _tables(source, kind, ranks):
-                rejected.update(table["rejected"].drop_null().to_pylist())
-                _add_examples(table, TEXTS[kind], examples)
+                counts.add(table, TEXTS[kind])
                 writer.write(table)
                 bar.update(table.num_rows)
             writer.close()  # a shard does not mix sources
-            sources[source.files.name] = report_source(
-                source.files, source.reports, source.digests, rejected, examples
-            )
-        report = add_up(sources, len(writer.records), sum(record.rows for record in writer.records))
+            for one in source.reports:
+                findings.update(Findings(**one.findings))
+            sources[source.files.name] = counts.report(findings, _files_of(source))
+        report = add_up(sources, rows, [record.rows for record in writer.records])
         writer.close(
             {
                 "step": "ingest",
@@ -266,15 +247,12 @@ def _write(
     return report
 
 
-def _add_examples(table: pa.Table, texts: tuple[str, ...], examples: dict[str, list[list[Any]]]) -> None:
-    """Collect the first rejected rows for each reason: line and texts."""
-    for reason in table["rejected"].drop_null().unique().to_pylist():
-        known = examples.setdefault(reason, [])
-        if len(known) < EXAMPLES:
-            rows = table.filter(pc.equal(table["rejected"], reason))[: EXAMPLES - len(known)]
-            for row in rows.select(["line", *texts]).to_pylist():
-                line, *found = row.values()
-                known.append([line, *(text[:EXAMPLE_CHARACTERS] for text in found)])
+def _files_of(source: _Source) -> list[dict[str, Any]]:
+    """Return the SHA-256 and rows of each file."""
+    return [
+        {"files": {path.name: digest[name] for name, path in file.paths.items()}, "rows": report.rows}
+        for file, report, digest in zip(source.files.files, source.reports, source.digests, strict=True)
+    ]
 
 
 def _tables(source: _Source, kind: str, ranks: dict[tuple[str, str], GroupRanks]) -> Iterator[pa.Table]:

@@ -3,21 +3,17 @@
 A part also has the keys for finding duplicates.
 """
 
-import logging
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import sha256_file
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.pool import in_window
@@ -26,12 +22,10 @@ from paraforge.base.shards.schema import COLUMNS, tables_of
 from paraforge.base.shards.store import ShardDirectory, ShardRecord, shard_name, write_index, write_shard
 from paraforge.base.text.lines import Reading
 from paraforge.base.text.normalisation import folded
-from paraforge.intake.bitext.block import Block
-from paraforge.intake.bitext.cleaning import Notices, clean, reason_names
+from paraforge.intake.bitext.block import Block, reason_names
+from paraforge.intake.bitext.cleaning import Findings, clean
 from paraforge.intake.bitext.parameters import Cleaning
 from paraforge.intake.bitext.sources import SourceFile, read_file
-
-logger = logging.getLogger(__name__)
 
 PART_ROWS = 50_000
 TEXTS: dict[str, tuple[str, ...]] = {
@@ -50,24 +44,12 @@ class FileReport:
     """The result of reading one file.
 
     rows: rows read, rejected ones included. last_line: line number of the last row.
-    rejected: rejected rows by reason, except duplicates and contaminated rows.
-    changes: rows or lines repaired, by what was repaired.
-    noticed: rows with something that is not repaired, by kind. examples: a text of each kind.
+    findings: what was repaired and noticed, as the values of :class:`Findings`.
     """
 
     rows: int
     last_line: int
-    rejected: dict[str, int]
-    changes: dict[str, int]
-    noticed: dict[str, int]
-    examples: dict[str, str]
-
-
-def part_schema(kind: str) -> pa.Schema:
-    """Return the columns of a part."""
-    names = ["line", *TEXTS[kind], *(["given_score"] if kind == "paraphrases" else []), "rejected"]
-    keys = PAIR_KEY + (() if kind == "paraphrases" else SOURCE_KEY)
-    return pa.schema([*(COLUMNS[name] for name in names), *(pa.field(name, pa.uint64()) for name in keys)])
+    findings: dict[str, Any]
 
 
 def read_parts(
@@ -93,32 +75,18 @@ def read_parts(
     """
     if (report := _finished(directory)) is not None:
         return report
-    before = {name: _state(path) for name, path in file.paths.items()}
-    reading = Reading()
-    changes: Counter[str] = Counter()
-    rejected: Counter[str] = Counter()
-    notices = Notices()
-    paths = {name: file.path_of(name) for name in TEXTS[kind]}
-    schema = part_schema(kind)
-    directory.mkdir(parents=True, exist_ok=True)
+    reading, findings = Reading(), Findings()
     rows = last_line = 0
 
-    def cleaned(block: Block | InputError) -> tuple[pa.Table, Counter[str], Notices]:
-        if isinstance(block, InputError):
-            raise block
-        found: Counter[str] = Counter()
-        block.texts = {name: block.texts[name] for name in TEXTS[kind]}
-        seen = Notices()
-        block = clean(block, cleaning, paths, found, seen)
-        return pa.table({**_columns(block, kind), **_keys(block, kind)}, schema), found, seen
+    def cleaned(block: Block) -> tuple[pa.Table, Findings]:
+        found = Findings()
+        return part_table(file, block, cleaning, kind, found), found
 
-    def counted(tables: Iterable[tuple[pa.Table, Counter[str], Notices]]) -> Iterator[pa.Table]:
+    def counted(tables: Iterable[tuple[pa.Table, Findings]]) -> Iterator[pa.Table]:
         nonlocal rows, last_line
-        for table, found, seen in tables:
+        for table, found in tables:
             check_interrupt()
-            rejected.update(table.column("rejected").drop_null().to_pylist())
-            changes.update(found)
-            notices.update(seen)
+            findings.update(found)
             rows += table.num_rows
             last_line = table.column("line")[-1].as_py()
             report_rows(table.num_rows)
@@ -128,40 +96,48 @@ def read_parts(
         number, table = part
         return write_shard(table.combine_chunks(), directory / shard_name(number), _LEVEL)
 
-    def check_unchanged() -> None:
-        # The parts are named by the hash of the file's content at the start.
-        for name, path in file.paths.items():
-            if _state(path) != before[name] and sha256_file(path) != digests[name]:
-                raise InputError(
-                    "the file changed while it was read", path, remedy="Run the same command again."
-                )
-
+    directory.mkdir(parents=True, exist_ok=True)
+    problem = None
     try:
         # One pool for both, with the given number of threads.
         with ThreadPoolExecutor(threads, "clean") as pool:
-            blocks = _blocks_or_error(read_file(file, cleaning, reading))
+            blocks = filter(len, read_file(file, cleaning, reading))
             tables = in_window(pool, cleaned, blocks, 2 * threads)
             written = list(in_window(pool, write, enumerate(tables_of(counted(tables), PART_ROWS)), threads))
-    except InputError:
-        check_unchanged()  # the error may come from a file that was being changed
-        raise
-    if rows == 0:
-        raise InputError("the file has no rows", file.main_path)
-    check_unchanged()
-    changes.update(reading.changes)
-    refused, changed, noticed = (dict(sorted((+one).items())) for one in (rejected, changes, notices.rows))
-    examples = dict(sorted(notices.examples.items()))
-    report = FileReport(rows, last_line, refused, changed, noticed, examples)
-    write_index(directory, written, {"report": asdict(report)})
+        if rows == 0:
+            raise InputError("the file has no rows", file.main_path)
+    except InputError as error:
+        problem = error  # perhaps because the file was being changed
+    for name, digest in file.digests().items():
+        if digest != digests[name]:
+            remedy = "Run the same command again."
+            raise InputError("the file changed while it was read", file.paths[name], remedy=remedy)
+    if problem is not None:
+        raise problem
+    findings.changes.update(reading.changes)
+    report = FileReport(rows, last_line, vars(findings))
+    write_index(directory, written, {"report": vars(report)})
     return report
 
 
-def _blocks_or_error(blocks: Iterable[Block]) -> Iterator[Block | InputError]:
-    """Yield the blocks with rows; an error is yielded in its place, after errors of the rows before it."""
-    try:
-        yield from filter(len, blocks)
-    except InputError as error:
-        yield error
+def part_table(file: SourceFile, block: Block, cleaning: Cleaning, kind: str, findings: Findings) -> pa.Table:
+    """Clean a block of a file. Returns the rows of a part: the columns that are published and the keys for
+    finding duplicates. Raises InputError: see :func:`paraforge.intake.bitext.cleaning.clean`."""
+    block.texts = {name: block.texts[name] for name in TEXTS[kind]}
+    block = clean(block, cleaning, {name: file.path_of(name) for name in block.texts}, findings)
+    columns: dict[str, Any] = {"line": block.lines, **block.texts}
+    if kind == "paraphrases":
+        columns["given_score"] = pa.nulls(len(block), pa.float32()) if block.scores is None else block.scores
+    columns["rejected"] = reason_names(block.codes)
+    schema = [COLUMNS[name] for name in columns]
+    texts = list(block.texts.values())
+    keyed = {PAIR_KEY: text_keys(*map(folded, texts))}
+    if kind != "paraphrases":
+        keyed[SOURCE_KEY] = text_keys(texts[0])
+    for names, keys in keyed.items():
+        columns |= {name: np.ascontiguousarray(keys[:, half]) for half, name in enumerate(names)}
+        schema += [pa.field(name, pa.uint64()) for name in names]
+    return pa.table(columns, pa.schema(schema))
 
 
 def _finished(directory: Path) -> FileReport | None:
@@ -172,26 +148,3 @@ def _finished(directory: Path) -> FileReport | None:
         return FileReport(**parts.description["report"]) if rows == parts.rows else None
     except (InputError, KeyError, TypeError, OSError, pa.ArrowInvalid):
         return None
-
-
-def _state(path: Path) -> tuple[int, int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns, status.st_ino
-
-
-def _columns(block: Block, kind: str) -> dict[str, Any]:
-    columns: dict[str, Any] = {"line": block.lines, **block.texts, "rejected": reason_names(block.codes)}
-    if kind == "paraphrases":
-        scores = block.scores
-        columns["given_score"] = pa.nulls(len(block), pa.float32()) if scores is None else scores
-    return columns
-
-
-def _keys(block: Block, kind: str) -> dict[str, NDArray[np.uint64]]:
-    texts = list(block.texts.values())
-    keyed = [(PAIR_KEY, text_keys(*map(folded, texts)))]
-    if kind != "paraphrases":
-        keyed.append((SOURCE_KEY, text_keys(texts[0])))
-    return {
-        name: np.ascontiguousarray(keys[:, half]) for names, keys in keyed for half, name in enumerate(names)
-    }

@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from paraforge.base.errors import IncompleteError
-from paraforge.intake.bitext.block import NAMES, REASONS, Block
-from paraforge.intake.bitext.cleaning import EXAMPLE_CHARACTERS, Notices, reason_names
-from paraforge.intake.bitext.parts import FileReport
-from paraforge.intake.bitext.sources import SourceFiles
+from paraforge.intake.bitext.block import NAMES, REASONS
+from paraforge.intake.bitext.cleaning import EXAMPLE_CHARACTERS, Findings
 
 logger = logging.getLogger(__name__)
-
 
 # Reasons that reject more than this share of a source are reported with examples,
 _FREQUENT = 0.05
 # and so is this reason at any share.
 _ALWAYS = "damaged_characters"
-EXAMPLES = 3
+_EXAMPLES = 3
 # Something noticed in this share of a source causes a warning; markup always does.
 _NOTICED = 0.01
 _ADVICE = {
@@ -37,14 +37,14 @@ class SourceReport:
     examples: a text for each thing noticed.
     """
 
-    rows: int = 0
-    kept: int = 0
-    rejected: dict[str, int] = field(default_factory=dict)
-    changes: dict[str, int] = field(default_factory=dict)
-    noticed: dict[str, int] = field(default_factory=dict)
-    frequent: dict[str, dict[str, Any]] = field(default_factory=dict)
-    examples: dict[str, str] = field(default_factory=dict)
-    files: list[dict[str, Any]] = field(default_factory=list)
+    rows: int
+    kept: int
+    rejected: dict[str, int]
+    changes: dict[str, int]
+    noticed: dict[str, int]
+    frequent: dict[str, dict[str, Any]]
+    examples: dict[str, str]
+    files: list[dict[str, Any]]
 
     def warnings(self) -> list[str]:
         """Return the warnings for this source, one sentence each."""
@@ -56,10 +56,49 @@ class SourceReport:
             share = max(1, round(100 * one["share"]))
             found.append(f"{share}% of the rows are rejected as {reason} ({REASONS[reason]}), e.g. {shown}")
         for name, rows in self.noticed.items():
-            if name == "markup" or rows >= max(EXAMPLES, _NOTICED * self.rows):
+            if name == "markup" or rows >= max(_EXAMPLES, _NOTICED * self.rows):
                 share = f"{max(1, round(100 * rows / self.rows))}% of the rows ({rows:,})"
                 found.append(f"{share} {_ADVICE[name]}, e.g. {self.examples[name]!r}")
         return found
+
+
+@dataclass
+class RowCounts:
+    """Rows of a source by the reason of their rejection, with the first rows of each: line and texts."""
+
+    rows: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[list[Any]]] = field(default_factory=dict)
+
+    def add(self, table: pa.Table, texts: Sequence[str]) -> None:
+        """Count the rows of a table. texts: its columns to show."""
+        self.rows += table.num_rows
+        for reason, count in Counter(table["rejected"].drop_null().to_pylist()).items():
+            self.rejected[reason] += count
+            known = self.examples.setdefault(reason, [])
+            if len(known) < _EXAMPLES:
+                rows = table.filter(pc.equal(table["rejected"], reason))[: _EXAMPLES - len(known)]
+                for row in rows.select(["line", *texts]).to_pylist():
+                    line, *found = row.values()
+                    known.append([line, *(text[:EXAMPLE_CHARACTERS] for text in found)])
+
+    def report(self, findings: Findings, files: Sequence[Mapping[str, Any]] = ()) -> SourceReport:
+        """Return the report of the source. files: what to say of each of its files."""
+        rejected = _in_order(self.rejected)
+        return SourceReport(
+            rows=self.rows,
+            kept=self.rows - self.rejected.total(),
+            rejected=rejected,
+            changes=dict(sorted((+findings.changes).items())),
+            noticed=dict(sorted((+findings.noticed).items())),
+            frequent={
+                reason: {"share": round(count / self.rows, 4), "examples": self.examples[reason]}
+                for reason, count in rejected.items()
+                if count > _FREQUENT * self.rows or reason == _ALWAYS
+            },
+            examples=dict(sorted(findings.examples.items())),
+            files=[dict(file) for file in files],
+        )
 
 
 @dataclass
@@ -89,79 +128,21 @@ class IngestReport:
         return numbers
 
 
-def summarize_rows(block: Block, notices: Notices) -> SourceReport:
-    """Count the rows of one cleaned block."""
-    names = reason_names(block.codes).to_pylist()
-    rejected = Counter(name for name in names if name is not None)
-    examples: dict[str, list[list[Any]]] = {}
-    texts = list(block.texts.values())
-    for row, name in enumerate(names):
-        if name is not None and len(known := examples.setdefault(name, [])) < EXAMPLES:
-            known.append([int(block.lines[row]), *(one[row].as_py()[:EXAMPLE_CHARACTERS] for one in texts)])
-    return SourceReport(
-        rows=len(block),
-        kept=len(block) - rejected.total(),
-        rejected=_in_order(rejected),
-        noticed=dict(+notices.rows),
-        frequent=_frequent(rejected, len(block), examples),
-        examples=notices.examples,
-    )
-
-
-def _frequent(
-    rejected: Counter[str], rows: int, examples: Mapping[str, list[list[Any]]]
-) -> dict[str, dict[str, Any]]:
-    return {
-        reason: {"share": round(count / rows, 4), "examples": examples[reason]}
-        for reason, count in _in_order(rejected).items()
-        if count > _FREQUENT * rows or reason == _ALWAYS
-    }
-
-
-def report_source(
-    files: SourceFiles,
-    reports: Sequence[FileReport],
-    digests: Sequence[Mapping[str, str]],
-    rejected: Counter[str],
-    examples: Mapping[str, list[list[Any]]],
-) -> SourceReport:
-    """Count one source. files, reports, digests: its files in order. rejected: its rows in the shards.
-    examples: rows for each reason."""
-    rows = sum(report.rows for report in reports)
-    changes: Counter[str] = sum((Counter(report.changes) for report in reports), Counter())
-    noticed: Counter[str] = sum((Counter(report.noticed) for report in reports), Counter())
-    shown = {name: text for report in reversed(reports) for name, text in report.examples.items()}
-    return SourceReport(
-        rows=rows,
-        kept=rows - rejected.total(),
-        rejected=_in_order(rejected),
-        changes=dict(sorted(changes.items())),
-        noticed=dict(sorted(noticed.items())),
-        frequent=_frequent(rejected, rows, examples),
-        examples=dict(sorted(shown.items())),
-        files=[
-            {"files": {path.name: digest[name] for name, path in file.paths.items()}, "rows": report.rows}
-            for file, report, digest in zip(files.files, reports, digests, strict=True)
-        ],
-    )
-
-
-def add_up(sources: dict[str, SourceReport], shards: int, written: int) -> IngestReport:
-    """Return the report of all sources. written: rows in the shards. Raises IncompleteError if counts do not
-    add up, or every row was rejected."""
+def add_up(sources: dict[str, SourceReport], rows: int, written: Sequence[int]) -> IngestReport:
+    """Return the report of all sources. rows: rows read. written: rows of each shard. Raises IncompleteError
+    if counts do not add up, or every row was rejected."""
     rejected: Counter[str] = sum((Counter(one.rejected) for one in sources.values()), Counter())
     changes: Counter[str] = sum((Counter(one.changes) for one in sources.values()), Counter())
-    rows = sum(source.rows for source in sources.values())
-    if written != rows:
-        raise IncompleteError(f"ingest: {rows} rows were read, {written} are in the shards")
-    kept = rows - rejected.total()
+    kept = sum(source.kept for source in sources.values())
+    if not rows == sum(written) == kept + rejected.total():
+        raise IncompleteError(f"ingest: {rows} rows were read, {sum(written)} are in the shards")
     if kept == 0:
         told = ", ".join(f"{count:,} {reason}" for reason, count in _in_order(rejected).items())
         remedy = "Check that each source names the right columns, and the limits in ingest.cleaning."
         if rejected["damaged_characters"] > rows / 2:
             remedy = "The text was decoded with the wrong encoding: get the files in UTF-8."
         raise IncompleteError(f"ingest: all {rows:,} rows were rejected ({told}). {remedy}")
-    return IngestReport(rows, kept, _in_order(rejected), dict(sorted(changes.items())), shards, sources)
+    return IngestReport(rows, kept, _in_order(rejected), dict(sorted(changes.items())), len(written), sources)
 
 
 def _in_order(counts: Counter[str]) -> dict[str, int]:

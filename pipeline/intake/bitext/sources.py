@@ -1,17 +1,13 @@
 """Resolves the configured sources to files, and finds every problem before anything is read."""
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import hash_json, sha256_file
-from paraforge.base.text.lines import Reading, line_blocks
+from paraforge.base.text.lines import Reading, numbered_lines
 from paraforge.base.text.paths import files_of
 from paraforge.intake.bitext.block import Block
 from paraforge.intake.bitext.parameters import Cleaning, IngestParameters, SampleSource
@@ -73,70 +69,58 @@ def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
         ConfigurationError: all missing files and unset variables, in one message.
     """
     problems: list[str] = []
-    found: dict[str, SourceFiles] = {}
-    samples: list[SampleSource] = []
+    found: list[SourceFiles] = []
     for source in parameters.sources:
         if isinstance(source, SampleSource):
-            samples.append(source)
-        else:
-            files = resolve_files(source, problems)
-            if files is not None:
-                found[source.name] = files
+            found += _make_sample(source, work)
+        elif (files := resolve_files(source, problems)) is not None:
+            found.append(files)
     if problems:
         raise ConfigurationError(problems)
-    several: dict[str, list[SourceFiles]] = {name: [one] for name, one in found.items()}
-    for source in samples:
-        several[source.name] = _make_sample(source, work)
-    resolved = [one for source in parameters.sources for one in several[source.name]]
-    names = Counter(one.name for one in resolved)
-    twice = [f"source name {name!r} is used twice" for name, count in names.items() if count > 1]
-    if twice:
-        raise ConfigurationError(twice)
-    return resolved
+    return found
 
 
 def resolve_files(source: FileSource, problems: list[str]) -> SourceFiles | None:
     """Return the files of a source; None if something is wrong with them, which is added to ``problems``."""
-    groups: dict[str, list[Path]] = {}
-    drop_rows = None
-    before = len(problems)
-    for key, patterns in source.patterns().items():
-        groups[key] = []
+    wrong: list[str] = []
+
+    def files(patterns: Sequence[str]) -> list[Path]:
+        found: list[Path] = []
         for pattern in patterns:
             try:
                 # Workers on other hosts have another current directory.
-                groups[key] += [path.absolute() for path in files_of(pattern)]
+                found += [path.absolute() for path in files_of(pattern)]
             except InputError as error:
-                problems.append(f"source {source.name!r}: {error}")
-    if source.drop_rows is not None:
-        try:
-            (drop_rows,) = files_of(source.drop_rows)
-        except InputError as error:
-            problems.append(f"source {source.name!r}: {error}")
-        except ValueError:
-            problems.append(f"source {source.name!r}: drop_rows: {source.drop_rows} is more than one file")
-    problem = _pairing_problem(groups) if len(problems) == before else None
-    if problem is not None:
-        problems.append(f"source {source.name!r}: {problem}")
-    if len(problems) > before:
+                wrong.append(str(error))
+        return found
+
+    groups = {key: files(patterns) for key, patterns in source.patterns().items()}
+    drop_rows = files([] if source.drop_rows is None else [source.drop_rows])
+    if len(drop_rows) > 1:
+        wrong.append(f"drop_rows: {source.drop_rows} is more than one file")
+    if not wrong:
+        wrong += _pairing_problems(groups)
+    problems += [f"source {source.name!r}: {one}" for one in wrong]
+    if wrong:
         return None
     sets = [dict(zip(groups, paths, strict=True)) for paths in zip(*groups.values(), strict=True)]
-    return SourceFiles(source.name, [SourceFile(source, paths) for paths in sets], drop_rows)
+    return SourceFiles(
+        source.name, [SourceFile(source, paths) for paths in sets], next(iter(drop_rows), None)
+    )
 
 
-def _pairing_problem(groups: dict[str, list[Path]]) -> str | None:
-    """Return why the files of the sides cannot be paired in order, if they cannot."""
+def _pairing_problems(groups: Mapping[str, Sequence[Path]]) -> Iterator[str]:
+    """Yield why the files of the sides cannot be paired in order, if they cannot."""
     counts = {name: len(paths) for name, paths in groups.items()}
     if len(set(counts.values())) > 1:
         told = ", ".join(f"{count} for {name}" for name, count in counts.items())
-        return f"the patterns match different numbers of files: {told}"
-    if next(iter(counts.values())) == 1:
-        return None
-    for row in zip(*groups.values(), strict=True):
-        stems = {_stem(path) for path in row}
-        if len(stems) > 1:
-            return f"these would be read as parallel, and their names differ: {', '.join(map(str, row))}"
-    return None
+        yield f"the patterns match different numbers of files: {told}"
+        return
+    rows = list(zip(*groups.values(), strict=True))
+    for row in rows if len(rows) > 1 else []:
+        if len({_stem(path) for path in row}) > 1:
+            yield f"these would be read as parallel, and their names differ: {', '.join(map(str, row))}"
+            return
 
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
@@ -176,25 +160,20 @@ def read_file(file: SourceFile, cleaning: Cleaning, reading: Reading | None = No
     return file.source.read(file.paths, reading)
 
 
-def read_row_numbers(path: Path) -> NDArray[np.int64]:
+def read_row_numbers(path: Path) -> list[int]:
     """Read the row numbers to drop: the first column of each line, from 0; the first line can be a header.
 
     Returns the distinct numbers in ascending order. Raises InputError: a line that does not begin with a row
     number.
     """
-    return np.array(sorted(set().union(*_row_numbers(path))), dtype=np.int64)
-
-
-def _row_numbers(path: Path) -> Iterator[set[int]]:
-    for block in line_blocks(path):
-        numbers = set()
-        for row, line in enumerate(block.lines.to_pylist()):
-            first = line.split("\t")[0].strip()
-            if first.isascii() and first.isdigit() and len(first) < _DIGITS_OF_A_ROW:
-                numbers.add(int(first))
-            elif line.strip() and block.first + row > 1:
-                raise InputError(f"{first[:40]!r} is not a row number", path, block.first + row)
-        yield numbers
+    found = set()
+    for line, text in numbered_lines(path):
+        first = text.split("\t")[0].strip()
+        if first.isascii() and first.isdigit() and len(first) < _DIGITS_OF_A_ROW:
+            found.add(int(first))
+        elif line > 1:
+            raise InputError(f"{first[:40]!r} is not a row number", path, line)
+    return sorted(found)
 
 
 def file_key(file: SourceFile, cleaning: Cleaning, kind: str, version: int, digests: dict[str, str]) -> str:

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from paraforge.base.errors import InputError
 from paraforge.base.text.ragged import text_bytes
 from paraforge.intake.bitext.block import CODES, NAMES, Block
-from paraforge.intake.bitext.cleaning import clean, composed
+from paraforge.intake.bitext.cleaning import Findings, clean, composed
 from paraforge.intake.bitext.parameters import Cleaning, IngestParameters
 from tests.intake.bitext.helpers import tsv
 
@@ -38,13 +38,13 @@ def block_of(pairs: list[tuple[str, str]], codes: list[int] | None = None) -> Bl
 def cleaned(
     *pairs: tuple[str, str], **options: Any
 ) -> tuple[list[tuple[str, str]], list[str | None], Counter[str]]:
-    changes: Counter[str] = Counter()
-    result = clean(block_of(list(pairs)), Cleaning(**options), FILES, changes)
+    findings = Findings()
+    result = clean(block_of(list(pairs)), Cleaning(**options), FILES, findings)
     texts = list(
         zip(result.texts["source_text"].to_pylist(), result.texts["reference"].to_pylist(), strict=True)
     )
     reasons = [NAMES[code - 1] if code else None for code in result.codes.tolist()]
-    return texts, reasons, +changes
+    return texts, reasons, +findings.changes
 
 
 def reason(cs: str, reference: str, **options: Any) -> str | None:
@@ -62,7 +62,7 @@ def test_normalisation_form_c() -> None:
 @given(st.lists(st.text(st.characters(max_codepoint=0x3FF, blacklist_categories=["Cs"])), max_size=5))
 def test_normalisation_is_that_of_the_standard_library(texts: list[str]) -> None:
     pairs = [(text, "reference") for text in texts]
-    result = clean(block_of(pairs), Cleaning(malformed="reject"), FILES, Counter())
+    result = clean(block_of(pairs), Cleaning(malformed="reject"), FILES, Findings())
     for text, got in zip(texts, result.texts["source_text"].to_pylist(), strict=True):
         assert unicodedata.is_normalized("NFC", got)
         text = text.replace("\u034f", "")  # invisible, and yet "printable"
@@ -129,7 +129,7 @@ def test_blank_translation() -> None:
         {"reference": pa.array(["a"]), "translation": pa.array([" "])},
         np.zeros(1, dtype=np.uint8),
     )
-    assert clean(block, Cleaning(), FILES, Counter()).codes.tolist() == [CODES["blank_translation"]]
+    assert clean(block, Cleaning(), FILES, Findings()).codes.tolist() == [CODES["blank_translation"]]
 
 
 def test_too_many_characters() -> None:
@@ -173,13 +173,13 @@ def test_length_ratio() -> None:
 
 def test_the_first_reason_stays() -> None:
     block = block_of([("", "a\x01"), ("", "b")], codes=[0, CODES["contaminated"]])
-    result = clean(block, Cleaning(), FILES, Counter())
+    result = clean(block, Cleaning(), FILES, Findings())
     assert result.codes.tolist() == [CODES["control_characters"], CODES["contaminated"]]
 
 
 def test_the_input_is_left_alone() -> None:
     block = block_of([(" a ", "b\x01")])
-    clean(block, Cleaning(), FILES, Counter())
+    clean(block, Cleaning(), FILES, Findings())
     assert block.codes.tolist() == [0]
     assert block.texts["source_text"].to_pylist() == [" a "]
 
@@ -195,8 +195,8 @@ def test_a_row_is_treated_alike_alone_and_in_a_slice(
         {name: array.slice(start, length) for name, array in whole.texts.items()},
         whole.codes[start : start + length],
     )
-    expected = clean(whole, options, FILES, Counter())
-    got = clean(part, options, FILES, Counter())
+    expected = clean(whole, options, FILES, Findings())
+    got = clean(part, options, FILES, Findings())
     assert got.codes.tolist() == expected.codes[start : start + length].tolist()
     for name, array in got.texts.items():
         assert array.to_pylist() == expected.texts[name].to_pylist()[start : start + length]

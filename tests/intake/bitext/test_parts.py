@@ -1,4 +1,4 @@
-"""Parts of a file: the same bytes from any number of threads, and the first thing that is wrong."""
+"""Parts of a file: the same bytes from any number of threads."""
 
 from functools import partial
 from pathlib import Path
@@ -6,7 +6,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from paraforge.base.errors import InputError
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.lines import Reading
 from paraforge.intake.bitext import parts
@@ -25,26 +24,19 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "Reading", partial(Reading, block_bytes=900))
 
 
-def lines(**odd: bytes) -> list[bytes]:
-    """Lines of a file; some are blank, and those of the numbers given are others."""
-    every = [b"" if row % 31 == 0 else f"line {row} \tv\u011bta {row}".encode() for row in range(1, ROWS + 1)]
-    for number, line in odd.items():
-        every[int(number.removeprefix("line")) - 1] = line
-    return every
-
-
-def read(directory: Path, threads: int, content: list[bytes]) -> FileReport:
+def read(directory: Path, threads: int) -> FileReport:
     path = directory / "bitext.tsv"
-    path.write_bytes(b"\n".join(content))
+    lines = ["" if row % 31 == 0 else f"line {row} \tv\u011bta {row}" for row in range(1, ROWS + 1)]
+    path.write_text("\n".join(lines), encoding="utf-8")
     source = TsvSource(format="tsv", name="a", path=str(path), columns={"source_text": 1, "reference": 0})
     file = SourceFile(source, {ONLY: path})
     return read_parts(file, Cleaning(), "bitext", file.digests(), directory / f"parts-{threads}", threads)
 
 
 def test_threads_change_no_byte(tmp_path: Path) -> None:
-    reports = [read(tmp_path, threads, lines()) for threads in (1, 2, 5)]
+    reports = [read(tmp_path, threads) for threads in (1, 2, 5)]
     assert reports[0] == reports[1] == reports[2]
-    assert reports[0].changes["trimmed"] == ROWS - ROWS // 31
+    assert reports[0].findings["changes"]["trimmed"] == ROWS - ROWS // 31
     one, *others = (
         {path.relative_to(place): path.read_bytes() for path in place.rglob("*") if path.is_file()}
         for place in (tmp_path / f"parts-{threads}" for threads in (1, 2, 5))
@@ -56,14 +48,3 @@ def test_threads_change_no_byte(tmp_path: Path) -> None:
     expected = ["" if row % 31 == 0 else f"v\u011bta {row}" for row in range(1, ROWS + 1)]
     assert table.column("source_text").to_pylist() == expected
     assert table.column("line").to_pylist() == list(range(1, ROWS + 1))
-
-
-@pytest.mark.parametrize("threads", [1, 4])
-def test_of_two_errors_the_first_is_named(tmp_path: Path, threads: int) -> None:
-    content = lines(line300=b"a\0b\tc", line400=b"\xff\tc")
-    with pytest.raises(InputError, match="NUL") as caught:
-        read(tmp_path, threads, content)
-    assert caught.value.line == 300
-    with pytest.raises(InputError, match="UTF-8") as caught:
-        read(tmp_path, threads, lines(line330=b"\xff\tc", line400=b"a\0b\tc"))
-    assert caught.value.line == 330

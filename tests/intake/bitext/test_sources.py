@@ -139,8 +139,8 @@ def test_problems_are_found_by_the_first_rows_alone(tmp_path: Path, monkeypatch:
 
 def test_row_numbers(tmp_path: Path) -> None:
     path = write(tmp_path / "rows.tsv.gz", "row0\tset\n7\tsts\n3\tsick\n7\tsts\n\n")
-    assert read_row_numbers(path).tolist() == [3, 7]
-    assert read_row_numbers(write(tmp_path / "plain", "0\n5")).tolist() == [0, 5]
+    assert read_row_numbers(path) == [3, 7]
+    assert read_row_numbers(write(tmp_path / "plain", "0\n5")) == [0, 5]
 
 
 def test_row_numbers_that_are_none(tmp_path: Path) -> None:
