@@ -1,5 +1,6 @@
 """The dataset card: front matter that the Hub reads, and tables that text cannot break."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,32 @@ def test_the_hub_accepts_the_front_matter(tmp_path: Path) -> None:
     card = hub.DatasetCard.load(tmp_path / "corpus" / "_README.md")
     assert card.data.pretty_name == "Paraforge corpus"
     assert card.data.license == "other"
+
+
+@pytest.mark.parametrize(
+    ("engine", "languages", "expected"),
+    [
+        (None, ("de", "fr"), ["de", "fr"]),
+        (None, ("deu_Latn", "fra"), ["de", "fr"]),
+        ("none", ("en", "cs"), ["en"]),
+        ("none", ("de", "cs"), ["de"]),
+    ],
+)
+def test_languages_and_kinds(
+    tmp_path: Path, engine: str | None, languages: tuple[str, str], expected: list[str]
+) -> None:
+    model = tmp_path / "model.json"
+    model.write_text(json.dumps({"target_language": languages[0], "source_language": languages[1]}))
+    translated = {"parameters": {"engine": engine}, "fingerprints": {}} if engine else None
+    publish_pairs(tmp_path, 60, 30, translated=translated, model=model, name="Mine")
+    metadata, body = split((tmp_path / "corpus" / CARD_NAME).read_text(encoding="utf-8"))
+    assert metadata["language"] == expected
+    assert body.startswith("\n# Mine\n")
+    given = engine == "none"
+    assert ("back-translation" in body, "machine translation" in body) == (not given, not given)
+    assert ("back-translation" in metadata["tags"], "annotations_creators" in metadata) == (not given,) * 2
+    assert ("synthetic" in metadata["tags"], len(metadata["language_creators"])) == (not given, 2 - given)
+    assert ("English side" in body) == (expected[0] == "en" and not given)
 
 
 def test_no_description(tmp_path: Path) -> None:

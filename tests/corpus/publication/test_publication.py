@@ -1,7 +1,8 @@
 """Published corpora: every reader reads them, counts add up, and bytes depend on the pairs alone."""
 
 import csv
-from collections import Counter
+import importlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,41 +12,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import IncompleteError, InputError
-from paraforge.base.files import sha256_file
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.plan import SHARDS_PER_FILE, plan_files
 from paraforge.corpus.publication.publication import publish
 from paraforge.corpus.publication.statistics import write_plots
-from tests.corpus.selection.corpora import random_pairs, resources, with_columns, write_corpus
+from tests.corpus.publication.test_verdict_words import drawn
+from tests.corpus.selection.corpora import cut, random_pairs, resources, with_columns, write_corpus
 from tests.corpus.selection.published import publish_pairs
+
+NONE = {"kind": "length", "minimum": 99}
+READERS: dict[str, Callable[[str], int]] = {
+    "pandas": lambda path: len(importlib.import_module("pandas").read_parquet(path)),
+    "pyarrow.parquet": lambda path: importlib.import_module("pyarrow.parquet").read_table(path).num_rows,
+    "pyarrow.dataset": lambda path: (
+        importlib.import_module("pyarrow.dataset").dataset(path).to_table().num_rows
+    ),
+    "polars": lambda path: importlib.import_module("polars").read_parquet(f"{path}/*.parquet").height,
+    "duckdb": lambda path: (
+        importlib.import_module("duckdb").sql(f"SELECT count(*) FROM '{path}/*.parquet'").fetchall()[0][0]
+    ),
+    "datasets": lambda path: importlib.import_module("datasets").load_dataset(path, split="all").num_rows,
+    "dask.dataframe": lambda path: len(importlib.import_module("dask.dataframe").read_parquet(path)),
+}
 
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus with mismatched pairs, which must not be read with its shards."""
     root = tmp_path_factory.mktemp("published")
-    publish_pairs(root)
+    publish_pairs(root, wrong=drawn(50, {"news": 0.6}))
     return root
 
 
 def whole(directory: Path) -> pa.Table:
     return pa.concat_tables(ShardDirectory(directory).tables())
-
-
-def test_kept_and_refused_rows_are_all_rows(published: Path) -> None:
-    pairs = random_pairs(1_000, seed=7)
-    kept, refused = whole(published / "corpus"), whole(published / "rejected")
-    assert kept.num_rows + refused.num_rows == 1_000
-    assert not {"rejected", "failed"} & {*kept.column_names}
-    assert set(kept.column("source_text").to_pylist()) | set(
-        refused.column("source_text").to_pylist()
-    ) == set(pairs.column("source_text").to_pylist())
-    manifest = read_manifest(published / "corpus")
-    assert manifest.counts.rejected == Counter(r for r in refused.column("rejected").to_pylist() if r)
-    assert manifest.counts.failed == Counter(r for r in refused.column("failed").to_pylist() if r)
-    assert manifest.counts == read_manifest(published / "rejected").counts
-    assert manifest.licences == {"tatoeba": "CC-BY 2.0 FR"}
 
 
 def test_rows_are_in_order_with_all_their_columns(published: Path) -> None:
@@ -72,66 +74,42 @@ def test_the_parquet_dialect(published: Path) -> None:
         assert b"cosine" in schema.field("paraphrase_score").metadata[b"description"]
 
 
-def test_datasets_reads_it(published: Path, tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets")
-    rows = read_manifest(published / "corpus").rows
-    files = str(published / "corpus" / "*.parquet")
-    loaded = datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=str(tmp_path))
-    assert loaded.num_rows == rows
-    by_card = datasets.load_dataset(str(published / "corpus"), cache_dir=str(tmp_path))
-    assert {name: split.num_rows for name, split in by_card.items()} == {"train": rows}
-    refused = datasets.load_dataset(str(published / "rejected"), cache_dir=str(tmp_path))
-    assert {name: split.num_rows for name, split in refused.items()} == {"rejected": 1_000 - rows}
-
-
-def test_workers_change_no_byte(tmp_path: Path) -> None:
-    found = []
-    for workers in (1, 3):
-        root = tmp_path / str(workers)
-        publish_pairs(root, workers=workers)
-        files = [path for kind in ("corpus", "rejected") for path in sorted((root / kind).iterdir())]
-        found.append([(path.name, sha256_file(path)) for path in files])
-    assert found[0] == found[1]
-
-
-def test_nothing_kept_is_an_empty_corpus_with_its_schema(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.full
+@pytest.mark.parametrize("content", ["corpus", "rejected"])
+@pytest.mark.parametrize("reader", READERS)
+def test_common_readers_take_the_directory_as_it_is(
+    published: Path, content: str, reader: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    report = publish_pairs(tmp_path, rows=100, filters={"filters": [{"kind": "length", "minimum": 99}]})
-    assert report.corpus.rows == 0
-    kept, rejected = (whole(tmp_path / name).schema.names for name in ("corpus", "rejected"))
-    assert [name for name in kept if name != "group"] == [
-        name for name in rejected if name not in ("rejected", "failed")
-    ]
-    assert "empty" in caplog.text
-    assert report.metrics()["pairs"] == 0
+    pytest.importorskip(reader)
+    if reader == "datasets":
+        monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path)
+    manifest = read_manifest(published / content)
+    assert len(manifest.files) > 1
+    assert READERS[reader](str(published / content)) == manifest.rows
 
 
-def test_everything_kept_is_an_empty_dataset_of_refused_pairs(tmp_path: Path) -> None:
+def test_an_empty_dataset_has_its_schema(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pairs = random_pairs(100, seed=1)
-    sound = pairs.filter(
-        pa.compute.and_(pa.compute.is_null(pairs["rejected"]), pa.compute.is_null(pairs["failed"]))
-    )
-    report = publish_pairs(tmp_path, table=sound, filters={"required": []})
-    assert report.rejected.rows == 0
-    assert report.corpus.rows == sound.num_rows
-    assert whole(tmp_path / "rejected").num_rows == 0
+    sound = pairs.filter(pa.compute.is_valid(pairs["translation"]))
+    for name, one, rows in (("all", {"required": []}, len(sound)), ("none", {"filters": [NONE]}, 0)):
+        report = publish_pairs(tmp_path / name, table=sound, filters=one)
+        assert report.corpus.rows == report.metrics()["pairs"] == rows == len(sound) - report.rejected.rows
+        kept, rejected = (whole(tmp_path / name / place) for place in ("corpus", "rejected"))
+        assert (kept.num_rows, rejected.num_rows) == (rows, len(sound) - rows)
+        # No column of either is empty throughout.
+        assert set(kept.column_names) - set(rejected.column_names) == {"group"}
+        assert set(rejected.column_names) - set(kept.column_names) == {"rejected", "failed"}
+        assert ("the published corpus is empty" in caplog.text) == (rows == 0)
+    assert "'length' rejects" in caplog.text
 
 
 def test_a_selection_of_other_shards_is_refused(tmp_path: Path) -> None:
     publish_pairs(tmp_path)
-    inputs = write_corpus(random_pairs(1_000, seed=8), tmp_path / "other", [150] * 6 + [100])
+    inputs = write_corpus(random_pairs(1_000, seed=8), tmp_path / "other", cut(1_000, 150))
+    places = [tmp_path / name for name in ("selected", "corpus", "rejected")]
     with pytest.raises(InputError, match="made from other shards"):
-        publish(
-            PublishParameters(),
-            inputs,
-            tmp_path / "selected",
-            tmp_path / "corpus",
-            tmp_path / "rejected",
-            resources(tmp_path),
-        )
-    # What was there is still there.
-    assert read_manifest(tmp_path / "corpus").rows > 0
+        publish(PublishParameters(), inputs, *places, resources(tmp_path))
+    assert read_manifest(tmp_path / "corpus").rows > 0  # what was there is still there
 
 
 def test_rows_that_are_lost_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,12 +50,23 @@ def test_the_forward_translation_is_named_with_its_model_and_all_options() -> No
     assert "fwd" not in signature(["a"], STEPS, parameters())
 
 
+def made(engine: str, model: str) -> dict[str, Any]:
+    return {"translate": {"parameters": {"engine": engine}, "fingerprints": {"model": model}}}
+
+
 @pytest.mark.parametrize(
-    ("fingerprint", "kind"), [("scorer", "general"), ("vectors", "paragram"), ("model", "model")]
+    ("steps", "field"),
+    [
+        ({"score": {"fingerprints": {"scorer": "91ab77e0" + "f" * 56}}}, "score:general:91ab77e0"),
+        ({"score": {"fingerprints": {"vectors": "91ab77e0" + "f" * 56}}}, "score:paragram:91ab77e0"),
+        ({"score": {"fingerprints": {"model": "91ab77e0" + "f" * 56}}}, "score:model:91ab77e0"),
+        ({}, "score:none"),
+        (made("fake", "ab" * 32), "mt:fake:abababab"),
+        (made("none", "none"), "mt:given"),
+    ],
 )
-def test_what_gave_the_score_is_named(fingerprint: str, kind: str) -> None:
-    steps = {**STEPS, "score": {"fingerprints": {fingerprint: "91ab77e0" + "f" * 56}}}
-    assert f"|score:{kind}:91ab77e0|" in signature(["a"], steps, parameters())
+def test_what_made_translations_and_scores_is_named(steps: dict[str, Any], field: str) -> None:
+    assert f"|{field}|" in signature(["a"], steps, parameters())
 
 
 @pytest.mark.parametrize(
@@ -87,11 +98,3 @@ def test_sources_cannot_break_the_line() -> None:
     many = signature([f"s{n}" for n in range(9)], {}, parameters())
     assert many.startswith("src:9-sources:")
     assert many == signature([f"s{n}" for n in reversed(range(9))], {}, parameters())
-
-
-def test_what_made_the_translations() -> None:
-    fake = {"translate": {"parameters": {"engine": "fake"}, "fingerprints": {"model": "ab" * 32}}}
-    assert "|mt:fake:abababab|" in signature(["a"], fake, parameters())
-    given = {"translate": {"parameters": {"engine": "none"}, "fingerprints": {"model": "none"}}}
-    assert "|mt:given|" in signature(["a"], given, parameters())
-    assert "|score:none|" in signature(["a"], {}, parameters())

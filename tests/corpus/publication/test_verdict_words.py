@@ -13,17 +13,11 @@ import pytest
 from pydantic import ValidationError
 
 from paraforge.base.errors import ConfigurationError
-from paraforge.base.files import read_json, write_json
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.corpus.publication.manifest import MANIFEST_NAME, Manifest, read_manifest
-from paraforge.corpus.publication.parameters import PublishParameters
-from paraforge.corpus.publication.publication import publish
+from paraforge.corpus.publication.manifest import Manifest, read_manifest
 from paraforge.corpus.publication.verdict_words import separations, verdict_words
-from paraforge.corpus.publication.verification import verify
-from paraforge.corpus.scoring.wrong_pairs import WRONG_PAIRS_NAME, store_wrong_pairs
 from paraforge.corpus.selection.parameters import SelectParameters
-from paraforge.corpus.selection.select import select
-from tests.corpus.selection.corpora import cut, random_pairs, resources, write_corpus
+from tests.corpus.selection.published import publish_pairs
 
 SHARE = {"kind": "bounds", "score": "paraphrase_score", "minimum": {"wrong_pairs": 0.01}}
 NUMBER = SHARE | {"minimum": 0.4}
@@ -49,14 +43,8 @@ def drawn(count: int, sources: dict[str, float], seed: int = 1) -> pa.Table:
 
 
 def published(root: Path, wrong: pa.Table | None, *filters: dict[str, Any], rows: int = 300) -> Manifest:
-    inputs = write_corpus(random_pairs(rows, seed=7), root, cut(rows, 100))
-    if wrong is not None:
-        store_wrong_pairs(wrong, inputs[1])
-    parameters = SelectParameters.model_validate({"filters": list(filters), "deciles": ["paraphrase_score"]})
-    select(parameters, inputs, root / "selected", resources(root))
-    publish(
-        PublishParameters(), inputs, root / "selected", root / "corpus", root / "rejected", resources(root)
-    )
+    chosen = {"filters": list(filters), "deciles": ["paraphrase_score"]}
+    publish_pairs(root, rows, 100, filters=chosen, wrong=wrong)
     return read_manifest(root / "corpus")
 
 
@@ -73,35 +61,20 @@ def test_a_good_score(tmp_path: Path) -> None:
     assert text.endswith("would let at most 1 in 100 through (95% confidence) and keep 100% of the pairs.")
 
 
-def test_the_worst_source_is_named(tmp_path: Path) -> None:
-    manifest = published(tmp_path, drawn(500, {"news": 0.0, "tatoeba": 0.6}), NUMBER)
-    warning = re.search(
-        r"The paraphrase score poorly tells good from mismatched pairs in (.*): most", told(manifest)
-    )
-    assert warning is not None and re.fullmatch(r"news \(0\.\d\d\)", warning[1])
-    rows = {row[1]: row for row in separations(manifest)}
-    assert rows.keys() == {"all sources", "news", "tatoeba"}
-    assert float(rows["news"][3].split()[0]) == pytest.approx(0.5, abs=0.05)
-
-
 def test_poor_sources_are_named_with_their_figures_the_worst_first(tmp_path: Path) -> None:
     # The area of two normal distributions d standard deviations apart is Phi(d / sqrt 2).
-    shifts = {
-        "news": 0.1 * 2**0.5 * NormalDist().inv_cdf(0.53),
-        "tatoeba": 0.1 * 2**0.5 * NormalDist().inv_cdf(0.76),
-    }
-    text = told(published(tmp_path, drawn(1_000, shifts), NUMBER))
-    areas = re.search(
-        r"poorly tells good from mismatched pairs in news \((0\.\d\d)\), tatoeba \((0\.\d\d)\)", text
+    areas = {"bible": 0.999, "tatoeba": 0.76, "news": 0.53}
+    shifts = {name: 0.1 * 2**0.5 * NormalDist().inv_cdf(area) for name, area in areas.items()}
+    manifest = published(tmp_path, drawn(1_000, shifts), NUMBER)
+    found = re.search(
+        r"poorly tells good from mismatched pairs in news \((0\.\d\d)\), tatoeba \((0\.\d\d)\): most",
+        told(manifest),
     )
-    assert areas is not None
-    assert [float(area) for area in areas.groups()] == pytest.approx([0.53, 0.76], abs=0.03)
-
-
-def test_garbage_everywhere(tmp_path: Path) -> None:
-    text = told(published(tmp_path, drawn(500, {"news": 0.0}), NUMBER))
-    assert "Paraphrase score: AUC 0.5" in text or "AUC 0.4" in text
-    assert "The paraphrase score poorly tells good from mismatched pairs in news (0." in text
+    assert found is not None and [float(area) for area in found.groups()] == pytest.approx(
+        [0.53, 0.76], abs=0.03
+    )
+    rows = {row[1]: float(row[3].split()[0]) for row in separations(manifest)}
+    assert rows.pop("all sources") and rows == pytest.approx(areas, abs=0.03)
 
 
 def test_few_pairs_give_an_interval_and_no_suggestion(tmp_path: Path) -> None:
@@ -184,28 +157,3 @@ def test_what_is_no_share(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError) as caught:
         SelectParameters.model_validate({"filters": [one]})
     assert message in str(caught.value)
-
-
-def test_damage_of_the_wrong_pairs_is_found(tmp_path: Path) -> None:
-    published(tmp_path, drawn(50, {"news": 0.6}), NUMBER)
-    corpus = tmp_path / "corpus"
-    assert not verify(corpus).problems
-    path = corpus / WRONG_PAIRS_NAME
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    assert ["SHA-256" in problem.message for problem in verify(corpus).problems] == [True]
-    path.unlink()
-    assert [problem.message for problem in verify(corpus).problems] == ["missing"]
-
-
-def test_a_corpus_without_mismatched_pairs_has_no_verdict(tmp_path: Path) -> None:
-    from paraforge.base.files import hash_json
-
-    published(tmp_path, drawn(50, {"news": 0.6}), NUMBER)
-    value = read_json(tmp_path / "corpus" / MANIFEST_NAME)
-    for key in ("verdict", "wrong_pairs", "sha256"):
-        del value[key]
-    write_json(tmp_path / "corpus" / MANIFEST_NAME, value | {"sha256": hash_json(value)})
-    manifest = read_manifest(tmp_path / "corpus")
-    assert told(manifest) == "" and separations(manifest) == []
