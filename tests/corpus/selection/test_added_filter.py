@@ -1,15 +1,13 @@
 """A filter is one file: here one of another package, which nothing here knows."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.corpus.selection.corpora import cut, random_pairs, with_columns, write_corpus
 from tests.corpus.selection.published import publish_pairs
+from tests.plugin import COMMAND, install, run
 
 MODULE = '''
 from typing import Literal
@@ -42,7 +40,7 @@ class QuestionParameters(FilterParameters):
 
 '''
 PROGRAM = """
-import json, sys
+import json
 from pathlib import Path
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.publication import publish
@@ -51,7 +49,7 @@ from paraforge.corpus.selection.reasons import explain_filters
 from paraforge.corpus.selection.select import select
 from paraforge.base.shards.resources import Resources
 
-root = Path(sys.argv[1])
+root = Path()
 inputs = [root / "translated", root / "scored"]
 parameters = SelectParameters.model_validate({"filters": [{"kind": "question"}]})
 resources = Resources(workers=1, work=root / "work")
@@ -67,21 +65,9 @@ print(json.dumps({
 """
 
 
-def install(root: Path, module: str) -> dict[str, str]:
-    """An environment in which a package with this module is installed."""
-    package = root / "site"
-    (package / "questions-1.0.dist-info").mkdir(parents=True)
-    (package / "questions-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: questions\n")
-    (package / "questions-1.0.dist-info" / "entry_points.txt").write_text(
-        "[paraforge.filters]\nquestions = questions\n"
-    )
-    (package / "questions.py").write_text(module)
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), *filter(None, sys.path)])}
-
-
 @pytest.mark.full
 def test_a_filter_of_another_package(tmp_path: Path) -> None:
-    environment = install(tmp_path, MODULE)
+    install(tmp_path, "filters", "questions", MODULE)
     pairs = random_pairs(200, seed=2)
     texts = [f"{text}?" if place % 3 else text for place, text in enumerate(pairs["reference"].to_pylist())]
     pairs = with_columns(pairs, reference=texts)
@@ -92,15 +78,7 @@ def test_a_filter_of_another_package(tmp_path: Path) -> None:
         for row in rows
         if not row["rejected"] and not row["failed"] and row["paraphrase_score"] is not None
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    seen = json.loads(ran.stdout)
+    seen = json.loads(run(tmp_path, PROGRAM).stdout)
     assert seen["rejected"] == asked > 0
     assert seen["result"].endswith(" s") and f"{100 * asked / 200:.1f}% a question" in seen["result"]
     assert seen["words"] == "a question"
@@ -109,13 +87,7 @@ def test_a_filter_of_another_package(tmp_path: Path) -> None:
 
 def test_a_package_that_is_broken(tmp_path: Path) -> None:
     publish_pairs(tmp_path / "data", rows=50)
-    ran = subprocess.run(
-        [sys.executable, "-c", "from paraforge.interface.cli import main; main()", "summary", str(tmp_path)],
-        env=install(tmp_path, "import no_such_module"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 2
+    install(tmp_path, "filters", "questions", "import no_such_module")
+    ran = run(tmp_path, COMMAND, "summary", str(tmp_path), expect=2)
     assert "'questions'" in ran.stderr and "Repair that package" in ran.stderr
     assert "Traceback" not in ran.stderr

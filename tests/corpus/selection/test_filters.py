@@ -5,7 +5,12 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from paraforge.corpus.publication.groups import joining_keys
+from paraforge.corpus.scorer import inside
+from paraforge.corpus.scoring.verdict import Minimum
 from paraforge.corpus.selection.filters import Filter, apply_filters
 from paraforge.corpus.selection.filters.bounds import interval_filter
 from paraforge.corpus.selection.filters.near_duplicates import reference_keys
@@ -13,46 +18,18 @@ from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.reasons import explain_reasons
 
 
-@pytest.mark.parametrize(
-    ("interval", "values", "accepted"),
-    [
-        ((0.4, 1.0), [0.39, 0.4, 0.7, 1.0, 1.01], [False, True, True, True, False]),
-        ((None, 0.7), [-5.0, 0.7, 0.71], [True, True, False]),
-        ((0.7, None), [0.69, 0.7, 0.71], [False, True, True]),
-        ((), [float("inf"), float("-inf"), 0.0], [True, True, True]),
-        ((1, 30), [0, 1, 30, 31], [False, True, True, False]),
-        ((0.5, None), [0, 1], [False, True]),
-    ],
-)
-def test_intervals(interval: Any, values: list[float], accepted: list[bool]) -> None:
-    """0.7 as a 32-bit number is below 0.7 as a 64-bit one, and still reaches a minimum of 0.7."""
-    kinds = (pa.float32(), pa.float64()) if isinstance(values[0], float) else (pa.int32(), pa.int8())
-    for kind in kinds:
-        rows = pa.table({"score": pa.array(values, kind)})
-        assert (interval_filter("x", ("score",), *interval).judge(rows, 0) == 0).tolist() == accepted
-
-
-def table(**columns: Any) -> pa.Table:
-    return pa.table(columns)
-
-
-@pytest.mark.parametrize("missing", [None, float("nan")])
-def test_a_missing_score_has_a_reason_of_its_own(missing: float | None) -> None:
-    rows = table(paraphrase_score=pa.array([0.9, missing, 0.1], pa.float32()))
-    one = interval_filter("similar", ("paraphrase_score",), 0.4, 1.0)
-    assert one.reasons == ("similar", "no_paraphrase_score")
-    assert one.judge(rows, 0).tolist() == [0, 2, 1]
-    lenient = interval_filter("similar", ("paraphrase_score",), 0.4, 1.0, missing="accept")
-    assert lenient.judge(rows, 0).tolist() == [0, 0, 1]
-
-
-def test_length_filter_looks_at_both_sides() -> None:
-    rows = table(
-        reference_tokens=pa.array([5, 31, 5, None, 31], pa.int32()),
-        translation_tokens=pa.array([5, 5, 31, 5, None], pa.int32()),
-    )
-    one = interval_filter("length", ("reference_tokens", "translation_tokens"), 1, 30)
-    assert one.judge(rows, 0).tolist() == [0, 1, 1, 2, 3]
+@given(st.floats(0, 1), st.sampled_from([np.float32, np.float64]))
+def test_a_score_reaches_itself_everywhere(number: float, kind: type) -> None:
+    scores = np.array([number, np.nan], kind)
+    assert inside(scores, number, number).tolist() == [True, False]
+    assert inside(scores, number, closed="neither").tolist() == [False, False]
+    assert inside(scores, maximum=number, closed="left").tolist() == [False, False]
+    assert Minimum(number).reached(scores).tolist() == [True, False]
+    assert not Minimum(number, included=False).reached(scores).any()
+    rows = pa.table({"reference": ["a", "a"], "translation": ["b", "b"], "paraphrase_score": scores})
+    assert interval_filter("x", ("paraphrase_score",), number, 1).judge(rows, 0).tolist() == [0, 2]
+    keys = joining_keys(rows, ["reference", "translation"], number)
+    assert keys[0, 1].any() and not keys[1, 1].any()
 
 
 def made(**parameters: Any) -> Filter:
@@ -61,28 +38,48 @@ def made(**parameters: Any) -> Filter:
     return one.prepare(cast("Any", None))
 
 
-def test_language_filter() -> None:
-    rows = table(reference_language=["en", "cs", "en", None], translation_language=["en", "en", "de", "en"])
-    assert made(kind="language").judge(rows, 0).tolist() == [0, 1, 1, 0]
-    assert made(kind="language", missing="refuse").judge(rows, 0).tolist() == [0, 1, 1, 2]
+SCORE = {"kind": "bounds", "score": "paraphrase_score", "minimum": 0.4, "maximum": 1.0}
+SCORES = {"paraphrase_score": [0.9, None, float("nan"), 0.1]}
+LANGUAGES = {
+    "reference_language": ["en", "cs", "en", None],
+    "translation_language": ["en", "en", "de", "en"],
+}
+TOKENS = {
+    "reference_tokens": [5, 31, 5, None, None, 31, 9],
+    "translation_tokens": [5, 5, 31, None, 5, None, 0],
+}
 
 
-def test_flag_filter_takes_a_missing_flag_for_false() -> None:
-    rows = table(runaway=pa.array([True, False, None]))
-    assert made(kind="flag", column="runaway").judge(rows, 0).tolist() == [1, 0, 0]
-
-
-def test_decile_filter() -> None:
-    rows = table(paraphrase_score_decile=pa.array([10, 9, 8, None], pa.int8()))
-    one = made(kind="decile", score="paraphrase_score", top=2, name="top")
-    assert one.judge(rows, 0).tolist() == [0, 0, 1, 2]
-    assert one.reasons == ("top", "no_paraphrase_score")
+@pytest.mark.parametrize(
+    ("parameters", "columns", "codes", "missing"),
+    [
+        (SCORE, SCORES, [0, 2, 2, 1], ["paraphrase_score"]),
+        (SCORE | {"missing": "accept"}, SCORES, [0, 0, 0, 1], []),
+        # The reason is that of the first column that has no value.
+        ({"kind": "length", "minimum": 1, "maximum": 30}, TOKENS, [0, 1, 1, 2, 2, 3, 1], [*TOKENS]),
+        ({"kind": "language"}, LANGUAGES, [0, 1, 1, 0], []),
+        ({"kind": "language", "missing": "refuse"}, LANGUAGES, [0, 1, 1, 2], ["reference_language"]),
+        # A missing flag is false.
+        ({"kind": "flag", "column": "runaway"}, {"runaway": [True, False, None]}, [1, 0, 0], []),
+        (
+            {"kind": "decile", "score": "overlap_1", "top": 2},
+            {"overlap_1_decile": [10, 9, 8, None]},
+            [0, 0, 1, 2],
+            ["overlap_1"],
+        ),
+    ],
+)
+def test_what_is_rejected_for_which_reason(
+    parameters: dict[str, Any], columns: dict[str, list[Any]], codes: list[int], missing: list[str]
+) -> None:
+    one = made(name="mine", **parameters)
+    assert one.judge(pa.table(columns), 0).tolist() == codes
+    assert one.reasons[: max(codes)] == ("mine", *(f"no_{name}" for name in missing))
 
 
 def test_the_first_filter_that_refuses_gives_the_reason() -> None:
-    rows = table(
-        paraphrase_score=pa.array([0.9, 0.1, 0.1, None, 0.9], pa.float32()),
-        runaway=pa.array([True, True, False, True, False]),
+    rows = pa.table(
+        {"paraphrase_score": [0.9, 0.1, 0.1, None, 0.9], "runaway": [True, True, False, True, False]}
     )
     filters = [
         interval_filter("similar", ("paraphrase_score",), 0.4),
@@ -120,6 +117,10 @@ def test_case_punctuation_and_spaces_do_not_count() -> None:
         ({"kind": "decontamination", "files": [{"path": "x"}]}, "shares text with a test file"),
         ({"kind": "command", "command": ["awk", "-f", "a"]}, "rejected by the program awk"),
         ({"kind": "command", "command": ["awk"], "files": ["x/a.awk"]}, "rejected by the program a.awk"),
+        (
+            {"kind": "bounds", "score": "contradiction", "maximum": {"good_pairs": 0.02}},
+            "contradiction above that of all but 2% of the pairs",
+        ),
         ({"kind": "sample", "size": 5000}, "not among the 5,000 drawn at random"),
     ],
 )
@@ -132,11 +133,3 @@ def test_filters(one: dict[str, Any], text: str) -> None:
 
 def test_parameters_of_another_version() -> None:
     assert "duplicate" in explain_reasons({"select": {"parameters": {"unknown": 1}}})
-
-
-def test_a_missing_value_has_the_reason_of_the_first_column_that_lacks_it() -> None:
-    one = interval_filter("length", ("reference_tokens", "translation_tokens"), 1, 5)
-    columns = ([None, None, 9, 3, 9], [None, 3, None, None, 9])
-    rows = pa.table([pa.array(column, pa.int32()) for column in columns], list(one.columns))
-    assert one.reasons == ("length", "no_reference_tokens", "no_translation_tokens")
-    assert one.judge(rows, 0).tolist() == [2, 2, 3, 3, 1]

@@ -19,7 +19,6 @@ from paraforge.corpus.scoring.score import score
 from paraforge.corpus.selection import thresholds
 from paraforge.corpus.selection.filters.decontamination import TestFileParameters
 from paraforge.corpus.selection.parameters import SelectParameters
-from paraforge.corpus.selection.reasons import explain_reasons
 from paraforge.corpus.selection.select import select
 from paraforge.corpus.selection.thresholds import settle
 from paraforge.intake.bitext.block import REASONS
@@ -132,9 +131,7 @@ def test_a_license_is_not_blank() -> None:
         PublishParameters.model_validate({"licences": {"tatoeba": " "}})
 
 
-@pytest.fixture(scope="module")
-def selected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
-    place = tmp_path_factory.mktemp("quality")
+def test_each_failure_has_its_reason(tmp_path: Path) -> None:
     right = [
         (f"{a[::-1]} {verb[::-1]} {b[::-1]}", f"The {a} {verb} the {b}.", f"This {a} {verb} that {b} there.")
         for a in THINGS
@@ -153,19 +150,20 @@ def selected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]
     rows = [("s", 0, *texts, False, False, None, None) for texts in (*right, *failed)]
     columns = [list(column) for column in zip(*rows, strict=True)]
     columns[1] = list(range(1, len(rows) + 1))
-    writer = ShardWriter(place / "translated", SCHEMA)
+    writer = ShardWriter(tmp_path / "translated", SCHEMA)
     writer.write(pa.table(columns, schema=SCHEMA))
     writer.close({"step": "translate"})
-    resources = Resources(work=place / "work", workers=1)
+    resources = Resources(work=tmp_path / "work", workers=1)
     score(
-        ScoreParameters(identify_language=False), place / "translated", DIRECTORY, place / "scored", resources
+        ScoreParameters(identify_language=False),
+        tmp_path / "translated",
+        DIRECTORY,
+        tmp_path / "scored",
+        resources,
     )
-    select(PARAMETERS, [place / "translated", place / "scored"], place / "selected", resources)
-    return ShardDirectory(place / "selected").read(0).slice(len(rows) - len(FAILED)).to_pylist()
-
-
-def test_each_failure_has_its_reason(selected: list[dict[str, object]]) -> None:
-    assert [row["rejected"] for row in selected] == list(FAILED)
+    select(PARAMETERS, [tmp_path / "translated", tmp_path / "scored"], tmp_path / "selected", resources)
+    found = ShardDirectory(tmp_path / "selected").read(0)["rejected"].to_pylist()
+    assert found[-len(FAILED) :] == list(FAILED)
 
 
 def test_without_a_foreign_side_no_similarity_is_asked_for() -> None:
@@ -180,14 +178,6 @@ def test_without_a_foreign_side_no_similarity_is_asked_for() -> None:
         columns |= {"weight": pa.array([1.0] * 1000), "rule": pa.nulls(1000, pa.string())}
         settled = settle(PARAMETERS, pa.table(columns))
         assert {one.reason for one in settled.filters} == expected
-
-
-def test_the_reasons_in_words() -> None:
-    words = explain_reasons({"select": {"parameters": PARAMETERS}})
-    assert words["unknown_words"] == "share of unknown words above 0.25"
-    assert words["copied_words"] == "share of copied foreign words above 0.15"
-    assert words["length_surprise"] == "deviations from the usual length below -7 or above 7"
-    assert words["contradiction"] == "contradiction above that of all but 2% of the pairs"
 
 
 @pytest.mark.parametrize("bounds", [(0.3, 0.6), (0.6, 0.3)])
