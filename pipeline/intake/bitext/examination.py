@@ -13,8 +13,8 @@ from paraforge.base.shards.store import read_parquet
 from paraforge.base.text.lines import Reading
 from paraforge.intake.bitext.cleaning import Findings
 from paraforge.intake.bitext.languages import Languages, wrong_language
-from paraforge.intake.bitext.parameters import IngestParameters, SampleSource
-from paraforge.intake.bitext.parts import TEXTS, part_table
+from paraforge.intake.bitext.parameters import TEXTS, IngestParameters, SampleSource
+from paraforge.intake.bitext.parts import part_table
 from paraforge.intake.bitext.report import RowCounts
 from paraforge.intake.bitext.sources import (
     SourceFile,

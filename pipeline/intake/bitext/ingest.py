@@ -29,8 +29,8 @@ from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.intake.bitext.cleaning import Findings, shorten
 from paraforge.intake.bitext.examination import check_spread_rows
 from paraforge.intake.bitext.languages import Languages
-from paraforge.intake.bitext.parameters import IngestParameters
-from paraforge.intake.bitext.parts import PAIR_KEY, SOURCE_KEY, TEXTS, FileReport, read_parts
+from paraforge.intake.bitext.parameters import TEXTS, IngestParameters
+from paraforge.intake.bitext.parts import PAIR_KEY, SOURCE_KEY, FileReport, read_parts
 from paraforge.intake.bitext.report import IngestReport, RowCounts, SourceReport, add_up, log_report
 from paraforge.intake.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
 from paraforge.versions import INGEST

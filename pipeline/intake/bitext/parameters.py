@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Literal, Union
 
 from pydantic import Field, model_validator
@@ -53,12 +54,12 @@ else:
     _READERS = found_classes("paraforge.intake.bitext.readers", FileSource)
     Source = Annotated[Union[(*_READERS, SampleSource)], Field(discriminator="format")]
 
-_REQUIRED = {
-    "bitext": {"source_text", "reference"},
-    "references": {"reference"},
-    "paraphrases": {"reference", "translation"},
+TEXTS: dict[str, tuple[str, ...]] = {
+    "bitext": ("source_text", "reference"),
+    "references": ("reference",),
+    "paraphrases": ("reference", "translation"),
 }
-_OPTIONAL: dict[str, set[str]] = {"bitext": set(), "references": set(), "paraphrases": {"score"}}
+"""The text columns of each kind."""
 
 
 class IngestParameters(Section):
@@ -86,20 +87,16 @@ class IngestParameters(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> IngestParameters:
-        problems = []
-        names = [source.name for source in self.sources]
-        problems += [
-            f"source name {name!r} is used twice" for name in sorted(set(names)) if names.count(name) > 1
-        ]
-        required, optional = _REQUIRED[self.kind], _OPTIONAL[self.kind]
+        names = Counter(source.name for source in self.sources)
+        problems = [f"source name {name!r} is used twice" for name, count in names.items() if count > 1]
+        required = set(TEXTS[self.kind])
+        optional = {"score"} if self.kind == "paraphrases" else set()
         for source in self.sources:
             has = source.column_names()
             if self.kind == "references" and isinstance(source, SampleSource):
                 continue  # its references are used
-            if not required <= has or has - required - optional:
-                allowed = ", ".join(sorted(required)) + "".join(
-                    f" and perhaps {name}" for name in sorted(optional)
-                )
+            if not required <= has <= required | optional:
+                allowed = " and perhaps ".join([", ".join(sorted(required)), *optional])
                 problems.append(
                     f"source {source.name!r} has the columns {', '.join(sorted(has))}; "
                     f"kind {self.kind} has {allowed}"

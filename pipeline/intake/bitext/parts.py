@@ -24,15 +24,10 @@ from paraforge.base.text.lines import Reading
 from paraforge.base.text.normalisation import folded
 from paraforge.intake.bitext.block import Block, reason_names
 from paraforge.intake.bitext.cleaning import Findings, clean
-from paraforge.intake.bitext.parameters import Cleaning
+from paraforge.intake.bitext.parameters import TEXTS, Cleaning
 from paraforge.intake.bitext.sources import SourceFile, read_file
 
 PART_ROWS = 50_000
-TEXTS: dict[str, tuple[str, ...]] = {
-    "bitext": ("source_text", "reference"),
-    "references": ("reference",),
-    "paraphrases": ("reference", "translation"),
-}
 PAIR_KEY = ("pair_high", "pair_low")
 SOURCE_KEY = ("source_high", "source_low")
 # Parts are kept, so they are compressed more: a tenth smaller for a twentieth more time.

@@ -5,10 +5,9 @@ fifth pair also has a sentence in an invented language, derived from the Czech o
 pivot.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
-from itertools import islice
 from pathlib import Path
 
 from paraforge.base.errors import InputError
@@ -34,58 +33,47 @@ class SamplePair:
 
 
 def _rows(name: str) -> list[list[str]]:
-    text = (
-        resources.files("paraforge.intake.sample_bitext").joinpath("data", f"{name}.tsv").read_text("utf-8")
-    )
-    return [line.split("\t") for line in text.split("\n")[:-1]]
+    file = resources.files("paraforge.intake.sample_bitext").joinpath("data", f"{name}.tsv")
+    return [line.split("\t") for line in file.read_text("utf-8").split("\n")[:-1]]
 
 
-def _check_size(pairs: int) -> None:
+def _parts(pairs: int) -> dict[str, list[list[str]]]:
+    """Return the first rows of each source, which add up to ``pairs``."""
     if not 1 <= pairs <= PAIRS:
         raise InputError(f"the sample has 1 to {PAIRS:,} pairs, not {pairs:,}")
-
-
-def _sizes(pairs: int, written: int) -> dict[str, int]:
-    """Return the number of pairs of each source; they add up to ``pairs``."""
-    left = pairs - written
+    handwritten = _rows("sample-handwritten")[: pairs // _HANDWRITTEN_AT_MOST]
+    left = pairs - len(handwritten)
     sizes = {f"sample-{domain}": int(left * share) for domain, share in _DOMAIN_SHARE.items()}
     sizes["sample-everyday"] += left - sum(sizes.values())
-    return sizes | {"sample-handwritten": written}
+    parts = {source: _rows(source)[:size] for source, size in sizes.items()}
+    return parts | {"sample-handwritten": handwritten}
 
 
 def generate(pairs: int = PAIRS) -> Iterator[SamplePair]:
     """Yield the first ``pairs`` of the sample: the four domains one after the other, then the hand-written
-    ones, all of them unless that would be more than a fifth. Raises InputError: ``pairs`` is more than there
-    are."""
-    _check_size(pairs)
-    written = min(len(_rows("sample-handwritten")), pairs // _HANDWRITTEN_AT_MOST)
-    for source, size in _sizes(pairs, written).items():
-        for cs, reference in islice(_rows(source), size):
+    ones, all of them unless that would be more than a fifth. Raises InputError if it has fewer pairs."""
+    for source, rows in _parts(pairs).items():
+        for cs, reference in rows:
             yield SamplePair(source, cs, reference)
-
-
-def _write(path: Path, rows: Iterable[tuple[str, str]]) -> Path:
-    content = "".join(f"{cs}\t{reference}\n" for cs, reference in rows).encode("utf-8")
-    if path.is_file() and path.read_bytes() == content:
-        return path  # an unchanged file keeps its time, so that later stages do not rerun
-    write_whole(path, content)
-    return path
 
 
 def write_sample(directory: Path, pairs: int = PAIRS, language: str = "cs") -> list[Path]:
     """Write the training part: `<source>.tsv` (Czech, tab, English; UTF-8, newline) for each of `SOURCES`.
 
     The invented language has one file, `sample-art.tsv`, with a fifth of the pairs. Files are written
-    atomically, and a second call changes nothing. Raises InputError: ``pairs`` is more than there are.
+    atomically, and a second call changes nothing. Raises InputError if the sample has fewer pairs.
     """
-    _check_size(pairs)
-    by_source: dict[str, list[tuple[str, str]]]
+    parts = _parts(pairs)
     if language == INVENTED:
         name = f"sample-{INVENTED}"
-        by_source = {name: [(row[0], row[1]) for row in _rows(name)[: pairs // _INVENTED_SHARE]]}
-    else:
-        by_source = {source: [] for source in SOURCES}
-        for pair in generate(pairs):
-            by_source[pair.source].append((pair.cs, pair.reference))
+        parts = {name: _rows(name)[: pairs // _INVENTED_SHARE]}
     directory.mkdir(parents=True, exist_ok=True)
-    return [_write(directory / f"{source}.tsv", rows) for source, rows in by_source.items()]
+    paths = []
+    for source, rows in parts.items():
+        path = directory / f"{source}.tsv"
+        content = "".join(f"{row[0]}\t{row[1]}\n" for row in rows).encode("utf-8")
+        # An unchanged file keeps its time, so that later stages do not rerun.
+        if not (path.is_file() and path.read_bytes() == content):
+            write_whole(path, content)
+        paths.append(path)
+    return paths
