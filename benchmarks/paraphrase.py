@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import pyarrow as pa
 import typer
 
 from benchmarks.hardware import data_directory, hardware
@@ -25,12 +26,16 @@ from paraforge.base.parsing.brackets import template_of
 from paraforge.base.parsing.parser import open_parser
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.tokens import tokenize
+from paraforge.corpus.scoring.general import DIRECTORY
+from paraforge.corpus.scoring.pairs import Pairs
+from paraforge.corpus.scoring.scorers.models import ParaphraseScore
+from paraforge.corpus.scoring.scorers.words import Overlap
+from paraforge.corpus.scoring.word_scorer import WordScorer
 from paraforge.embeddings.evaluation.comparing import Comparable, similarities
 from paraforge.embeddings.evaluation.sets import SentencePairs
 from paraforge.products.loading import open_model
-from paraforge.products.paraphrasing.controls import untagged
+from paraforge.products.paraphrasing.controls import RANGES, untagged
 from paraforge.products.paraphrasing.paraphraser import Paraphraser
-from paraforge.products.paraphrasing.stage import control_curve, measured
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
 from paraforge.translation.engines import open_translator
 
@@ -38,6 +43,7 @@ from paraforge.translation.engines import open_translator
 ALPHA = 0.8
 SEEDS = 3
 PARSER = "link-grammar"
+CURVE_BEAM = 4
 
 
 @dataclass(frozen=True)
@@ -185,8 +191,64 @@ def back_translated(model: Path, foreign: Sequence[str], threads: int) -> list[s
     return [result.hypotheses[0].text if result.hypotheses else "" for result in results]
 
 
+def measured(sources: Sequence[str], outputs: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return similarity (of the built-in scorer, 0 to 1), unigram overlap (0 to 1) and length (tokens of the
+    output / tokens of the source) of each pair; NaN if a side is blank."""
+    pairs = Pairs.of(*(pa.array(texts, pa.string()) for texts in (sources, outputs)))
+    score = ParaphraseScore(WordScorer.open(DIRECTORY))(pairs)["paraphrase_score"]
+    tokens = [side.lengths.astype(np.float64) for side in (pairs.reference_tokens, pairs.translation_tokens)]
+    blank = (tokens[0] == 0) | (tokens[1] == 0)
+    found = (
+        score.to_numpy(zero_copy_only=False),
+        Overlap()(pairs)["overlap_1"].to_numpy(),
+        tokens[1] / np.maximum(tokens[0], 1),
+    )
+    return {
+        name: np.where(blank, np.nan, values.astype(np.float64))
+        for name, values in zip(RANGES, found, strict=True)
+    }
+
+
+def control_curve(model: Paraphraser, sources: Sequence[str]) -> list[dict[str, Any]]:
+    """Return means over English sentences: without control, by bucket of overlap, and the same at high
+    similarity.
+
+    Each row has the request in ``asked`` (``overlap`` and ``similarity``: a bucket from 1, or None), the
+    means of :func:`measured`, and ``missed``: the share of outputs outside the requested bucket of overlap.
+    """
+    edges = model.controls.edges
+    buckets = range(1, len(edges["overlap"]) + 2) if "overlap" in edges else ()
+    highest = len(edges["similarity"]) + 1 if "similarity" in edges else None
+    ways: list[tuple[int | None, int | None]] = [(None, None), *((bucket, None) for bucket in buckets)]
+    if highest is not None:
+        ways += [(bucket, highest) for bucket in buckets]
+    rows = []
+    for overlap, similarity in ways:
+        asked = {"overlap": overlap, "similarity": similarity}
+        given = {name: model.controls.names(name)[bucket - 1] for name, bucket in asked.items() if bucket}
+        found = model.paraphrase(sources, beam=CURVE_BEAM, **given)
+        values = measured(sources, [texts[0] if texts else "" for texts in found])
+        missed = (
+            None if overlap is None else model.controls.buckets("overlap", values["overlap"]) != overlap - 1
+        )
+        rows.append(
+            {
+                "asked": asked,
+                **{name: _mean(column) for name, column in values.items()},
+                "missed": None if missed is None else _mean(missed.astype(np.float64)),
+            }
+        )
+    return rows
+
+
+def _mean(values: np.ndarray) -> float | None:
+    """Return the mean of the values that are not NaN; None if there are none."""
+    finite = values[np.isfinite(values)]
+    return round(float(finite.mean()), 4) if len(finite) else None
+
+
 def record_curve(model: Paraphraser, name: str, text: str, sources: Sequence[str]) -> None:
-    """Append similarity by overlap, as measured by the stage."""
+    """Append similarity by overlap."""
     for row in control_curve(model, sources):
         asked = ", ".join(f"{control} {bucket}" for control, bucket in row.pop("asked").items() if bucket)
         label = ", ".join((text, name, asked or "beam"))

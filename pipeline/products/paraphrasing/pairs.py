@@ -37,7 +37,6 @@ from paraforge.products.paraphrasing.controls import (
     learnt_templates,
     plain,
     tagged,
-    untagged,
 )
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters, TemplateParameters
 
@@ -89,14 +88,6 @@ class PreparedPairs:
     shards: ShardDirectory
     controls: Controls
     report: dict[str, Any]
-
-    def held_out_sources(self, count: int) -> list[str]:
-        """Return the first ``count`` held-out sources, without tags."""
-        tables = self.shards.tables(["source_text", "held_out"])
-        sources = (
-            text for table in tables for text in table.filter(table["held_out"])["source_text"].to_pylist()
-        )
-        return [untagged(source) for source in itertools.islice(sources, count)]
 
 
 def prepare_pairs(

@@ -81,6 +81,11 @@ def build_nmt(
             affixes=parameters.affixes.model_dump(),
         )
     write_history(history, plot)
+    return report_of(description, started)
+
+
+def report_of(description: Mapping[str, Any], started: float) -> NmtReport:
+    """Return the metrics of a model by its description. started: of the stage, on the monotonic clock."""
     metrics = description["metrics"] or {}
     return NmtReport(
         origin=description["origin"],

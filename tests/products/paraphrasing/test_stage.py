@@ -4,7 +4,6 @@ gives: measured against arithmetic, and the rows of the curve."""
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from pydantic import ValidationError
 
@@ -13,12 +12,9 @@ from paraforge.base.files import read_json
 from paraforge.base.shards.resources import Resources
 from paraforge.products.paraphrasing.controls import Controls
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
-from paraforge.products.paraphrasing.paraphraser import Paraphraser
 from paraforge.products.paraphrasing.stage import (
     ParaphraserReport,
     build_paraphraser,
-    control_curve,
-    measured,
 )
 from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines import open_translator
@@ -43,9 +39,6 @@ TINY: dict[str, Any] = {
 
 
 SIDES = ("reference", "translation")
-SOURCES = ["the dog runs in the park", "a cat sleeps on the mat", "one two"]
-# Three of a dog, dog and runs are shared; of the other nothing.
-OUTPUTS = {"low": ["a dog runs", "one", ""], "high": SOURCES}
 
 
 def build(root: Path, place: Path, **changes: Any) -> ParaphraserReport:
@@ -67,8 +60,6 @@ def test_training_once(published: Path, tmp_path: Path, monkeypatch: pytest.Monk
     assert report.trained_on["pairs"] + report.trained_on["too_long"] == 2 * report.pairs["used"]
     assert Controls.read(tmp_path / "model").edges.keys() == {"similarity", "overlap", "length"}
     assert "controls.json" in read_json(tmp_path / "model" / "model.json")["files"]
-    # Nothing, three buckets of overlap, and these at high similarity.
-    assert [row["asked"]["overlap"] for row in report.curve] == [None, 1, 2, 3, 1, 2, 3]
     # Each tag is one piece.
     translator: Any = open_translator("ctranslate2", tmp_path / "model", DecodingOptions(beam=2))
     tokens = translator.encode(["⟦overlap1⟧⟦length2⟧ a"])[0].tokens
@@ -80,7 +71,7 @@ def test_training_once(published: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(nmt_stage, "train_model", fail)
     (tmp_path / "model" / "model.json").unlink()
-    assert build(published, tmp_path).curve == report.curve
+    build(published, tmp_path)
     assert files(tmp_path / "model") == before
     with pytest.raises(AssertionError, match="trained twice"):
         build(published, tmp_path, training={"seed": 2})
@@ -184,45 +175,3 @@ def test_none(published: Path, tmp_path: Path) -> None:
 def test_parameters_that_are_refused(content: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         ParaphraserParameters.model_validate(content)
-
-
-def test_measured() -> None:
-    found = measured(SOURCES, OUTPUTS["low"])
-    np.testing.assert_allclose(found["overlap"], [2 / 3, 0, np.nan], rtol=1e-6)
-    np.testing.assert_allclose(found["length"], [3 / 6, 1 / 6, np.nan])
-    assert 0 <= found["similarity"][1] < found["similarity"][0] < 1
-    assert np.isnan(found["similarity"][2])
-    assert measured(SOURCES, SOURCES)["similarity"] == pytest.approx([1, 1, 1], abs=0.01)
-    assert {name: len(values) for name, values in measured([], []).items()} == dict.fromkeys(found, 0)
-
-
-class Pretended(Paraphraser):
-    """Gives the outputs of a bucket of overlap; of the lowest without control."""
-
-    def __init__(self, controls: Controls) -> None:
-        self.controls = controls
-        self.asked: list[dict[str, Any]] = []
-
-    def paraphrase(self, texts: Any, **asked: Any) -> list[list[str]]:
-        self.asked.append(asked)
-        return [
-            [text] if text else [] for text in OUTPUTS["high" if asked.get("overlap") == "high" else "low"]
-        ]
-
-
-def test_the_curve() -> None:
-    model = Pretended(Controls({"overlap": [0.5], "similarity": [0.3, 0.6]}))
-    rows = control_curve(model, SOURCES)
-    assert [tuple(row["asked"].values()) for row in rows] == [
-        (None, None),
-        (1, None),
-        (2, None),
-        (1, 3),
-        (2, 3),
-    ]
-    assert [row["overlap"] for row in rows] == [0.3333, 0.3333, 1, 0.3333, 1]
-    assert [row["length"] for row in rows][:3] == [0.3333, 0.3333, 1]
-    # of the lowest bucket one output has more overlap than 0.5, and a blank one has none
-    assert [row["missed"] for row in rows] == [None, 0.6667, 0, 0.6667, 0]
-    assert [asked.get("similarity") for asked in model.asked] == [None, None, None, "high", "high"]
-    assert len(control_curve(Pretended(Controls()), SOURCES)) == 1
