@@ -210,7 +210,7 @@ def agreement(lexicon: Lexicon, reference: ReferenceLexicon, ranks: Sequence[int
                 for word, other, rank, *scores in zip(*columns, strict=True):
                     pair = (min(word, other), max(word, other))
                     if pair in pairs:
-                        # Both directions have the same scores; one may be beyond ``maximum_paraphrases``.
+                        # Both directions have the same scores.
                         shared.setdefault(pair, scores)
                     for limit in ranks:
                         if rank <= limit:

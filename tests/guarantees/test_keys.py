@@ -64,7 +64,7 @@ KEYS = {
     "lexicon": key(
         lambda one: extraction._key("data", one, None),
         LexiconParameters(),
-        *("pseudo_count", "smooth_all", "maximum_paraphrases", "word_lists", "reference_lexicons"),
+        *("pseudo_count", "smooth_all", "word_lists", "reference_lexicons"),
     ),
     "paraphraser": key(
         lambda one: pairs._key(["data"], one, []),

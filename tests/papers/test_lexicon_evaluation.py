@@ -100,22 +100,6 @@ def test_scores_of_shared_pairs_are_correlated(lexicon: Lexicon, name: str) -> N
     assert agreement(lexicon, reverse).spearman[name] == -100
 
 
-def test_a_pair_is_shared_in_whichever_direction_it_is_kept(tmp_path: Path) -> None:
-    """Of at most one paraphrase a word, a is the best of b, b of c, but c is not the best of b."""
-    corpus = [("a", "b")] * 4 + [("b", "c")] * 2 + [("b", "x")] * 2 + [("d", "d")] * 9
-    extract_lexicon(
-        [write_corpus(tmp_path / "corpus", corpus)],
-        tmp_path / "lexicon",
-        LexiconParameters(maximum_paraphrases=1, minimum_pairs=1),
-        Resources(workers=1, work=tmp_path / "work"),
-    )
-    limited = Lexicon(tmp_path / "lexicon")
-    kept = {(e["word"], e["paraphrase"]) for e in limited.entries(["a", "b", "c", "x"]).to_pylist()}
-    assert kept == {("a", "b"), ("b", "a"), ("c", "b"), ("x", "b")}
-    scores = {("a", "b"): 3.0, ("b", "c"): 1.0, ("b", "x"): 2.0, ("a", "c"): 5.0}
-    assert agreement(limited, ReferenceLexicon("list", scores, True)).shared == 3
-
-
 def test_table_13(lexicon: Lexicon, tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("w0\tw1\t3\nw2\tw3\t1\nw4\tnowhere\t2\n", encoding="utf-8")
     (tmp_path / "ppdb.txt").write_text("w0\tw1\n", encoding="utf-8")

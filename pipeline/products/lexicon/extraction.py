@@ -142,11 +142,10 @@ _ENTRIES = """
         own.reference + own.translation AS word_count,
         other.reference + other.translation AS paraphrase_count
     FROM entries JOIN words own ON own.id = entries.own JOIN words other ON other.id = entries.other
-    WHERE own.file = $file QUALIFY rank <= $most ORDER BY own.place, rank
+    WHERE own.file = $file ORDER BY own.place, rank
 """
 _COUNTS = """
-    SELECT word, reference AS reference_count, translation AS translation_count,
-        least(entries, $most) AS entries
+    SELECT word, reference AS reference_count, translation AS translation_count, entries
     FROM words ORDER BY place
 """
 
@@ -161,7 +160,6 @@ def write_lexicon(
 
     Returns the entry of each file in ``lexicon.json``, and how many words have entries.
     """
-    most = parameters.maximum_paraphrases or len(counts.vocabulary)
     records = []
     with scratch_database(directory, memory_limit=f"{memory}B") as connection:
         connection.execute(_CELLS)
@@ -172,11 +170,11 @@ def write_lexicon(
         ranks = pa.array(range(len(counts.vocabulary)))
         connection.register("vocabulary", counts.vocabulary.append_column("id", ranks))
         connection.execute(_WORDS, {"rows": ROWS_PER_FILE})
-        words = connection.sql(_COUNTS, params={"most": most}).to_arrow_table().cast(WORDS_SCHEMA)
+        words = connection.sql(_COUNTS).to_arrow_table().cast(WORDS_SCHEMA)
         (last,) = connection.sql("SELECT coalesce(max(file), 0) FROM words WHERE entries > 0").fetchall()[0]
         for number in range(int(last) + 1):
             check_interrupt()
-            table = connection.sql(_ENTRIES, params={"file": number, "most": most}).to_arrow_table()
+            table = connection.sql(_ENTRIES, params={"file": number}).to_arrow_table()
             records.append(_write_parquet(table.cast(SCHEMA), output / f"lexicon-{number:05d}.parquet"))
     pq.write_table(
         words, output / WORDS, compression="zstd", row_group_size=ROWS_PER_GROUP, write_page_checksum=True

@@ -160,7 +160,7 @@ def select_pairs(
     wrong = {
         "rejected": values["rejected"].is_valid(),
         "failed": pc.or_(values["failed"].is_valid(), pc.or_(*(side.is_null() for side in texts.columns))),
-        "rank": pc.fill_null(pc.greater_equal(values["rank"].cast(pa.float64()), filters.ranks), False),
+        "rank": pc.fill_null(pc.greater(values["rank"].cast(pa.float64()), 0), False),
         "no_score": np.isnan(scores) & (filters.minimum_score is not None),
         "score": scores < lowest,
     }

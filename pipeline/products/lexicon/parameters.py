@@ -18,7 +18,6 @@ class LexiconFilters(Section):
         0.35, ge=-1, le=1, description="lowest paraphrase score of the pairs to count; null: count all"
     )
     maximum_tokens: int = Field(30, ge=1, le=4096, description="most tokens on either side")
-    ranks: int = Field(1, ge=1, description="how many hypotheses of an n-best list to count, the best first")
 
 
 class LexiconParameters(Section):
@@ -30,7 +29,6 @@ class LexiconParameters(Section):
         1.0, gt=0, description="strength of the shrinkage of the ordinary PMI, in sentences"
     )
     smooth_all: bool = Field(False, description="also smooth the ordinary PMI of words that share a sentence")
-    maximum_paraphrases: int | None = Field(None, ge=1, description="most entries for a word; null: all")
     classes: ClassKind = Field("words", description="what to count: words as they are, or classes of words")
     language: str = Field("en", pattern=r"^[a-z]{2,3}$", description="language of the lemmas (ISO 639-1)")
     word_lists: list[FilePath] = Field(

@@ -52,6 +52,11 @@ def test_entries_are_those_of_the_definitions(tmp_path: Path) -> None:
     table = entries(tmp_path)
     assert table.schema.equals(SCHEMA)
     assert table.num_rows == report.entries == sum(count >= 3 for count in oracle.pairs.values())
+    entries_of = Counter(table["word"].to_pylist())
+    for row in pq.read_table(tmp_path / "lexicon" / "words.parquet").to_pylist():
+        word = row["word"]
+        counts = (row["reference_count"], row["translation_count"], row["entries"])
+        assert counts == (oracle.single_side[0][word], oracle.single_side[1][word], entries_of[word])
     for row in table.to_pylist():
         u, v = row["word"], row["paraphrase"]
         assert row["pairs"] == oracle.pairs[u, v]
@@ -106,15 +111,6 @@ def test_the_bytes_do_not_depend_on_how_the_corpus_is_cut(whole: Path, tmp_path:
     extract(tmp_path, write_corpus(tmp_path / "corpus", zipf_corpus(300), 17))
     digests = [[sha256_file(file) for file in Lexicon(root / "lexicon").files] for root in (whole, tmp_path)]
     assert digests[0] == digests[1]
-
-
-def test_at_most_so_many_paraphrases(whole: Path, tmp_path: Path) -> None:
-    extract(tmp_path, whole / "corpus", output="limited", maximum_paraphrases=3)
-    limited = entries(tmp_path, "limited")
-    assert limited.equals(entries(whole).filter(pa.compute.less_equal(entries(whole)["rank"], 3)))
-    words = pq.read_table(tmp_path / "limited" / "words.parquet").to_pydict()
-    assert max(words["entries"]) == 3
-    assert sum(words["entries"]) == limited.num_rows
 
 
 def test_hong_kong(tmp_path: Path) -> None:
