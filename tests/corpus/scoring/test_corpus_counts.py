@@ -21,7 +21,6 @@ from paraforge.corpus.scoring.corpus_counts import (
     count_shard,
     counted_shards,
     put_together,
-    source_rows,
 )
 
 SCHEMA = schema_of(["source", "reference", "translation", "rejected", "failed"])
@@ -61,14 +60,6 @@ def test_words_are_those_of_the_references_that_are_scored(rows: list[Row]) -> N
     counts = counts_of(rows)
     assert dict(zip(counts.words.to_pylist(), counts.counts.tolist(), strict=True)) == expected
     assert counts.words.to_pylist() == sorted(expected, key=str.encode)
-
-
-def test_pairs_of_two_translations_are_not_counted() -> None:
-    rows = table([("a", "the cat", "a cat", None, None), ("a/b", "the dog", "a dog", None, None)])
-    both = rows.append_column("translation_line", pa.array([None, 1], pa.int64()))
-    alone, counted = (count_shard(one) for one in (rows.slice(0, 1), both))
-    assert counted.words.equals(alone.words) and counted.bins.keys() == alone.bins.keys()
-    assert source_rows(both) == source_rows(rows.slice(0, 1)) == {"a": 1}
 
 
 @given(ROWS, st.integers(1, 4))
@@ -136,27 +127,6 @@ def write(path: Path, rows: list[Row]) -> Path:
     writer.write(table(rows))
     writer.close({"step": "translate"})
     return path
-
-
-def test_counted_once_and_the_same_with_any_number_of_workers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows: list[Row] = [("a", f"the cat {n % 4}{'x' * (n % 3)}", "the cat", None, None) for n in range(20)]
-    corpus = write(tmp_path / "corpus", rows)
-    resources = Resources(work=tmp_path / "work", workers=1)
-    path, key = count_corpus(corpus, resources)
-    assert CorpusCounts.open(path).table().equals(counts_of(rows).table())
-    others = Resources(work=tmp_path / "others", workers=3, in_process_rows=0)
-    again, same = count_corpus(corpus, others)
-    assert (again.read_bytes(), same) == (path.read_bytes(), key)
-    with monkeypatch.context() as patch:
-        patch.setattr(corpus_counts, "count_shard", None)
-        assert count_corpus(corpus, resources) == (path, key)
-    # Half a file is not believed.
-    path.write_bytes(path.read_bytes()[:-20])
-    assert count_corpus(corpus, resources) == (path, key)
-    assert path.read_bytes() == again.read_bytes()
-    assert count_corpus(write(tmp_path / "longer", rows * 2), resources)[1] != key
 
 
 @pytest.mark.parametrize("crowded", [False, True])

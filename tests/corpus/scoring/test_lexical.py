@@ -4,6 +4,7 @@ import math
 import random
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,13 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardWriter
 from paraforge.base.text.tokens import tokenize_column
 from paraforge.corpus.columns import schema_of
-from paraforge.corpus.scoring import lexical_learning
+from paraforge.corpus.scoring import corpus_counts, lexical_learning
+from paraforge.corpus.scoring.corpus_counts import (
+    CorpusCounts,
+    count_corpus,
+    count_shard,
+    put_together,
+)
 from paraforge.corpus.scoring.lexical_learning import ROUNDS, drawn_rows, learn, learn_corpus
 from paraforge.corpus.scoring.lexical_table import CHANCE, LexicalTable, foreign_units, units_of
 from paraforge.corpus.scoring.verdict import area
@@ -200,26 +207,50 @@ def test_most_pairs_of_words_are_a_bound(monkeypatch: pytest.MonkeyPatch) -> Non
     assert learn(rows).links.tolist() == few.links.tolist()
 
 
+def counted(texts: pa.Table) -> CorpusCounts:
+    return put_together([count_shard(texts)])
+
+
+def learnt(texts: pa.Table) -> LexicalTable:
+    return learn(drawn_rows([texts]))
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "learn_once", "of_table", "kind"),
+    [
+        (lexical_learning, "learn", learn_corpus, learnt, LexicalTable),
+        (
+            corpus_counts,
+            "count_shard",
+            count_corpus,
+            lambda one: put_together([count_shard(one)]),
+            CorpusCounts,
+        ),
+    ],
+)
 def test_learnt_once_and_the_same_with_any_number_of_workers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = table(bitext(200)).append_column("translation", pa.array(["x"] * 200))
-    schema = schema_of(["source_text", "reference", "translation"])
-    writer = ShardWriter(tmp_path / "corpus", schema, 30)
-    writer.write(texts)
-    writer.close({"step": "translate"})
-    resources = Resources(work=tmp_path / "work", workers=1)
-    path, key = learn_corpus(tmp_path / "corpus", resources)
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    module: Any, function: str, learn_once: Any, of_table: Any, kind: Any,
+) -> None:  # fmt: skip
+    def write(name: str, texts: pa.Table) -> Path:
+        texts = texts.append_column("translation", pa.array(["x"] * len(texts)))
+        writer = ShardWriter(tmp_path / name, schema_of(texts.column_names), 30)
+        writer.write(texts)
+        writer.close({"step": "translate"})
+        return tmp_path / name
+
+    texts = table(bitext(200))
+    corpus, resources = write("corpus", texts), Resources(work=tmp_path / "work", workers=1)
+    path, key = learn_once(corpus, resources)
     others = Resources(work=tmp_path / "others", workers=3, in_process_rows=0)
-    again, same = learn_corpus(tmp_path / "corpus", others)
+    again, same = learn_once(corpus, others)
     assert (again.read_bytes(), same) == (path.read_bytes(), key)
-    learnt = learn(drawn_rows([texts]))
-    stored = LexicalTable.open(path)
-    assert stored.table().equals(learnt.table())
-    assert (scores(stored, bitext(50)) == scores(learnt, bitext(50))).all()
+    expected = of_table(texts.append_column("translation", pa.array(["x"] * 200)))
+    assert kind.open(path).table().equals(expected.table())
     with monkeypatch.context() as patch:
-        patch.setattr(lexical_learning, "learn", None)
-        assert learn_corpus(tmp_path / "corpus", resources) == (path, key)
+        patch.setattr(module, function, None)
+        assert learn_once(corpus, resources) == (path, key)
     path.write_bytes(path.read_bytes()[:-20])  # half a file is not believed
-    assert learn_corpus(tmp_path / "corpus", resources) == (path, key)
+    assert learn_once(corpus, resources) == (path, key)
     assert path.read_bytes() == again.read_bytes()
+    assert learn_once(write("longer", table(bitext(201))), resources)[1] != key

@@ -10,16 +10,15 @@ import torch
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
 from paraforge.corpus.publication.signature import signature
-from paraforge.corpus.scoring.score import build_scorers, score, score_steps, score_table
+from paraforge.corpus.scoring.score import build_scorers, score_steps, score_table
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import AverageParameters, LstmParameters
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.products.loading import load_fixed
-from tests.corpus.scoring.test_score import WITHOUT_LANGUAGE, rows, write_translated
+from tests.corpus.scoring.test_score import WITHOUT_LANGUAGE, rows
 from tests.corpus.scoring.test_score_file import run, tsv
 
 UNITS = {
@@ -63,19 +62,6 @@ def test_a_text_without_a_token_has_no_score(directory: Path) -> None:
     table = pa.table({"reference": ["the cat", ""], "translation": [" ", "the cat"]})
     scored = score_table(table, build_scorers(directory, load_fixed))
     assert scored["paraphrase_score"].to_pylist() == [None, None]
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("directory", ["lstm"], indirect=True)
-def test_workers_give_identical_files(tmp_path: Path, directory: Path) -> None:
-    translated = write_translated(tmp_path / "translated", 200, rows_per_shard=40)
-    digests = []
-    for workers in (1, 2):
-        resources = Resources(work=tmp_path / f"work{workers}", workers=workers, in_process_rows=0)
-        output = tmp_path / f"scored{workers}"
-        score(WITHOUT_LANGUAGE, translated, directory, output, resources, load_fixed)
-        digests.append([record.sha256 for record in ShardDirectory(output).records])
-    assert digests[0] == digests[1]
 
 
 def test_the_model_is_in_the_key_and_in_the_signature(directory: Path) -> None:

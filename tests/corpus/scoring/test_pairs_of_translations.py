@@ -9,7 +9,6 @@ from paraforge.corpus.scoring.corpus_counts import count_shard, put_together, so
 from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.lexical_learning import drawn_rows, learn
 from paraforge.corpus.scoring.score import build_scorers, score_table
-from paraforge.corpus.selection.filters.decontamination import ORIGINAL, SIDES, build_decontamination
 
 NAMES = ["source", "line", "translation_line", "original", "translation_source_text"]
 SCHEMA = schema_of([*NAMES, "source_text", "reference", "translation", "rejected", "failed"])
@@ -62,11 +61,3 @@ def test_their_signs_are_the_worse_ones_of_both_translations() -> None:
     plain = score_table(pairs.select(["reference", "translation"]), build_scorers(DIRECTORY))
     for name in ("paraphrase_score", "overlap_1", "contradiction", "reference_tokens"):
         assert found[name].equals(plain[name]), name
-
-
-def test_the_reference_of_both_is_decontaminated() -> None:
-    _, pairs = corpus()
-    built = build_decontamination("decontamination", [REFERENCES[0]])
-    assert not built.judge(pairs.select(built.columns), 0).any()
-    built = build_decontamination("d", [REFERENCES[0]], sides=(*SIDES, ORIGINAL))
-    assert built.judge(pairs.select(built.columns), 0).tolist() == [1, 0, 0] * 4

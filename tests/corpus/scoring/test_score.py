@@ -13,7 +13,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.columns import COLUMNS, schema_of
-from paraforge.corpus.scoring import corpus_counts, lexical_learning
+from paraforge.corpus.scoring import corpus_counts, general, lexical_learning
 from paraforge.corpus.scoring import score as score_module
 from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_shard, put_together
 from paraforge.corpus.scoring.lexical_learning import drawn_rows, learn
@@ -98,12 +98,14 @@ def test_columns_types_and_nulls(vectors: Path) -> None:
             assert None not in result.values()
 
 
-def test_scores_stand_in_their_rows(vectors: Path) -> None:
+@pytest.mark.parametrize("scorer", ["vectors", "built-in"])
+def test_a_score_does_not_depend_on_the_other_rows(vectors: Path, scorer: str) -> None:
+    """Of more rows than are scored at once."""
     table = rows(40)
-    scorers = build_scorers(vectors, counts=counted(table), lexical=NO_SOURCE)
-    whole = score_table(table, scorers)
-    for index in range(table.num_rows):
-        assert whole.slice(index, 1).to_pylist() == score_table(table.slice(index, 1), scorers).to_pylist()
+    by = general.DIRECTORY if scorer == "built-in" else vectors
+    scorers = build_scorers(by, counts=counted(table), lexical=NO_SOURCE)
+    alone = [score_table(table.slice(index, 1), scorers).to_pylist()[0] for index in range(40)]
+    assert score_table(pa.concat_tables([table] * 150), scorers).to_pylist() == alone * 150
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])
@@ -141,13 +143,8 @@ def test_stage(tmp_path: Path, vectors: Path) -> None:
 
 def test_an_empty_corpus(tmp_path: Path, vectors: Path) -> None:
     translated = write_translated(tmp_path / "translated", 0)
-    report = score(
-        WITHOUT_LANGUAGE,
-        translated,
-        vectors,
-        tmp_path / "scored",
-        Resources(work=tmp_path / "work", workers=1),
-    )
+    resources = Resources(work=tmp_path / "work", workers=1)
+    report = score(WITHOUT_LANGUAGE, translated, vectors, tmp_path / "scored", resources)
     assert (report.rows, report.scored, report.mean_paraphrase_score) == (0, 0, None)
 
 
@@ -181,13 +178,7 @@ def test_what_another_version_of_a_library_learns_is_another_input_and_is_named(
 
     def scored(name: str) -> ShardDirectory:
         resources = Resources(work=tmp_path / name, workers=1)
-        score(
-            ScoreParameters(identify_language=False),
-            translated,
-            vectors,
-            tmp_path / name / "scored",
-            resources,
-        )
+        score(WITHOUT_LANGUAGE, translated, vectors, tmp_path / name / "scored", resources)
         return ShardDirectory(tmp_path / name / "scored")
 
     here = scored("here")

@@ -2,12 +2,14 @@
 
 import csv
 import gzip
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -52,28 +54,41 @@ def expected(pairs: list[tuple[str, str]]) -> pa.Table:
     return score_table(table, build_scorers(VECTORS, counts=counted(table), lexical=NO_SOURCE))
 
 
-@pytest.mark.parametrize("compressed", [False, True])
-def test_tsv(tmp_path: Path, vectors: Path, compressed: bool) -> None:
-    content = tsv(PAIRS).encode()
-    path = tmp_path / ("pairs.tsv.gz" if compressed else "pairs.tsv")
-    path.write_bytes(gzip.compress(content) if compressed else content)
-    run(path, tmp_path / "scored.parquet", "--vectors", vectors)
+def as_csv(rows: list[tuple[str, str]]) -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+OTHER = "id\tmt\ten\n7\tthe dog\tthe cat\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "pairs"),
+    [
+        ("pairs.tsv", tsv(PAIRS), (), PAIRS),
+        ("pairs.tsv.gz", tsv(PAIRS), (), PAIRS),
+        ("pairs.CSV.gz", as_csv([("en", "a, mt"), *PAIRS]), ("--translation", "a, mt"), PAIRS),
+        ("pairs.tsv", OTHER, ("--reference", "en", "--translation", "mt"), PAIRS[1:2]),
+        ("pairs.tsv", OTHER, ("--reference", "2", "--translation", "1"), PAIRS[1:2]),
+    ],
+    ids=["tsv", "tsv.gz", "csv.gz", "names", "numbers"],
+)
+def test_text(
+    tmp_path: Path, vectors: Path, name: str, content: str, options: tuple[str, ...],
+    pairs: list[tuple[str, str]],
+) -> None:  # fmt: skip
+    data, header = content.encode(), ["--header"] * bool(options)
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    run(tmp_path / name, tmp_path / "scored.parquet", "--vectors", vectors, *header, *options)
     table = pq.read_table(tmp_path / "scored.parquet")
-    assert table.column_names == ["line", "reference", "translation", *SCORES]
-    assert table["line"].to_pylist() == [1, 2, 3, 4]
-    assert list(zip(table["reference"].to_pylist(), table["translation"].to_pylist(), strict=True)) == PAIRS
-    assert table.select(SCORES).equals(expected(PAIRS))
-    assert table["paraphrase_score"].to_pylist()[:2] == [1, 0.5]
-
-
-def test_csv(tmp_path: Path, vectors: Path) -> None:
-    path = tmp_path / "pairs.CSV.gz"
-    with gzip.open(path, "wt", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([("en", "a, mt"), *PAIRS])
-    run(path, tmp_path / "a.parquet", "--vectors", vectors, "--header", "--translation", "a, mt")
-    table = pq.read_table(tmp_path / "a.parquet")
-    assert list(zip(table["reference"].to_pylist(), table["translation"].to_pylist(), strict=True)) == PAIRS
-    assert table.select(SCORES).equals(expected(PAIRS))
+    assert table.column_names == ["line", *TEXTS, *SCORES]
+    first = 1 + len(header)
+    assert table["line"].to_pylist() == list(range(first, first + len(pairs)))
+    assert list(zip(*(table[text].to_pylist() for text in TEXTS), strict=True)) == pairs
+    assert table.select(SCORES).equals(expected(pairs))
+    scores = dict(zip(pairs, table["paraphrase_score"].to_pylist(), strict=True))
+    assert scores[PAIRS[1]] == 0.5 and scores.get(PAIRS[0], 1) == 1
 
 
 @pytest.mark.parametrize("ending", ["tsv", "csv", "json", "jsonl", "TSV.gz", "csv.gz", "parquet"])
@@ -136,20 +151,6 @@ def test_a_name_that_says_no_format_is_refused(name: str, tmp_path: Path, vector
         run(tmp_path / "pairs.tsv", tmp_path / name, "--vectors", vectors)
 
 
-def test_tsv_with_other_columns_and_a_header(tmp_path: Path, vectors: Path) -> None:
-    path = tmp_path / "pairs.tsv"
-    path.write_text("id\tmt\ten\n7\tthe dog\tthe cat\n", encoding="utf-8")
-    for number, options in enumerate(
-        [("--reference", "en", "--translation", "mt"), ("--reference", "2", "--translation", "1")]
-    ):
-        output = tmp_path / f"{number}.parquet"
-        run(path, output, "--vectors", vectors, "--header", *options)
-        table = pq.read_table(output)
-        assert table["line"].to_pylist() == [2]
-        assert table["reference"].to_pylist() == ["the cat"]
-        assert table["paraphrase_score"].to_pylist() == [0.5]
-
-
 def test_parquet_keeps_its_columns(tmp_path: Path, vectors: Path) -> None:
     table = pa.table(
         {
@@ -162,16 +163,8 @@ def test_parquet_keeps_its_columns(tmp_path: Path, vectors: Path) -> None:
     )
     table = table.set_column(0, "en", table["en"].cast(pa.string_view()))
     pq.write_table(table, tmp_path / "pairs.parquet")
-    run(
-        tmp_path / "pairs.parquet",
-        tmp_path / "scored.parquet",
-        "--vectors",
-        vectors,
-        "--reference",
-        "en",
-        "--translation",
-        "mt",
-    )
+    options = ("--vectors", vectors, "--reference", "en", "--translation", "mt")
+    run(tmp_path / "pairs.parquet", tmp_path / "scored.parquet", *options)
     scored = pq.read_table(tmp_path / "scored.parquet")
     assert scored.column_names == ["reference", "translation", "weight", "note", *SCORES]
     assert scored["weight"].equals(table["weight"]) and scored["note"].equals(table["note"])
@@ -252,26 +245,34 @@ def test_wrong_options(
     assert not (tmp_path / "scored.parquet").exists()
 
 
-def test_parquet_without_the_column(tmp_path: Path, vectors: Path) -> None:
-    pq.write_table(pa.table({"reference": ["a"], "translation": [1]}), tmp_path / "pairs.parquet")
-    with pytest.raises(InputError, match="is int64, not text"):
-        run(tmp_path / "pairs.parquet", tmp_path / "o.parquet", "--vectors", vectors)
-    table = pa.table({"reference": ["a"], "translation": ["b"], "rejected": [False]})
-    pq.write_table(table, tmp_path / "flags.parquet")
-    with pytest.raises(InputError, match="'rejected' is bool, not text"):
-        run(tmp_path / "flags.parquet", tmp_path / "o.parquet", "--vectors", vectors)
-    with pytest.raises(InputError, match="no column 'mt' for translation; it has reference, translation"):
-        run(tmp_path / "pairs.parquet", tmp_path / "o.parquet", "--vectors", vectors, "--translation", "mt")
-
-
-def test_parquet_whose_columns_cannot_be_told_apart(tmp_path: Path, vectors: Path) -> None:
-    table = pa.table({"en": ["a"], "reference": ["b"], "translation": ["c"]})
-    pq.write_table(table, tmp_path / "pairs.parquet")
-    arguments = (tmp_path / "pairs.parquet", tmp_path / "o.parquet", "--vectors", vectors)
-    with pytest.raises(InputError, match="more than one column would be reference"):
-        run(*arguments, "--reference", "en")
-    with pytest.raises(InputError, match="more than one column would be reference and translation"):
-        run(*arguments, "--reference", "translation")
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        ({"translation": [1]}, (), "is int64, not text"),
+        ({"translation": ["b"], "rejected": [False]}, (), "'rejected' is bool, not text"),
+        (
+            {"translation": ["b"]},
+            ("--translation", "mt"),
+            "no column 'mt' for translation; it has reference, translation",
+        ),
+        (
+            {"en": ["b"], "translation": ["c"]},
+            ("--reference", "en"),
+            "more than one column would be reference",
+        ),
+        (
+            {"translation": ["c"]},
+            ("--reference", "translation"),
+            "more than one column would be reference and translation",
+        ),
+    ],
+)
+def test_parquet_without_the_columns(
+    tmp_path: Path, vectors: Path, columns: dict[str, Any], options: tuple[str, ...], message: str
+) -> None:
+    pq.write_table(pa.table({"reference": ["a"], **columns}), tmp_path / "pairs.parquet")
+    with pytest.raises(InputError, match=message):
+        run(tmp_path / "pairs.parquet", tmp_path / "o.parquet", "--vectors", vectors, *options)
 
 
 def test_without_vectors_the_built_in_scorer_scores(tmp_path: Path) -> None:

@@ -182,11 +182,6 @@ def test_an_interval_has_the_share_as_often_as_it_says(number: int, share: float
     assert found[0].low == 0 and found[0].high > 1 / number and found[-1].low < 1 - 1 / number
 
 
-def test_a_few_pairs_that_are_all_in_order_are_no_proof() -> None:
-    found = judge(wrong_pairs([("a", 0.9, 0.1, 1)] * 5), "cosine").separation
-    assert found is not None and (found.value, found.high) == (1.0, 1.0) and found.low < 0.6
-
-
 @given(ROWS)
 def test_bands_hold_all_pairs(rows: list[Row]) -> None:
     found = bands(wrong_pairs(rows), "cosine")

@@ -53,13 +53,6 @@ def test_a_score_is_the_formula(texts: list[str]) -> None:
         assert 0 <= found <= 1
 
 
-def test_a_pair_has_the_same_score_in_any_company(built_in: WordScorer) -> None:
-    pairs = [("A man walked to the shop.", "The man went to the store."), ("It rains.", "No rain today.")]
-    alone = [built_in.similarity([first], [second])[0] for first, second in pairs]
-    together = built_in.similarity(*zip(*(pairs * 9000), strict=True))
-    np.testing.assert_allclose(together, alone * 9000, atol=1e-6)
-
-
 def test_rounding_lifts_no_copy_over_1(built_in: WordScorer) -> None:
     """A filter that accepts scores up to 1 would refuse it."""
     names = ("dad", "mum", "sister", "old dancer in a skirt", "budget of the local cabinet")

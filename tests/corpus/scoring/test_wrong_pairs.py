@@ -27,6 +27,7 @@ from paraforge.corpus.scoring.wrong_pairs import (
     find_wrong_pairs,
     judged_scores,
     other_rows,
+    rows_of_similar_length,
     sample_sizes,
     trained_on_corpus,
     with_texts_of,
@@ -148,6 +149,30 @@ def test_of_too_many_sources_the_largest_are_drawn_from() -> None:
     assert len(sizes) == 20_000 and set(sizes.values()) == {1}
     assert min(sources[name] for name in sizes) == 2
     assert sum(sources[name] == 3 for name in sizes) == 16_666
+
+
+def test_another_sentence_has_a_similar_length() -> None:
+    dice = random.Random(5)
+    translations = [" ".join(f"{row}_{k}" for k in range(dice.randint(1, 40))) for row in range(300)]
+    rows = rows_of_similar_length([f"reference {row}" for row in range(300)], translations)
+    lengths = np.array([len(text.split()) for text in translations])
+    assert np.abs(lengths[rows] - lengths).max() <= 1
+    # Next in the order of lengths: all but the last two rows are another row's only once.
+    assert len(set(rows.tolist())) >= len(rows) - 1
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["x", "y y", "z z z"])), min_size=1),
+    st.integers(0, 3),
+)
+def test_another_sentence_differs_in_both_texts(pairs: list[tuple[str, str]], seed: int) -> None:
+    references, translations = map(list, zip(*pairs, strict=True))
+    possible = [any(a != c and b != d for c, d in pairs) for a, b in pairs]
+    others = rows_of_similar_length(references, translations, seed)
+    assert (others >= 0).tolist() == possible
+    for row in np.flatnonzero(others >= 0):
+        assert references[row] != references[others[row]]
+        assert translations[row] != translations[others[row]]
 
 
 def test_a_large_source_is_drawn_from(tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,13 +145,6 @@ def test_a_sample_depends_on_the_seed_alone(tmp_path: Path) -> None:
     assert other.sources["news"]["length"] != first.sources["news"]["length"]
 
 
-@pytest.mark.full
-def test_workers_change_nothing(tmp_path: Path) -> None:
-    rows = make_rows()
-    alone = metrics(describe(tmp_path / "1", rows, sample=40))
-    assert metrics(describe(tmp_path / "2", rows, workers=2, sample=40)) == alone
-
-
 BANDS = {"(-0.1, 0.2]": (-0.1, 0.2), "(0.2, 0.4]": (0.2, 0.4), "(0.4, 0.6]": (0.4, 0.6)}
 
 

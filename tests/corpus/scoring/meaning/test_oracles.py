@@ -2,8 +2,6 @@
 
 import re
 from collections import Counter
-from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -93,30 +91,6 @@ def test_pronouns_are_counted_by_person(one: list[str], other: list[str]) -> Non
     person = min(alone[0].total(), alone[1].total()) - gender
     found = columns((f"{' '.join(one)} .", f"{' '.join(other)} ."))[0]["pronouns_changed"]
     assert found == gender + person
-
-
-THINGS = ["john", "dog", "stone", "hit", "saw", "carries"]
-
-
-def look_up(book: WordBook, words: list[str]) -> dict[str, list[Any]]:
-    """What a book knows of each word."""
-    rows, table = book.numbered(words)
-    names = ("keys", "properties", "values", "persons", "magnitudes")
-    return {name: getattr(table, name)[rows].tolist() for name in names}
-
-
-@cache
-def alone(word: str) -> dict[str, list[Any]]:
-    """What a book that was asked nothing before knows of a word."""
-    return look_up(WordBook(), [word])
-
-
-@given(st.lists(st.lists(st.sampled_from([*NEGATIONS, *THINGS, "'t", "happy", "sad", "5"])), max_size=4))
-def test_what_is_known_of_a_word_does_not_depend_on_what_was_asked_before(asked: list[list[str]]) -> None:
-    book = WordBook()
-    for words in asked:
-        for name, values in look_up(book, words).items():
-            np.testing.assert_array_equal(values, [alone(word)[name][0] for word in words])
 
 
 @pytest.mark.parametrize("most", [0, 20, 1000])

@@ -19,7 +19,6 @@ from paraforge.corpus.scoring.cosine import cosine_of_rows
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.scorers.models import ParaphraseScore
 from paraforge.corpus.scoring.scorers.words import CopyRate, DigitMismatch, Lengths, Overlap
-from paraforge.intake.sample_bitext import generate
 
 PAIR_CASES = [
     ("the cat sat on the mat", "the cat sat on the mat"),
@@ -113,14 +112,9 @@ WORDS = st.sampled_from(["a", "b", "c", "A", "the", "1", "22", "it's", ".", "x,"
 SENTENCES = st.lists(WORDS, max_size=12).map(" ".join)
 
 
-@given(st.lists(st.tuples(SENTENCES, SENTENCES), min_size=1, max_size=10), st.booleans())
+@given(st.lists(st.tuples(*[SENTENCES | st.text(max_size=20)] * 2), max_size=10), st.booleans())
 def test_random_pairs(pairs: list[tuple[str, str]], unknown: bool) -> None:
-    check(pairs, random_vectors(["a", "b", "the", "22", "'s"], unknown))
-
-
-@given(st.lists(st.tuples(st.text(max_size=20), st.text(max_size=20)), min_size=1, max_size=6))
-def test_any_text(pairs: list[tuple[str, str]]) -> None:
-    check(pairs, random_vectors(["a", "0", "."], unknown=False))
+    check(pairs, random_vectors(["a", "b", "the", "22", "'s", "0", "."], unknown))
 
 
 def test_paraphrase_score_of_a_pair_that_a_reader_can_check() -> None:
@@ -132,13 +126,6 @@ def test_paraphrase_score_of_a_pair_that_a_reader_can_check() -> None:
     column = ParaphraseScore(vectors)(pairs)["paraphrase_score"]
     assert column.type == pa.float32()
     assert column.to_pylist() == [pytest.approx(math.sqrt(0.5)), 0, -1, None, None, None, 1]
-
-
-def test_unknown_word_takes_its_vector() -> None:
-    vectors = WordVectors(["a", UNKNOWN_WORD], np.array([[1, 0], [0, 1]], dtype=np.float32))
-    pairs = Pairs.of(pa.array(["a", "q"]), pa.array(["a q", "r s"]))
-    score = ParaphraseScore(vectors)(pairs)["paraphrase_score"].to_pylist()
-    assert score == [pytest.approx(math.sqrt(0.5)), 1]
 
 
 def test_identical_sides_score_exactly_one_or_just_below() -> None:
@@ -156,39 +143,6 @@ def test_huge_vectors_give_no_nan() -> None:
     assert ParaphraseScore(vectors)(pairs)["paraphrase_score"].to_pylist() == [None, 1]
 
 
-def test_a_score_does_not_depend_on_the_other_rows() -> None:
-    texts = PAIR_CASES * 700  # more rows than a block of the paraphrase score
-    vectors = random_vectors(["the", "cat", "one", "a"], unknown=True)
-    scorers = (Lengths(), Overlap(), CopyRate(), DigitMismatch(), ParaphraseScore(vectors))
-    whole = Pairs.of(pa.array([r for r, _ in texts]), pa.array([t for _, t in texts]))
-    single = [Pairs.of(pa.array([r]), pa.array([t])) for r, t in PAIR_CASES]
-    for scorer in scorers:
-        columns = scorer(whole)
-        for name, column in columns.items():
-            alone = [scorer(pair)[name][0].as_py() for pair in single]
-            assert column.to_pylist() == alone * 700
-
-
-def test_no_pairs() -> None:
-    pairs = Pairs.of(pa.array([], pa.string()), pa.array([], pa.string()))
-    for scorer in (
-        Lengths(),
-        Overlap(),
-        CopyRate(),
-        DigitMismatch(),
-        ParaphraseScore(random_vectors(["a"], True)),
-    ):
-        assert all(len(column) == 0 for column in scorer(pairs).values())
-
-
-def test_overlap_is_symmetric_and_copy_rate_is_not() -> None:
-    left, right = pa.array(["a b c"]), pa.array(["a b c d e f"])
-    one, other = Pairs.of(left, right), Pairs.of(right, left)
-    assert Overlap()(one) == Overlap()(other)
-    assert CopyRate()(one)["copy_rate"].to_pylist() == [0.5]
-    assert CopyRate()(other)["copy_rate"].to_pylist() == [1.0]
-
-
 def test_sides_must_share_a_vocabulary() -> None:
     with pytest.raises(ValueError, match="vocabulary"):
         shared_ngrams(tokenize_column(pa.array(["a"])), tokenize_column(pa.array(["a"])), 3)
@@ -198,13 +152,6 @@ def test_cosine_of_rows_without_direction() -> None:
     left = np.array([[1, 0], [0, 0], [np.inf, 1], [1e-30, 0]], dtype=np.float32)
     cosine = cosine_of_rows(left, np.array([[2, 0]] * 4, dtype=np.float32))
     np.testing.assert_array_equal(cosine, np.array([1, np.nan, np.nan, 1], dtype=np.float32))
-
-
-def test_pairs_of_the_sample() -> None:
-    references = [pair.reference for pair in generate(400)]
-    tokens = [token for reference in references for token in tokenize(reference)]
-    pairs = list(zip(references, references[1:] + references[:1], strict=True))
-    check(pairs, random_vectors(tokens[::2], unknown=False, dimension=50))
 
 
 @pytest.mark.full
