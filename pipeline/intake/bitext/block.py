@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.lines import FAULTS, LineBlock
+from paraforge.base.text.lines import FAULTS, LineBlock, finite_number
 
 REASONS: dict[str, str] = {
     "malformed": "the row cannot be read: wrong number of columns, not JSON, a score that is no number",
@@ -82,7 +82,7 @@ def parse_scores(texts: pa.Array, block: Block, path: Path, strict: bool) -> pa.
     try:
         scores = trimmed.cast(pa.float32())
     except pa.ArrowInvalid:
-        scores = pa.array([_number(text) for text in trimmed.to_pylist()], pa.float32())
+        scores = pa.array([finite_number(text or "") for text in trimmed.to_pylist()], pa.float32())
     wrong = pc.and_(trimmed.is_valid(), pc.invert(pc.fill_null(pc.is_finite(scores), False)))
     bad = np.asarray(wrong, dtype=bool) & (block.codes == 0)
     if strict and bad.any():
@@ -95,10 +95,3 @@ def parse_scores(texts: pa.Array, block: Block, path: Path, strict: bool) -> pa.
         )
     block.refuse(bad, "malformed")
     return pc.if_else(wrong, pa.scalar(None, pa.float32()), scores)
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        return float("nan")

@@ -44,13 +44,3 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     assert f"{tmp_path}/a.tsv:2: not UTF-8: byte 0xE1 at byte 4 of the line" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "data").exists()
-
-
-def test_missing_files_are_told_before_anything_is_read(tmp_path: Path) -> None:
-    wanted = section(tmp_path / "no.tsv")
-    wanted["sources"].append(wanted["sources"][0] | {"name": "b", "path": "$SURELY_NOT_SET/b.tsv"})
-    done = run_stage(tmp_path, wanted)
-    assert done.returncode == 2
-    assert "2 problems" in done.stderr
-    assert "no.tsv: no such file" in done.stderr
-    assert "SURELY_NOT_SET is not set" in done.stderr
