@@ -73,12 +73,6 @@ _HELD_OUT_TEXTS = """
         SELECT unnest([plain_reference, plain_translation]) AS text FROM pairs WHERE fate = 'held_out'
     ) WHERE text <> ''
 """
-# Columns written for a pair, by the side that is the source.
-_DIRECTIONS = {
-    source: f"""{source} AS source, {target} AS target, similarity, overlap, {length} AS length,
-        draw, fate = 'held_out' AS held_out"""
-    for source, target, length in ((*_SIDES, "length"), (*_SIDES[::-1], "1 / length"))
-}
 
 
 @dataclass(frozen=True)
@@ -155,10 +149,9 @@ def _prepare(
     controls = _controls(pairs, parses, templates)
     writer = ShardWriter(output, _SCHEMA)
     with progress(total=report["used"] + report["held_out"], unit="pairs", description="tag") as bar:
-        both = [_blocks(pairs, columns, "fate IN ('used', 'held_out')") for columns in _DIRECTIONS.values()]
-        for tables in zip(*both, strict=True):
-            for side, rows in zip(_DIRECTIONS, tables, strict=True):
-                writer.write(_tagged(rows, side, controls, parses))
+        for rows in _blocks(pairs, "*", "fate IN ('used', 'held_out')"):
+            for source, target in (_SIDES, _SIDES[::-1]):
+                writer.write(_tagged(rows, source, target, controls, parses))
             bar.update(rows.num_rows)
     writer.close({"step": "paraphraser", "report": report})
     write_json(output / CONTROLS_FILE, controls.as_json())
@@ -249,20 +242,23 @@ def _controls(
     )
 
 
-def _tagged(rows: pa.Table, side: str, controls: Controls, parses: Parses | None) -> pa.Table:
+def _tagged(rows: pa.Table, source: str, target: str, controls: Controls, parses: Parses | None) -> pa.Table:
     """Return the training pairs of one direction, each with the tags that are not dropped."""
-    draws = rows["draw"].to_numpy()
-    kept = {tag: _uniform(draws, f"1 {side} {tag}") >= DROPPED for tag in (*controls.edges, "template")}
+    draws, values = rows["draw"].to_numpy(), {name: rows[name].to_numpy() for name in controls.edges}
+    if source == "translation" and "length" in values:
+        values["length"] = 1 / values["length"]
+    kept = {tag: _uniform(draws, f"1 {source} {tag}") >= DROPPED for tag in (*controls.edges, "template")}
     buckets = {
-        name: np.where(kept[name], controls.buckets(name, rows[name].to_numpy()), -1).tolist()
-        for name in controls.edges
+        name: np.where(kept[name], controls.buckets(name, column), -1).tolist()
+        for name, column in values.items()
     }
-    trees = [None] * rows.num_rows if parses is None else parses.of(rows["target"]).to_pylist()
+    trees = [None] * rows.num_rows if parses is None else parses.of(rows[target]).to_pylist()
     sources: list[str] = []
-    for row, (text, tree) in enumerate(zip(rows["source"].to_pylist(), trees, strict=True)):
+    for row, (text, tree) in enumerate(zip(rows[source].to_pylist(), trees, strict=True)):
         wanted = {name: column[row] for name, column in buckets.items() if column[row] >= 0}
         template = template_of(tree) if tree is not None and kept["template"][row] else None
         shown = template if template in controls.templates else None
         sources.append(tagged(controls.prefix(wanted, shown), text))
-    targets = list(map(plain, rows["target"].to_pylist()))
-    return pa.table([sources, targets, rows["held_out"].combine_chunks()], schema=_SCHEMA)
+    targets = list(map(plain, rows[target].to_pylist()))
+    held_out = pc.equal(rows["fate"], "held_out").combine_chunks()
+    return pa.table([sources, targets, held_out], schema=_SCHEMA)
