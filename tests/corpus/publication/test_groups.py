@@ -17,7 +17,6 @@ from pydantic import ValidationError
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import sha256_file
-from paraforge.base.shards.resources import Resources
 from paraforge.corpus.publication.datasets import open_published, published_tables
 from paraforge.corpus.publication.groups import draw_splits
 from paraforge.corpus.publication.manifest import read_manifest
@@ -26,11 +25,8 @@ from paraforge.corpus.publication.verification import verify
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.parameters import PairFileParameters
-from paraforge.products.paraphrasing.pairs import prepare_pairs
-from paraforge.products.paraphrasing.parameters import ParaphraserParameters
 from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
-from tests.products.triplets.corpora import mine
 
 SPLITS = {"validation": 60, "test": 90}
 SIDES = ("reference", "translation")
@@ -246,20 +242,6 @@ def test_datasets_opens_the_splits(split: Path, tmp_path: Path) -> None:
     assert "validation has 60, test has 90" in card
     for name in ("train", "validation", "test"):
         assert f'\n{name} = load_dataset("PATH", split="{name}")\n' in card
-
-
-def test_trainers_read_what_is_for_training(split: Path, tmp_path: Path) -> None:
-    found = by_split(split)
-    dataset = open_published(split).training
-    assert dataset.rows == len(found["train"]) == sum(t.num_rows for t in published_tables(dataset, ["line"]))
-    blocks = TrainingData(corpora=[split]).blocks()
-    read = {text for block in blocks for text in block.left.to_pylist()}
-    assert read == {row["reference"] for row in found["train"]}
-    parameters = ParaphraserParameters.model_validate({"model": "train"})
-    prepared = prepare_pairs(split, tmp_path, parameters, Resources(work=tmp_path / "work"))
-    assert prepared.report["pairs"] == dataset.rows
-    report = mine(split, tmp_path / "triplets")
-    assert report.rows == dataset.rows
 
 
 def test_no_other_pair_with_a_held_out_sentence_is_trained_on(

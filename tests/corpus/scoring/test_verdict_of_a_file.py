@@ -101,16 +101,3 @@ def test_no_wrong_pairs_no_verdict(tmp_path: Path, pairs: list[tuple[str, str]])
     said = run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet", "--minimum", "-1")
     assert "The scores cannot be checked: no two rows of a source differ on both sides" in said
     assert pq.read_table(tmp_path / "scored.parquet")["rejected"].null_count == len(pairs)
-
-
-def test_a_source_for_each_pair(tmp_path: Path) -> None:
-    pairs = own_pairs(300)
-    table = pa.table(
-        {
-            "source": [str(number) for number in range(300)],
-            "reference": [reference for reference, _ in pairs],
-            "translation": [translation for _, translation in pairs],
-        }
-    )
-    pq.write_table(table, tmp_path / "pairs.parquet")
-    assert "Paraphrase score: AUC" in run(tmp_path / "pairs.parquet", tmp_path / "o.parquet")

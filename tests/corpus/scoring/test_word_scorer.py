@@ -1,6 +1,5 @@
 """Scores of words against their formula, and the built-in scorer: what it is and what it finds."""
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -10,15 +9,17 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.numpy import save
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import sha256_file
+from paraforge.base.files import read_json, sha256_file, write_json
 from paraforge.base.text.tokens import tokenize, tokenize_columns
 from paraforge.base.word_vectors.subword_vectors import SubwordVectors
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.alignment import aligned_scores, directions_of
 from paraforge.corpus.scoring.repetition import repeated_shares
 from paraforge.corpus.scoring.word_scorer import COSINE_SHARE, DESCRIPTION, LENGTH_POWER, VECTORS, WordScorer
+from tests.damage import DAMAGES, Damage
 
 WORDS = st.sampled_from(["the", "a", "cat", "cats", "sat", "corimentment", "Ж", "😀", "1984", ".", "don't"])
 TEXTS = st.lists(st.lists(WORDS, max_size=9).map(" ".join), min_size=2, max_size=12)
@@ -104,25 +105,22 @@ def test_the_file_is_the_recipes_and_small(built_in: WordScorer) -> None:
     assert all(part["licence"] in card for part in built_in.about["trained_on"])
 
 
-@pytest.mark.parametrize("damage", ["changed", "cut", "format", "missing", "other"])
-def test_a_damaged_scorer_is_refused(tmp_path: Path, damage: str) -> None:
-    for name in (DESCRIPTION, VECTORS):
-        shutil.copy(general.DIRECTORY / name, tmp_path)
-    vectors, description = tmp_path / VECTORS, tmp_path / DESCRIPTION
-    if damage == "changed":
-        content = bytearray(vectors.read_bytes())
-        content[len(content) // 2] ^= 1
-        vectors.write_bytes(content)
-    elif damage == "cut":
-        vectors.write_bytes(vectors.read_bytes()[:-9])
-    elif damage == "missing":
-        vectors.unlink()
-    elif damage == "other":
-        from safetensors.numpy import save
+def of_another_kind(path: Path) -> None:
+    path.write_bytes(save({"numbers": np.zeros((2, 2), dtype=np.int8)}))
 
-        vectors.write_bytes(save({"numbers": np.zeros((2, 2), dtype=np.int8)}))
-    else:
-        description.write_text(json.dumps({**json.loads(description.read_text()), "format": 9}))
+
+def of_another_format(path: Path) -> None:
+    write_json(path, {**read_json(path), "format": 9})
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [*((VECTORS, one) for one in (*DAMAGES, of_another_kind)), (DESCRIPTION, of_another_format)],
+)
+def test_a_damaged_scorer_is_refused(tmp_path: Path, name: str, damage: Damage) -> None:
+    for file in (DESCRIPTION, VECTORS):
+        shutil.copy(general.DIRECTORY / file, tmp_path)
+    damage(tmp_path / name)
     with pytest.raises(InputError) as caught:
         WordScorer.open(tmp_path)
     assert str(tmp_path) in str(caught.value)

@@ -100,36 +100,31 @@ def test_formats(tmp_path: Path, content: bytes, options: dict[str, Any], expect
 
 
 @pytest.mark.parametrize(
-    ("content", "options", "message"),
+    ("name", "content", "options", "message"),
     [
-        (b"1\ta\n2\n", {"format": "tsv", "columns": [1]}, "test.tsv:2: 1 columns, no column 1"),
-        (b"1\ta\nx\t\xff\n", {}, "test.tsv:2: not UTF-8"),
+        ("test.tsv", b"1\ta\n2\n", {"format": "tsv", "columns": [1]}, "test.tsv:2: 1 columns, no column 1"),
+        ("test.tsv", b"1\ta\nx\t\xff\n", {}, "test.tsv:2: not UTF-8"),
         (
+            "test.tsv",
             b"a\tb\n1\t2\n",
             {"format": "tsv", "columns": ["c"]},
             "test.tsv:1: no column 'c' in the header: a, b",
         ),
-        (b"a\tb\n", {"format": "tsv"}, "name the columns"),
-        (b"", {}, "empty"),
+        ("test.tsv", b"a\tb\n", {"format": "tsv"}, "name the columns"),
+        ("test.tsv", b"", {}, "empty"),
+        ("test.gz", gzip.compress(b"sentence\n" * 1000, mtime=0)[:-9], {}, "damaged or truncated"),
+        ("test.gz", b"not an archive", {}, "its content is not compressed"),
+        ("test.tsv", None, {}, "no such test file"),
     ],
 )
-def test_errors(tmp_path: Path, content: bytes, options: dict[str, Any], message: str) -> None:
-    path = tmp_path / "test.tsv"
-    path.write_bytes(content)
+def test_errors(
+    tmp_path: Path, name: str, content: bytes | None, options: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
     with pytest.raises(InputError, match=message.replace("(", r"\(")):
         list(read_test_sentences(path, **options))
-
-
-def test_a_truncated_archive_and_a_missing_file(tmp_path: Path) -> None:
-    path = tmp_path / "test.gz"
-    path.write_bytes(gzip.compress(b"sentence\n" * 1000)[:-9])
-    with pytest.raises(InputError, match="damaged or truncated"):
-        list(read_test_sentences(path))
-    path.write_bytes(b"not an archive")
-    with pytest.raises(InputError, match="its content is not compressed"):
-        list(read_test_sentences(path))
-    with pytest.raises(InputError, match="no such test file"):
-        list(read_test_sentences(tmp_path / "none"))
 
 
 def test_real_test_files(data_directory: Path) -> None:
