@@ -26,6 +26,7 @@ import pyarrow as pa
 from paraforge.base.errors import InputError
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.scheduler import Jobs
+from paraforge.base.text.ragged import offsets_of
 from paraforge.corpus.publication.held_out import HeldOut
 from paraforge.products.lexicon.encoding import (
     encode_piece,
@@ -229,13 +230,13 @@ def plan_blocks(row_increments: Counts, memory: int) -> list[Block]:
     dense_bytes = COUNTERS * COUNTER_BYTES * np.arange(len(row_increments), dtype=np.int64)
     sparse_bytes = COUNTER_BYTES * row_increments
     # total bytes if rows before the border are dense and the others sparse
-    border = int(np.argmin(_sums(dense_bytes - sparse_bytes)))
-    work = _sums(row_increments)
+    border = int(np.argmin(offsets_of(dense_bytes - sparse_bytes)))
+    work = offsets_of(row_increments)
     share = max(1, int(work[-1]) // SHARE_OF_WORK)
     blocks: list[Block] = []
     spans = ((True, 0, border, dense_bytes), (False, border, len(row_increments), sparse_bytes))
     for dense, first, last, cost in spans:
-        bytes_before = _sums(cost)
+        bytes_before = offsets_of(cost)
         while first < last:
             by_memory = int(np.searchsorted(bytes_before, bytes_before[first] + memory, side="right")) - 1
             by_work = int(np.searchsorted(work, work[first] + share, side="left"))
@@ -244,8 +245,3 @@ def plan_blocks(row_increments: Counts, memory: int) -> list[Block]:
                 blocks.append(Block(first, end, dense, int(work[end] - work[first])))
             first = end
     return blocks
-
-
-def _sums(values: Counts) -> Counts:
-    """Return the sum of the values before each place, and of all."""
-    return np.concatenate([[0], np.cumsum(values)])

@@ -25,6 +25,7 @@ from paraforge.base.shards.store import (
     read_aligned,
     row_groups,
 )
+from paraforge.base.text.ragged import offsets_of
 from paraforge.base.text.tokens import TokenColumn, tokenize_columns
 from paraforge.corpus.publication.datasets import open_published
 from paraforge.corpus.publication.held_out import HELD_OUT, HeldOut
@@ -177,8 +178,8 @@ def select_pairs(
 
 def _take(column: TokenColumn, rows: NDArray[np.bool_]) -> TokenColumn:
     """Return the rows of a token column for which ``rows`` is True."""
-    offsets = np.concatenate([[0], np.cumsum(column.lengths[rows])]).astype(np.int64)
-    return TokenColumn(column.ids[rows[column.row_numbers]], offsets, column.vocabulary)
+    ids = column.ids[rows[column.row_numbers]]
+    return TokenColumn(ids, offsets_of(column.lengths[rows]), column.vocabulary)
 
 
 def lemma_of(language: str) -> Callable[[str], str]:
