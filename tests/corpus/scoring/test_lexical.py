@@ -90,10 +90,10 @@ def slowly_learnt(
                     all_given = sum(given) + CHANCE / (1 - CHANCE) * sum(near) * chance[1 - side][word]
                     for pair, one in zip(pairs, given, strict=True):
                         expected[pair][side] += one / all_given
-        totals = [Counter[str](), Counter[str]()]
+        totals: list[dict[str, float]] = [defaultdict(float), defaultdict(float)]
         for pair in known:
             for side in (0, 1):
-                totals[side][pair[side]] += expected[pair][side]  # type: ignore[assignment]
+                totals[side][pair[side]] += expected[pair][side]
         links = {
             pair: [max(0, expected[pair][side] - 1) / max(1, totals[side][pair[side]]) for side in (0, 1)]
             for pair in known

@@ -1,6 +1,7 @@
 """Any trained model as the scorer: its cosines are the paraphrase scores, and what is made says so."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -65,11 +66,11 @@ def test_a_text_without_a_token_has_no_score(directory: Path) -> None:
 
 
 def test_the_model_is_in_the_key_and_in_the_signature(directory: Path) -> None:
-    def description() -> dict[str, object]:
+    def description() -> dict[str, Any]:
         return score_steps(WITHOUT_LANGUAGE, directory, Resources(), load_fixed)[1].description()
 
     before = description()
-    model = before["fingerprints"]["model"]  # type: ignore[index]
+    model = before["fingerprints"]["model"]
     line = signature(
         ["tatoeba"], {"score": {}, "score-paraphrase_score": before}, SelectParameters(filters=[])
     )

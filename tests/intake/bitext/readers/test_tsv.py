@@ -5,7 +5,7 @@ import io
 import sys
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -139,12 +139,12 @@ def test_csv_is_what_other_programs_write(
     tmp_path_factory: pytest.TempPathFactory,
     rows: list[tuple[str, str, str]],
     separator: str,
-    quoting: int,
+    quoting: Literal[0, 1],
     end: str,
     block_bytes: int,
 ) -> None:
     text = io.StringIO(newline="")
-    writer = csv.writer(text, delimiter=separator, quoting=quoting, lineterminator=end)  # type: ignore[arg-type]
+    writer = csv.writer(text, delimiter=separator, quoting=quoting, lineterminator=end)
     header = ("id", "en, of\nthem", 'cs "ours"')
     writer.writerows([header, *rows])
     path = write(tmp_path_factory.mktemp("csv") / "a.csv", text.getvalue())
