@@ -108,13 +108,17 @@ def learn(rows: pa.Table) -> LexicalTable:
     of_cells = _places(*tokens, hashed(links), links)
     foreign_chances, reference_chances = (s.counts / max(1, s.total) for s in (foreign_side, reference_side))
     # Both directions of a link are side by side, because they are needed at the same time.
-    shares = np.full((len(links), 2), _LEAST)
+    shares, likely = np.full((len(links), 2), _LEAST), np.ones(len(links), np.bool_)
     for _ in range(ROUNDS):
         check_interrupt()
+        # A link whose shares are 0 gets no more counts, so it is left out.
+        numbers = np.append(np.where(likely, np.cumsum(likely) - 1, -1), -1).astype(np.int32)
+        links, shares = links[likely], shares[likely]
         counts = np.zeros_like(shares)
-        _expect(*tokens, of_cells, foreign_chances, reference_chances, shares, counts, NEARNESS)
+        _expect(*tokens, of_cells, numbers, foreign_chances, reference_chances, shares, counts, NEARNESS)
         for side in (0, 1):
             shares[:, side] = _shares(counts[:, side], links[:, side])
+        likely = shares.max(axis=1) > 0
     kept = shares.max(axis=1) >= _LEAST
     return LexicalTable(foreign_side, reference_side, links[kept], shares[kept].astype(np.float32))
 
@@ -208,25 +212,37 @@ def _places(first: Any, first_offsets: Any, second: Any, second_offsets: Any, pl
 
 @compiled
 def _expect(
-    first: Any, first_offsets: Any, second: Any, second_offsets: Any, cells: Any,
+    first: Any, first_offsets: Any, second: Any, second_offsets: Any, cells: Any, numbers: Any,
     first_chances: Any, second_chances: Any, shares: Any, counts: Any, nearness: Any,
 ) -> None:  # fmt: skip
-    """Add the expected number of each link in both directions to the counts, (links, 2)."""
-    start = 0
+    """Add the expected number of each link in both directions to the counts, (links, 2).
+
+    cells: the link of each cell by its last number, which is replaced by its new one, ``numbers[last]``.
+    """
+    lengths = (first_offsets[1:] - first_offsets[:-1]) * (second_offsets[1:] - second_offsets[:-1])
+    most, start = lengths.max() if len(lengths) else 0, 0
+    # The linked cells of a row: their links, words, and weighted shares.
+    linked, words, weighted = np.empty(most, np.int32), np.empty((most, 2), np.int32), np.empty((most, 2))
     for row in range(len(first_offsets) - 1):
         begin, other = first_offsets[row], second_offsets[row]
         rows, columns = first_offsets[row + 1] - begin, second_offsets[row + 1] - other
         weights, given = np.zeros(rows), np.zeros(rows)
         column_weights, column_given = np.zeros(columns), np.zeros(columns)
+        size = 0
         for j in range(columns):
             for i in range(rows):
                 weight = nearness[distance(i, 1 / rows, j, 1 / columns)]
                 weights[i] += weight
                 column_weights[j] += weight
-                place = cells[start + j * rows + i]
+                place = numbers[cells[start + j * rows + i]]
+                cells[start + j * rows + i] = place
                 if place >= 0:
-                    given[i] += weight * shares[place, 1]
-                    column_given[j] += weight * shares[place, 0]
+                    for side in (0, 1):
+                        weighted[size, side] = weight * shares[place, side]
+                    given[i] += weighted[size, 1]
+                    column_given[j] += weighted[size, 0]
+                    linked[size], words[size, 0], words[size, 1] = place, i, j
+                    size += 1
         for i in range(rows):
             if first[begin + i] >= 0:
                 given[i] += CHANCE / (1 - CHANCE) * weights[i] * first_chances[first[begin + i]]
@@ -234,11 +250,7 @@ def _expect(
             if second[other + j] >= 0:
                 chance = second_chances[second[other + j]]
                 column_given[j] += CHANCE / (1 - CHANCE) * column_weights[j] * chance
-        for j in range(columns):
-            for i in range(rows):
-                place = cells[start + j * rows + i]
-                if place >= 0:
-                    weight = nearness[distance(i, 1 / rows, j, 1 / columns)]
-                    counts[place, 0] += weight * shares[place, 0] / column_given[j]
-                    counts[place, 1] += weight * shares[place, 1] / given[i]
+        for cell in range(size):
+            counts[linked[cell], 0] += weighted[cell, 0] / column_given[words[cell, 1]]
+            counts[linked[cell], 1] += weighted[cell, 1] / given[words[cell, 0]]
         start += rows * columns
