@@ -37,8 +37,14 @@ class Norm:
 
 
 @dataclass(frozen=True)
-class FeedForward:
-    """A feed-forward block: two linear layers with normalization."""
+class Block:
+    """A block of a layer, with normalization and two linear layers.
+
+    inner: to the hidden units of a feed-forward block; to queries, keys and values of self-attention (3 width
+        x width); or to queries of attention to the encoder's output, whose keys and values are computed once
+        per batch.
+    outer: from the hidden units, or from what was attended to.
+    """
 
     norm: Norm
     inner: Linear
@@ -46,38 +52,12 @@ class FeedForward:
 
 
 @dataclass(frozen=True)
-class SelfAttention:
-    """Self-attention: queries, keys and values in one matrix (3 width x width)."""
+class Layer:
+    """A layer. cross: attention to the encoder's output; None in the encoder."""
 
-    norm: Norm
-    joint: Linear
-    output: Linear
-
-
-@dataclass(frozen=True)
-class CrossAttention:
-    """Attention to the encoder's output, whose keys and values are computed once per batch."""
-
-    norm: Norm
-    query: Linear
-    output: Linear
-
-
-@dataclass(frozen=True)
-class EncoderLayer:
-    """An encoder layer."""
-
-    attention: SelfAttention
-    feed_forward: FeedForward
-
-
-@dataclass(frozen=True)
-class DecoderLayer:
-    """A decoder layer."""
-
-    attention: SelfAttention
-    cross: CrossAttention
-    feed_forward: FeedForward
+    attention: Block
+    feed_forward: Block
+    cross: Block | None = None
 
 
 @dataclass(frozen=True)
@@ -111,10 +91,10 @@ class Weights:
     pre_norm: bool
     activation: Callable[[Tensor], Tensor]
     source: Embedding
-    encoder: list[EncoderLayer]
+    encoder: list[Layer]
     encoder_norm: Norm | None
     target: Embedding
-    decoder: list[DecoderLayer]
+    decoder: list[Layer]
     decoder_norm: Norm | None
     memory: Linear
     projection: Linear
@@ -188,10 +168,10 @@ def encode(weights: Weights, tokens: Tensor, mask: Tensor) -> Tensor:
     heads = (batch, length, 3, weights.heads, weights.head_width)
     for layer in weights.encoder:
         attention = layer.attention
-        joint = attention.joint(_before(weights, attention.norm, x)).view(heads)
+        joint = attention.inner(_before(weights, attention.norm, x)).view(heads)
         queries, keys, values = joint.permute(2, 0, 3, 1, 4).unbind(0)
         seen = attend(queries, keys, values, mask).transpose(1, 2).reshape(batch, length, -1)
-        x = _after(weights, attention.norm, x + attention.output(seen))
+        x = _after(weights, attention.norm, x + attention.outer(seen))
         x = _feed_forward(weights, layer.feed_forward, x)
     if weights.encoder_norm is not None:
         x = weights.encoder_norm(x)
@@ -231,18 +211,19 @@ def decode_step(
         x = torch.where(position == 0, start, x)
     for number, layer in enumerate(weights.decoder):
         attention = layer.attention
-        joint = attention.joint(_before(weights, attention.norm, x)).view(batch, beam, 3, heads, width)
+        joint = attention.inner(_before(weights, attention.norm, x)).view(batch, beam, 3, heads, width)
         queries, key, value = joint.permute(2, 0, 3, 1, 4).unbind(0)  # batch x heads x beam x head width
         cache[number, 0].index_copy_(2, position, key.unsqueeze(2))
         cache[number, 1].index_copy_(2, position, value.unsqueeze(2))
         keys, values = cache[number].view(2, batch, heads, capacity * beam, width).unbind(0)
         seen = attend(queries, keys, values, cache_mask).transpose(1, 2).reshape(batch, beam, -1)
-        x = _after(weights, attention.norm, x + attention.output(seen))
+        x = _after(weights, attention.norm, x + attention.outer(seen))
 
         cross = layer.cross
-        queries = cross.query(_before(weights, cross.norm, x)).view(batch, beam, heads, width).transpose(1, 2)
+        assert cross is not None
+        queries = cross.inner(_before(weights, cross.norm, x)).view(batch, beam, heads, width).transpose(1, 2)
         seen = attend(queries, memory[number, 0], memory[number, 1], memory_mask)
-        x = _after(weights, cross.norm, x + cross.output(seen.transpose(1, 2).reshape(batch, beam, -1)))
+        x = _after(weights, cross.norm, x + cross.outer(seen.transpose(1, 2).reshape(batch, beam, -1)))
         x = _feed_forward(weights, layer.feed_forward, x)
     if weights.decoder_norm is not None:
         x = weights.decoder_norm(x)
@@ -262,7 +243,7 @@ def _after(weights: Weights, norm: Norm, x: Tensor) -> Tensor:
     return x if weights.pre_norm else norm(x)
 
 
-def _feed_forward(weights: Weights, part: FeedForward, x: Tensor) -> Tensor:
+def _feed_forward(weights: Weights, part: Block, x: Tensor) -> Tensor:
     inner = weights.activation(part.inner(_before(weights, part.norm, x)))
     return _after(weights, part.norm, x + part.outer(inner))
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,17 +12,7 @@ from torch.nn import functional
 
 from paraforge.base.errors import InputError
 from paraforge.translation.models.model_file import ModelFile, read_vocabulary
-from paraforge.translation.torch_search.transformer import (
-    CrossAttention,
-    DecoderLayer,
-    Embedding,
-    EncoderLayer,
-    FeedForward,
-    Linear,
-    Norm,
-    SelfAttention,
-    Weights,
-)
+from paraforge.translation.torch_search.transformer import Block, Embedding, Layer, Linear, Norm, Weights
 
 # The vocabulary is padded to a multiple of this: matrix units need multiples of 8, and the search for the
 # best candidates needs chunks of equal size.
@@ -38,13 +28,15 @@ _ACTIVATIONS: dict[int, Callable[[Tensor], Tensor]] = {
     5: torch.tanh,
     6: torch.sigmoid,
 }
-# Variables that are read, or irrelevant for the search.
-_KNOWN_SCALARS = {
-    *("activation", "num_heads", "pre_norm", "scale_embeddings", "start_from_zero_embedding"),
-    *("alignment_heads", "alignment_layer", "embeddings_merge"),
-}
-# Unsupported variables, which translation models do not have.
+# Unsupported variables, which are zero in translation models, and unsupported parts.
 _MUST_BE_ZERO = {"alibi", "alibi_use_positive_positions", "scale_alibi", "multi_query_attention"}
+_UNSUPPORTED = {"linear_0_noact", "project_in", "project_out", "q_norm", "k_norm", "embeddings_1"}
+# Variables that are read, or irrelevant for the search.
+_KNOWN = {
+    *("activation", "num_heads", "pre_norm", "scale_embeddings", "start_from_zero_embedding"),
+    *("alignment_heads", "alignment_layer", "embeddings_merge", "multiply_by_sqrt_depth"),
+    *("gamma", "beta", "encodings", "bias", "weight", "weight_scale", *_MUST_BE_ZERO),
+}
 
 
 class _Loader:
@@ -79,25 +71,23 @@ class _Loader:
     def optional_norm(self, name: str) -> Norm | None:
         return self.norm(name) if f"{name}/gamma" in self.file else None
 
-    def self_attention(self, name: str, head_width: int) -> SelfAttention:
-        width = self.file.shape(f"{name}/linear_0/weight")[0] // 3
+    def block(self, name: str, factors: Tensor | None = None, outer: str = "linear_1") -> Block:
+        norm, inner = self.norm(f"{name}/layer_norm"), self.linear(f"{name}/linear_0", factors)
+        return Block(norm, inner, self.linear(f"{name}/{outer}"))
+
+    def layers(self, side: str, head_width: int) -> list[Layer]:
         # Queries are scaled here once, by 1 / sqrt(width of a head).
-        factors = torch.ones(3 * width)
-        factors[:width] = head_width**-0.5
-        joint = self.linear(f"{name}/linear_0", factors)
-        return SelfAttention(self.norm(f"{name}/layer_norm"), joint, self.linear(f"{name}/linear_1"))
-
-    def cross_attention(self, name: str, head_width: int) -> CrossAttention:
-        return CrossAttention(
-            self.norm(f"{name}/layer_norm"),
-            self.linear(f"{name}/linear_0", torch.tensor(head_width**-0.5)),
-            self.linear(f"{name}/linear_2"),
-        )
-
-    def feed_forward(self, name: str) -> FeedForward:
-        return FeedForward(
-            self.norm(f"{name}/layer_norm"), self.linear(f"{name}/linear_0"), self.linear(f"{name}/linear_1")
-        )
+        scale = torch.tensor(head_width**-0.5)
+        found = []
+        for number in range(layers_of(self.file, side)):
+            name = f"{side}/layer_{number}"
+            width = self.file.shape(f"{name}/self_attention/linear_0/weight")[0] // 3
+            factors = torch.ones(3 * width)
+            factors[:width] = scale
+            attention = self.block(f"{name}/self_attention", factors)
+            cross = self.block(f"{name}/attention", scale, "linear_2") if side == "decoder" else None
+            found.append(Layer(attention, self.block(f"{name}/ffn"), cross))
+        return found
 
     def embedding(self, side: str, tokens: str) -> Embedding:
         weight = self.tensor(f"{tokens}/weight", rows=VOCABULARY_MULTIPLE)
@@ -126,35 +116,27 @@ def layers_of(file: ModelFile, side: str) -> int:
 def check_architecture(file: ModelFile) -> None:
     """Check from the list of a model's variables that the search supports it. Raises InputError: it has
     unsupported parts."""
+    for problem in _unsupported(file):
+        raise InputError(f"the engine 'torch' {problem}", file.path, remedy="Use the engine 'ctranslate2'.")
+
+
+def _unsupported(file: ModelFile) -> Iterator[str]:
     for name in file.variables:
         last = name.rpartition("/")[2]
         strange = last in _MUST_BE_ZERO and file.scalar(name) != 0
-        known = last in (*_KNOWN_SCALARS, *_MUST_BE_ZERO, "gamma", "beta", "encodings", "bias", "weight")
-        known = known or last in ("weight_scale", "multiply_by_sqrt_depth")
-        parts = ("linear_0_noact", "project_in", "project_out", "q_norm", "k_norm", "embeddings_1")
-        if strange or not known or any(part in name.split("/") for part in parts):
-            raise InputError(
-                f"the engine 'torch' has no {name}", file.path, remedy="Use the engine 'ctranslate2'."
-            )
+        if strange or last not in _KNOWN or not _UNSUPPORTED.isdisjoint(name.split("/")):
+            yield f"has no {name}"
     for side in ("encoder", "decoder"):
         if f"{side}/position_encodings/encodings" not in file:
-            raise InputError(
-                f"the engine 'torch' needs the {side}'s positions in the file",
-                file.path,
-                remedy="Use the engine 'ctranslate2'.",
-            )
+            yield f"needs the {side}'s positions in the file"
         if int(file.scalar(f"{side}/activation")) not in _ACTIVATIONS:
-            raise InputError("its activation function is unknown", file.path)
+            yield f"does not know the {side}'s activation function"
     widths = [file.shape(f"{name}/weight")[1] for name in ("encoder/embeddings_0", "decoder/embeddings")]
     if widths[0] != widths[1]:
-        raise InputError(
-            f"the encoder has a width of {widths[0]}, the decoder of {widths[1]}",
-            file.path,
-            remedy="Use the engine 'ctranslate2'.",
-        )
+        yield f"needs one width, but the encoder has {widths[0]} and the decoder {widths[1]}"
     for name in ("num_heads", "pre_norm", "activation"):
         if file.scalar(f"encoder/{name}") != file.scalar(f"decoder/{name}"):
-            raise InputError(f"encoder and decoder differ in {name}", file.path)
+            yield f"needs the same {name} in encoder and decoder"
 
 
 def load_weights(file: ModelFile, device: torch.device, dtype: torch.dtype) -> Weights:
@@ -169,31 +151,20 @@ def load_weights(file: ModelFile, device: torch.device, dtype: torch.dtype) -> W
     loader = _Loader(file, device, dtype)
     heads = int(file.scalar("encoder/num_heads"))
     head_width = file.shape("encoder/embeddings_0/weight")[1] // heads
-    decoder_layers = range(layers_of(file, "decoder"))
     with torch.no_grad():
-        memories = [loader.linear(f"decoder/layer_{n}/attention/linear_1") for n in decoder_layers]
+        memories = [
+            loader.linear(f"decoder/layer_{number}/attention/linear_1")
+            for number in range(layers_of(file, "decoder"))
+        ]
         return Weights(
             heads=heads,
             pre_norm=bool(file.scalar("encoder/pre_norm")),
             activation=_ACTIVATIONS[int(file.scalar("encoder/activation"))],
             source=loader.embedding("encoder", "encoder/embeddings_0"),
-            encoder=[
-                EncoderLayer(
-                    loader.self_attention(f"encoder/layer_{n}/self_attention", head_width),
-                    loader.feed_forward(f"encoder/layer_{n}/ffn"),
-                )
-                for n in range(layers_of(file, "encoder"))
-            ],
+            encoder=loader.layers("encoder", head_width),
             encoder_norm=loader.optional_norm("encoder/layer_norm"),
             target=loader.embedding("decoder", "decoder/embeddings"),
-            decoder=[
-                DecoderLayer(
-                    loader.self_attention(f"decoder/layer_{n}/self_attention", head_width),
-                    loader.cross_attention(f"decoder/layer_{n}/attention", head_width),
-                    loader.feed_forward(f"decoder/layer_{n}/ffn"),
-                )
-                for n in decoder_layers
-            ],
+            decoder=loader.layers("decoder", head_width),
             decoder_norm=loader.optional_norm("decoder/layer_norm"),
             memory=_joined(memories),
             projection=_projection(loader),

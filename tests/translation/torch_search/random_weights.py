@@ -8,14 +8,11 @@ from torch.nn import functional
 from paraforge.translation.torch_search.search import Request, Search
 from paraforge.translation.torch_search.state import Rules
 from paraforge.translation.torch_search.transformer import (
-    CrossAttention,
-    DecoderLayer,
+    Block,
     Embedding,
-    EncoderLayer,
-    FeedForward,
+    Layer,
     Linear,
     Norm,
-    SelfAttention,
     Weights,
     decode_step,
     encode,
@@ -41,11 +38,8 @@ def random_weights(
     def norm() -> Norm:
         return Norm(1 + matrix(width, scale=0.1), matrix(width, scale=0.1), 1e-5)
 
-    def feed_forward() -> FeedForward:
-        return FeedForward(norm(), linear(2 * width, width), linear(width, 2 * width))
-
-    def attention() -> SelfAttention:
-        return SelfAttention(norm(), linear(3 * width, width), linear(width, width))
+    def block(inner: int, outer: int) -> Block:
+        return Block(norm(), linear(inner * width, width), linear(width, outer * width))
 
     def embedding() -> Embedding:
         return Embedding(matrix(types, width), matrix(40, width), 1.5, None)
@@ -57,17 +51,10 @@ def random_weights(
         pre_norm=pre_norm,
         activation=functional.relu,
         source=embedding(),
-        encoder=[EncoderLayer(attention(), feed_forward()) for _ in range(layers)],
+        encoder=[Layer(block(3, 1), block(2, 2)) for _ in range(layers)],
         encoder_norm=norm() if pre_norm else None,
         target=embedding(),
-        decoder=[
-            DecoderLayer(
-                attention(),
-                CrossAttention(norm(), linear(width, width), linear(width, width)),
-                feed_forward(),
-            )
-            for _ in range(layers)
-        ],
+        decoder=[Layer(block(3, 1), cross=block(1, 1), feed_forward=block(2, 2)) for _ in range(layers)],
         decoder_norm=norm() if pre_norm else None,
         memory=linear(2 * width * layers, width),
         projection=Linear(matrix(types, width), bias),
