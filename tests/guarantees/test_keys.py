@@ -19,8 +19,8 @@ from paraforge.products.lexicon import extraction
 from paraforge.products.lexicon.parameters import LexiconParameters
 from paraforge.products.paraphrasing import pairs
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
+from paraforge.translation.decoding.server_settings import Server
 from paraforge.translation.decoding.translator import DecodingOptions
-from paraforge.translation.engines.server import Server
 from paraforge.translation.stage import quantisation, sentences
 from paraforge.translation.training import stage as nmt
 from paraforge.translation.training.parameters import NmtParameters

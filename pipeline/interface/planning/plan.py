@@ -19,9 +19,10 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.interface.configuration import Parameters
+from paraforge.translation.decoding.server_settings import Server
 from paraforge.translation.decoding.translator import Hypotheses, Translator, Usage
 from paraforge.translation.engines import is_model_free, is_remote
-from paraforge.translation.engines.server import Server, estimated_tokens
+from paraforge.translation.engines.server import estimated_tokens
 from paraforge.translation.memory.distinct import find_distinct, written_distinct
 from paraforge.translation.memory.recall import recall
 from paraforge.translation.models.importing import import_model

@@ -138,6 +138,10 @@ class EngineSettings(Section):
         """Return the settings that differ from their defaults, for fingerprints."""
         return self.model_dump(exclude_defaults=True)
 
+    def result_settings(self) -> dict[str, Any]:
+        """Return what a translation depends on, in an engine without a model."""
+        return self.model_dump()
+
     def check(self, options: DecodingOptions) -> None:
         """Check the settings with the other options. Raises ValueError: they are incompatible."""
 

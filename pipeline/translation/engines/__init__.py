@@ -12,7 +12,13 @@ from typing import Any, Protocol, cast
 from paraforge.base.errors import InputError
 from paraforge.base.plugins import found_modules
 from paraforge.translation.decoding.pieces import limited_options
-from paraforge.translation.decoding.translator import DecodingOptions, EngineSettings, Placement, Translator
+from paraforge.translation.decoding.translator import (
+    DecodingOptions,
+    EngineSettings,
+    Placement,
+    Translator,
+    settings_of,
+)
 from paraforge.translation.models.model import SHORTLIST_FILE, TranslationModel, open_model
 
 # Engine names with their modules, which implement EngineModule.
@@ -25,11 +31,9 @@ class EngineModule(Protocol):
     Optional attributes: ``SETTINGS``, its own settings as a subclass of
     :class:`~paraforge.translation.decoding.translator.EngineSettings`; ``MODEL_FREE = True`` if it needs no
     model; ``REMOTE = True`` if it computes nothing on this machine, so that one process requests all
-    sentences; ``SHORTLISTS = True`` if it can search with a model's shortlist; ``weights(model, settings)``
-    to check the model first, or to identify the weights in keys by something other than the model's
-    fingerprint (or the settings' hash for an engine without a model); ``remembered_as(settings)`` to identify
-    its set in the memory by something other than model and options; ``recorded_settings(settings)`` to record
-    other settings in keys and manifests than all of them.
+    sentences; ``SHORTLISTS = True`` if it can search with a model's shortlist; ``check(model)`` to refuse a
+    model before any work; ``remembered_as(settings)`` to identify its set in the memory by something other
+    than model and options.
 
     LIBRARIES: distributions whose version affects the translations; recorded with them.
     """
@@ -68,12 +72,18 @@ def is_model_free(engine: str) -> bool:
     return bool(getattr(engine_module(engine), "MODEL_FREE", False))
 
 
+def result_settings(engine: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of an engine without a model that a translation depends on. Raises InputError: one
+    is wrong."""
+    kind = getattr(engine_module(engine), "SETTINGS", None)
+    return {} if kind is None else dict(settings_of(kind, engine, settings).result_settings())
+
+
 def recorded_settings(engine: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings for keys and manifests: all of them, or the result of the engine's
-    ``recorded_settings``; none for other engines without a model, whose weights already include them."""
-    own = getattr(engine_module(engine), "recorded_settings", None)
-    if own is not None:
-        return dict(own(settings))
+    """Return the settings for keys and manifests. Those of an engine without a model are in the hash that its
+    weights have; of a remote engine they say which model translated."""
+    if is_remote(engine):
+        return result_settings(engine, settings)
     return {} if is_model_free(engine) else settings
 
 

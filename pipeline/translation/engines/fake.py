@@ -76,8 +76,8 @@ class Fake(EngineSettings):
         return pattern
 
     def result_settings(self) -> dict[str, Any]:
-        """Return the settings that a translation depends on."""
-        return {"seed": self.seed, "fail_pattern": self.fail_pattern, "defects": self.defects}
+        """Return what a translation depends on."""
+        return self.model_dump(exclude={"sentences_per_second"})
 
 
 SETTINGS = Fake
@@ -87,11 +87,6 @@ MODEL_FREE = True
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     """Set the compute type to ``float32``; nothing is computed."""
     return options.with_changes(compute_type="float32")
-
-
-def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
-    """Return the SHA-256 of the settings that a translation depends on."""
-    return hash_json(settings_of(Fake, NAME, settings).result_settings())
 
 
 def open_engine(

@@ -39,6 +39,10 @@ class Imported(EngineSettings):
         if not self.name:
             raise ValueError("the engine imported needs translate.imported.name")
 
+    def result_settings(self) -> dict[str, Any]:
+        """Return what a translation depends on."""
+        return {NAME: self.name}
+
 
 SETTINGS = Imported
 
@@ -51,12 +55,7 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
 def remembered_as(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the identity of the set in the memory, which does not depend on options, because another system
     made the translations."""
-    return {NAME: settings_of(Imported, NAME, settings).name}
-
-
-def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
-    """Return the SHA-256 of the name."""
-    return hash_json(remembered_as(settings))
+    return settings_of(Imported, NAME, settings).result_settings()
 
 
 def open_engine(
@@ -70,7 +69,7 @@ class ImportedTranslator:
     """Fails on every sentence, because known sentences never reach it."""
 
     def __init__(self, options: DecodingOptions, settings: Imported) -> None:
-        self.fingerprint = fingerprint_of(NAME, hash_json({NAME: settings.name}), options)
+        self.fingerprint = fingerprint_of(NAME, hash_json(settings.result_settings()), options)
         self._reason = f"not among the imported translations '{settings.name}'"
 
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:

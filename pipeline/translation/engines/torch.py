@@ -77,8 +77,8 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     return options.with_changes(compute_type=kind)
 
 
-def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
-    """Return the SHA-256 of the files that the engine reads, after checking that they belong together.
+def check(model: TranslationModel) -> None:
+    """Check the files that the engine reads.
 
     Raises InputError: the vocabulary is not that of the embeddings or of the SentencePiece model, or the
         model has parts that the search does not support.
@@ -86,7 +86,6 @@ def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
     from paraforge.translation.models.model_file import ModelFile
     from paraforge.translation.torch_search.weights import check_architecture, open_vocabulary
 
-    assert model is not None
     folder = model.folder(_FOLDER)
     file = ModelFile(folder)
     check_architecture(file)
@@ -96,7 +95,6 @@ def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
         (vocabulary.target, model.target_sentencepiece, model.target_language),
     ):
         check_pieces(open_subwords(path, language), types, path)
-    return model.fingerprint
 
 
 class TorchTranslator:

@@ -24,6 +24,7 @@ from paraforge.translation.engines import (
     is_remote,
     open_translator,
     recorded_settings,
+    result_settings,
     with_shortlist,
 )
 from paraforge.translation.memory.memory import HypothesisRows
@@ -102,9 +103,9 @@ def choose_engine(
         # Not in each worker, because the maximum length of a hypothesis is part of its shard's key.
         options = limited_options(options, opened)
     options = with_shortlist(engine, options, opened)
-    weights = hash_json(settings) if opened is None else opened.fingerprint
-    if (own_weights := getattr(module, "weights", None)) is not None:
-        weights = own_weights(opened, settings)
+    if (check := getattr(module, "check", None)) is not None:
+        check(opened)
+    weights = hash_json(result_settings(engine, settings)) if opened is None else opened.fingerprint
     return EngineChoice(engine, options, settings, weights, None if opened is None else opened.path.resolve())
 
 
@@ -247,7 +248,7 @@ def device_of_worker(workplace: Workplace) -> str:
 def check_model(choice: EngineChoice) -> None:
     """Raise InputError if the model is not the one that the run began with: it was changed, or this worker's
     host has another copy."""
-    if choice.model is None or hasattr(engine_module(choice.engine), "weights"):
+    if choice.model is None:
         return
     found = open_model(choice.model, choice.engine).fingerprint
     if found != choice.weights:

@@ -10,7 +10,7 @@ from paraforge.interface.configuration import check_parameters
 from paraforge.interface.configuration.composition import compose
 from paraforge.interface.planning.plan import make_plan, plan_text
 from paraforge.translation.decoding.faults import EngineError
-from paraforge.translation.engines.server import Server
+from paraforge.translation.decoding.server_settings import Server
 from paraforge.translation.stage.translate import translate
 from tests.interface.planning.test_plan import SENTENCES
 from tests.project import ROOT

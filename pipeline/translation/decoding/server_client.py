@@ -1,0 +1,121 @@
+"""Sends requests to an OpenAI-compatible server. The ``openai`` client repeats them if the server is busy or
+unreachable, and waits as long as the server asks; see docs/models.md."""
+
+import logging
+import os
+import threading
+from typing import Any
+from urllib.parse import urlsplit
+
+from paraforge.base.errors import InputError, one_line, require
+from paraforge.translation.decoding.batching import Untranslatable
+from paraforge.translation.decoding.faults import EngineError
+from paraforge.translation.decoding.server_settings import Server
+from paraforge.translation.decoding.translator import Usage
+
+# Environment variables with the server's address and, if it needs one, the key.
+_ADDRESS, _KEY = "PARAFORGE_SERVER_URL", "OPENAI_API_KEY"
+_LONGEST_MESSAGE = 300
+_KEPT = "Finished tasks are kept: run the same command again"
+
+
+class ServerClient:
+    """A connection to a server, for several threads.
+
+    usage: requests and tokens so far, counted by the server.
+    """
+
+    def __init__(self, settings: Server) -> None:
+        """Read address and key from the environment, without sending anything.
+
+        Raises:
+            InputError: there is no address, or the key is malformed.
+            MissingPackageError: the extra ``server`` is not installed.
+        """
+        self._library = require("openai", "server")
+        for name in ("openai", "httpx", "httpx2", "httpcore", "httpcore2"):
+            # These libraries log every request with the server's address.
+            logging.getLogger(name).setLevel(logging.WARNING)
+        url, key = (os.environ.get(name, "").strip() for name in (_ADDRESS, _KEY))
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise InputError(
+                f"the environment variable {_ADDRESS} is {'not an address' if url else 'not set'}",
+                remedy=f"Set {_ADDRESS} to the server's address, for example http://localhost:8000/v1.",
+            )
+        if not (key.isascii() and key.isprintable()):
+            raise InputError(f"{_KEY} is not a key: it has characters that no key has")
+        # Never shown; the variable's name is shown instead of its content.
+        self._secrets = dict.fromkeys((url, url.rstrip("/"), parts.netloc), _ADDRESS)
+        if key:
+            self._secrets[key] = _KEY
+        self._client = self._library.OpenAI(
+            base_url=url,
+            api_key=key or "none",
+            max_retries=settings.max_retries,
+            timeout=settings.timeout_seconds,
+        )
+        self._model = settings.model
+        self._lock = threading.Lock()
+        self.usage = Usage()
+
+    def ask(self, messages: list[dict[str, str]], fields: dict[str, Any]) -> list[dict[str, Any]]:
+        """Send a request, and return the answers as the server's JSON has them. fields: other fields; None
+        leaves one out.
+
+        Raises:
+            Untranslatable: the server refuses this request, and has answered others.
+            InputError: it refuses the key, the model or a field.
+            EngineError: it cannot be reached, or does not answer, after all retries.
+        """
+        body = {name: value for name, value in fields.items() if value is not None}
+        try:
+            response = self._client.chat.completions.with_raw_response.create(
+                model=self._model, messages=messages, extra_body=body
+            )
+            answer = response.http_response.json()
+        except self._library.APIStatusError as error:
+            raise self._refusal(error) from None
+        except self._library.APIConnectionError as error:  # a timeout is one, too
+            raise EngineError(
+                f"the server at ${_ADDRESS} does not answer: {self._hidden(error)}. {_KEPT}"
+            ) from None
+        except ValueError as error:
+            raise EngineError(f"the server's answer is not JSON: {self._hidden(error)}") from None
+        choices = answer.get("choices") if isinstance(answer, dict) else None
+        if not isinstance(choices, list) or not choices or not all(isinstance(one, dict) for one in choices):
+            raise EngineError(f"the server's answer has no choices: {self._hidden(answer)}")
+        counts = answer.get("usage") if isinstance(answer.get("usage"), dict) else {}
+        with self._lock:
+            self.usage.requests += 1
+            self.usage.input_tokens += int(counts.get("prompt_tokens") or 0)
+            self.usage.output_tokens += int(counts.get("completion_tokens") or 0)
+        return choices
+
+    def _refusal(self, error: Any) -> Exception:
+        """Return the exception for an answer with an error status, after all retries."""
+        status = int(error.status_code)
+        text = f"HTTP {status}: {self._hidden(error.message)}"
+        if status in (400, 413, 422) and self.usage.requests:  # others worked, so this one is at fault
+            return Untranslatable(f"HTTP {status}", text)
+        if status >= 500 or status in (408, 409, 429):
+            return EngineError(f"the server at ${_ADDRESS} fails: {text}. {_KEPT}")
+        remedy = (
+            "Change translate.server; leave out what the server does not know with body: {FIELD: null}, "
+            "e.g. logprobs or seed."
+        )
+        if status in (401, 403):
+            remedy = f"Check the key in {_KEY}."
+        elif status == 404:
+            remedy = (
+                f"Check translate.server.model, '{self._model}', and the path of {_ADDRESS}, which usually "
+                "ends in /v1."
+            )
+        return InputError(f"the server refuses: {text}", remedy=remedy)
+
+    def _hidden(self, text: object) -> str:
+        """Return a message on one line, with secret values replaced by their variables' names."""
+        line = one_line(text)
+        for secret, name in self._secrets.items():
+            line = line.replace(secret, f"${name}")
+        return line[:_LONGEST_MESSAGE]
