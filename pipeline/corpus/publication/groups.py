@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.clusters import find_clusters, read_clusters
+from paraforge.base.shards.groups import run_query
 from paraforge.base.shards.lineage import LINEAGE, sampling_keys
 from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS
@@ -28,9 +30,9 @@ logger = logging.getLogger(__name__)
 
 GROUP = "group"
 _SCORE = "paraphrase_score"
-_BLOCK = 1 << 20
 # No cluster takes more than this share of a split; otherwise a few frequent sentences would fill it.
 _LARGEST = 20
+_ENTRIES = pa.schema({"cluster": pa.int64(), "key": pa.uint64()})
 
 Rows = NDArray[np.int64]
 
@@ -63,11 +65,11 @@ class Grouping:
     def split(self, shard: int) -> NDArray[np.uint8]:
         """Return the index in ``names`` of each kept pair's split, for one shard."""
         first, stop = self.starts[shard], self.starts[shard + 1]
-        found = np.zeros(stop - first, np.uint8)
-        if self.clusters is not None and len(self.drawn):
-            place, held = _places(self.drawn, self.clusters[first:stop])
-            found[held] = self.splits[place[held]]
-        return found
+        if self.clusters is None or not len(self.drawn):
+            return np.zeros(stop - first, np.uint8)
+        clusters = self.clusters[first:stop]
+        place = np.searchsorted(self.drawn, clusters).clip(max=len(self.drawn) - 1)
+        return np.where(self.drawn[place] == clusters, self.splits[place], np.uint8(0))
 
 
 def find_grouping(view: ShardView, parameters: PublishParameters, directory: Path, workers: int) -> Grouping:
@@ -111,33 +113,50 @@ def find_grouping(view: ShardView, parameters: PublishParameters, directory: Pat
         return Grouping(starts, groups)
     shared = _present(view, ["source_text", "original", "translation_source_text"])
     clusters = connected("clusters", [*TEXT_COLUMNS, *shared], None)
-    keys = np.memmap(directory / "draws", np.uint64, "w+", shape=(total,))
     lineage = _present(view, LINEAGE)
-    drawn = each(lambda shard: sampling_keys(_kept(view, shard, lineage), parameters.seed))
-    for first, some in zip(starts, drawn, strict=False):
-        keys[first : first + len(some)] = some
-    return Grouping(starts, groups, clusters, *draw_splits(clusters, keys, parameters.splits), names)
+    keys = each(lambda shard: sampling_keys(_kept(view, shard, lineage), parameters.seed))
+    drawn = draw_splits(clusters, keys, parameters.splits, directory / "drawn")
+    return Grouping(starts, groups, clusters, *drawn, names)
 
 
 def draw_splits(
-    clusters: Rows, keys: NDArray[np.uint64], wanted: Mapping[str, int]
+    clusters: Rows, keys: Iterable[NDArray[np.uint64]], wanted: Mapping[str, int], directory: Path
 ) -> tuple[Rows, NDArray[np.uint8]]:
-    """Draw whole clusters into splits; memory grows only with the splits.
+    """Draw whole clusters into splits with DuckDB; memory grows only with the splits.
 
     clusters: for each row, the first row of its cluster.
-    keys: a pseudo-random number for each row; clusters are drawn by their first row's number.
-    wanted: rows of each split, filled in this order.
+    keys: a pseudo-random number for each row, block by block; clusters are drawn by their first row's number.
+    wanted: rows of each split, filled in this order. directory: a new one for temporary files.
 
     Returns the first rows of the drawn clusters, ascending, and the number of each one's split, from 1.
     """
-    candidates = 2 * sum(wanted.values()) + 1000
-    while True:
-        share = min(1.0, candidates / max(1, len(clusters)))
-        firsts = _first_rows(clusters, keys, share)
-        chosen, left = _fill(firsts, _sizes(clusters, firsts), keys[firsts], wanted)
-        if share == 1 or not any(left.values()):
-            break
-        candidates *= 8
+    most = {name: max(1, rows // _LARGEST) for name, rows in wanted.items()}
+
+    def entries() -> Iterator[pa.RecordBatch]:
+        start = 0
+        for some in keys:
+            block = np.asarray(clusters[start : start + len(some)])
+            others = block != np.arange(start, start + len(some))
+            yield pa.record_batch([pa.array(block), pa.array(some, mask=others)], _ENTRIES)
+            start += len(some)
+
+    query = f"""
+        SELECT cluster, count(*) AS size FROM entries GROUP BY cluster HAVING size <= {max(most.values())}
+        ORDER BY max(key), cluster
+    """  # noqa: S608 - a whole number
+    tables = {"entries": pa.RecordBatchReader.from_batches(_ENTRIES, entries())}
+    chosen: dict[int, int] = {}
+    left = dict(wanted)
+    with pq.ParquetFile(run_query(query, tables, directory, "no splits can be drawn")) as file:
+        for batch in file.iter_batches():
+            for cluster, size in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                for number, name in enumerate(left, 1):
+                    if size <= min(left[name], most[name]):
+                        chosen[cluster] = number
+                        left[name] -= size
+                        break
+            if not any(left.values()):
+                break
     for name, missing in left.items():
         if missing:
             logger.warning(
@@ -146,56 +165,8 @@ def draw_splits(
                 f"{wanted[name] - missing:,}",
                 f"{wanted[name]:,}",
             )
-    return firsts[chosen > 0], chosen[chosen > 0]
-
-
-def _first_rows(clusters: Rows, keys: NDArray[np.uint64], share: float) -> Rows:
-    """Return the first rows of about this share of the clusters, those with the smallest keys."""
-    limit = np.uint64(min(share * 2.0**64, 2.0**64 - 2048))
-    found = [np.zeros(0, np.int64)]
-    for first in range(0, len(clusters), _BLOCK):
-        block = np.asarray(clusters[first : first + _BLOCK])
-        rows = np.arange(first, first + len(block))
-        chosen = block == rows
-        if share < 1:
-            chosen &= np.asarray(keys[first : first + len(block)]) <= limit
-        found.append(rows[chosen])
-    return np.concatenate(found)
-
-
-def _sizes(clusters: Rows, firsts: Rows) -> Rows:
-    """Return the number of rows in each cluster with these first rows."""
-    sizes = np.zeros(len(firsts), np.int64)
-    for first in range(0, len(clusters), _BLOCK):
-        place, held = _places(firsts, clusters[first : first + _BLOCK])
-        sizes += np.bincount(place[held], minlength=len(firsts))
-    return sizes
-
-
-def _fill(
-    firsts: Rows, sizes: Rows, keys: NDArray[np.uint64], wanted: Mapping[str, int]
-) -> tuple[NDArray[np.uint8], dict[str, int]]:
-    """Return the split of each cluster, 0 for training, and the rows that each split lacks."""
-    chosen = np.zeros(len(firsts), np.uint8)
-    left = dict(wanted)
-    for place in np.argsort(keys, kind="stable").tolist():
-        size = int(sizes[place])
-        for number, name in enumerate(left, 1):
-            if size <= min(left[name], max(1, wanted[name] // _LARGEST)):
-                chosen[place] = number
-                left[name] -= size
-                break
-        if not any(left.values()):
-            break
-    return chosen, left
-
-
-def _places(firsts: Rows, clusters: Rows) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return for each row the index of its cluster in the ascending ``firsts``, and whether it is one of
-    them."""
-    place = np.searchsorted(firsts, clusters).clip(max=max(0, len(firsts) - 1))
-    held: NDArray[np.bool_] = firsts[place] == clusters if len(firsts) else np.zeros(len(clusters), bool)
-    return place, held
+    drawn = np.array(sorted(chosen), np.int64)
+    return drawn, np.array([chosen[cluster] for cluster in drawn.tolist()], np.uint8)
 
 
 def _present(view: ShardView, names: Iterable[str]) -> list[str]:

@@ -3,6 +3,7 @@
 import itertools
 import logging
 import shutil
+import tempfile
 from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
@@ -328,7 +329,8 @@ def test_whole_clusters_are_drawn_and_none_is_too_large(
     clusters = np.array([first[cluster] for cluster in members.tolist()])
     keys = random.integers(0, 2**64 - 1, len(clusters), np.uint64, endpoint=True)
     names = {f"s{number}": rows for number, rows in enumerate(wanted)}
-    roots, places = draw_splits(clusters, keys, names)
+    with tempfile.TemporaryDirectory() as place:
+        roots, places = draw_splits(clusters, np.split(keys, [len(keys) // 3]), names, Path(place) / "drawn")
     assert np.all(np.diff(roots) > 0) and set(roots.tolist()) <= set(first.values())
     size = dict(zip((first[c] for c in range(len(sizes))), sizes, strict=True))
     got = Counter(dict.fromkeys(names, 0))
@@ -342,13 +344,13 @@ def test_whole_clusters_are_drawn_and_none_is_too_large(
         assert got[name] == number or singles < sum(names.values())
 
 
-def test_draws_of_few_from_many() -> None:
-    """Only the clusters with the smallest keys are looked at; the result is that of looking at all."""
+def test_clusters_with_the_smallest_keys_are_drawn(tmp_path: Path) -> None:
     random = np.random.default_rng(5)
     clusters = np.arange(200_000)
     clusters[1::3] = clusters[0::3][: len(clusters[1::3])]
     keys = random.integers(0, 2**64 - 1, len(clusters), np.uint64, endpoint=True)
-    roots, places = draw_splits(clusters, keys, {"validation": 200, "test": 300})
+    wanted = {"validation": 200, "test": 300}
+    roots, places = draw_splits(clusters, np.array_split(keys, 7), wanted, tmp_path / "drawn")
     every = np.unique(clusters)
     sizes = np.bincount(clusters)[every]
     left, expected = {1: 200, 2: 300}, {}
