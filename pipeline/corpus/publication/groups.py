@@ -88,7 +88,7 @@ def find_grouping(view: ShardView, parameters: PublishParameters, directory: Pat
     def each(what: Callable[[int], Any]) -> Iterator[Any]:
         return in_order(what, len(view), workers)
 
-    kept = each(lambda shard: _kept(view, shard, ()).num_rows)
+    kept = each(lambda shard: kept_rows(view, shard, ()).num_rows)
     starts = [0, *accumulate(kept)]
     total, names = starts[-1], (TRAIN, *parameters.splits)
     if parameters.splits and sum(parameters.splits.values()) >= total:
@@ -111,10 +111,10 @@ def find_grouping(view: ShardView, parameters: PublishParameters, directory: Pat
         groups = connected("groups", TEXT_COLUMNS, parameters.group_score)
     if not parameters.splits:
         return Grouping(starts, groups)
-    shared = _present(view, ["source_text", "original", "translation_source_text"])
+    shared = present(view, ["source_text", "original", "translation_source_text"])
     clusters = connected("clusters", [*TEXT_COLUMNS, *shared], None)
-    lineage = _present(view, LINEAGE)
-    keys = each(lambda shard: sampling_keys(_kept(view, shard, lineage), parameters.seed))
+    lineage = present(view, LINEAGE)
+    keys = each(lambda shard: sampling_keys(kept_rows(view, shard, lineage), parameters.seed))
     drawn = draw_splits(clusters, keys, parameters.splits, directory / "drawn")
     return Grouping(starts, groups, clusters, *drawn, names)
 
@@ -169,20 +169,21 @@ def draw_splits(
     return drawn, np.array([chosen[cluster] for cluster in drawn.tolist()], np.uint8)
 
 
-def _present(view: ShardView, names: Iterable[str]) -> list[str]:
+def present(view: ShardView, names: Iterable[str]) -> list[str]:
+    """Return the names that are columns of the corpus."""
     return [name for name in names if name in view.column_names]
 
 
-def _kept(view: ShardView, shard: int, columns: Sequence[str]) -> pa.Table:
-    """Return columns of the kept pairs of a shard."""
-    rows = view.read(shard, [*columns, *_present(view, FATE_COLUMNS)])
+def kept_rows(view: ShardView, shard: int, columns: Sequence[str]) -> pa.Table:
+    """Return columns, and those of their fate, of the kept pairs of a shard."""
+    rows = view.read(shard, [*columns, *present(view, FATE_COLUMNS)])
     return rows.filter(pa.array(kept_mask(rows)))
 
 
 def _keys(view: ShardView, shard: int, columns: Sequence[str], score: float | None) -> NDArray[np.uint64]:
     """Return :func:`joining_keys` of the kept rows of a shard."""
-    scored = [] if score is None else _present(view, [_SCORE])
-    return joining_keys(_kept(view, shard, [*columns, *scored]), columns, score)
+    scored = [] if score is None else present(view, [_SCORE])
+    return joining_keys(kept_rows(view, shard, [*columns, *scored]), columns, score)
 
 
 def joining_keys(rows: pa.Table, columns: Sequence[str], score: float | None) -> NDArray[np.uint64]:

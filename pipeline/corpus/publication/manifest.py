@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
+from pydantic import AfterValidator, TypeAdapter
 
 from paraforge.base.errors import InputError, check_format, describing
 from paraforge.base.files import hash_json, plain_name, read_json, write_json
@@ -22,16 +23,11 @@ KEPT, REJECTED = "corpus", "rejected"
 TRAIN = "train"
 
 
-def stem_of(name: str) -> str:
-    """Return the beginning of a file's name: ``test`` for ``test-00000.parquet``."""
-    return name.rpartition("-")[0]
-
-
 @dataclass(frozen=True)
 class PublishedFile:
     """One Parquet file of a published corpus."""
 
-    path: str
+    path: Annotated[str, AfterValidator(plain_name)]
     rows: int
     bytes: int
     sha256: str
@@ -39,7 +35,8 @@ class PublishedFile:
     @property
     def split(self) -> str:
         """``train`` for ``shard-00000.parquet``, otherwise the beginning of the name, e.g. ``test``."""
-        return {"shard": TRAIN}.get(stem_of(self.path), stem_of(self.path))
+        stem = self.path.rpartition("-")[0]
+        return TRAIN if stem == "shard" else stem
 
 
 @dataclass(frozen=True)
@@ -100,19 +97,11 @@ class Manifest:
         value: dict[str, Any] = {
             "format": FORMAT,
             "paraforge": self.version,
-            "schema_version": self.schema_version,
-            "content": self.content,
-            "name": self.name,
-            "signature": self.signature,
-            "publication": self.publication,
-            "rows": self.rows,
+            **self._plain("schema_version", "content", "name", "signature", "publication", "rows"),
             "bytes": sum(file.bytes for file in self.files),
             "counts": self.counts.as_dict(),
             "sources": _as_dicts(self.sources),
-            "licences": self.licences,
-            "columns": self.columns,
-            "steps": self.steps,
-            "verdict": self.verdict,
+            **self._plain("licences", "columns", "steps", "verdict"),
             "wrong_pairs": None if self.wrong_pairs is None else vars(self.wrong_pairs),
             "files": [vars(file) for file in self.files],
         }
@@ -122,6 +111,9 @@ class Manifest:
             value["group_score"] = self.group_score
         value["sha256"] = hash_json(value)
         return value
+
+    def _plain(self, *names: str) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in names}
 
     def write(self, directory: Path) -> None:
         """Write ``_manifest.json``."""
@@ -144,38 +136,12 @@ def read_manifest(directory: Path) -> Manifest:
                 path,
                 remedy="Publish the corpus again, or get the manifest again from where the corpus came from.",
             )
-        return Manifest(
-            content=str(value["content"]),
-            name=str(value["name"]),
-            signature=str(value["signature"]),
-            counts=Counts.from_dict(value["counts"]),
-            sources=_from_dicts(value["sources"]),
-            files=[_file(entry) for entry in value["files"]],
-            columns=[{str(key): str(text) for key, text in column.items()} for column in value["columns"]],
-            steps=dict(value["steps"]),
-            licences={str(source): str(text) for source, text in value["licences"].items()},
-            publication=str(value.get("publication", "")),
-            verdict=dict(value.get("verdict") or {}),
-            wrong_pairs=_file(value["wrong_pairs"]) if value.get("wrong_pairs") else None,
-            pivots=_from_dicts(value.get("pivots") or {}),
-            group_score=value.get("group_score"),
-            version=str(value["paraforge"]),
-            schema_version=int(value["schema_version"]),
-        )
+        given = {key: value[key] for key in Manifest.__annotations__ if key in value}
+        return TypeAdapter(Manifest).validate_python({**given, "version": value["paraforge"]})
 
 
 def _as_dicts(counts: Mapping[str, Counts]) -> dict[str, Any]:
     return {name: one.as_dict() for name, one in sorted(counts.items())}
-
-
-def _from_dicts(value: Mapping[str, Any]) -> dict[str, Counts]:
-    return {name: Counts.from_dict(counts) for name, counts in value.items()}
-
-
-def _file(value: Mapping[str, Any]) -> PublishedFile:
-    return PublishedFile(
-        plain_name(value["path"]), int(value["rows"]), int(value["bytes"]), str(value["sha256"])
-    )
 
 
 def describe_columns(schema: Iterable[pa.Field]) -> list[dict[str, str]]:

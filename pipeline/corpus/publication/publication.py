@@ -25,7 +25,7 @@ from paraforge.base.shards.work import WorkDirectory, replaced_directories
 from paraforge.base.text.language_codes import two_letters
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.publication.card import write_description
-from paraforge.corpus.publication.groups import GROUP, Grouping, find_grouping
+from paraforge.corpus.publication.groups import GROUP, Grouping, find_grouping, kept_rows, present
 from paraforge.corpus.publication.held_out import HELD_OUT
 from paraforge.corpus.publication.held_out import SCHEMA as HELD_OUT_SCHEMA
 from paraforge.corpus.publication.manifest import KEPT, REJECTED, Manifest, PublishedFile, describe_columns
@@ -42,6 +42,9 @@ logger = logging.getLogger(__name__)
 
 STEP = "publish"
 _UNPUBLISHED = ("first_row",)
+# What the manifest says about a step.
+_DESCRIBED = ("version", "parameters", "fingerprints", "libraries")
+_DESCRIBED_IF_KNOWN = ("sentences", "sentences_from_memory", "forward", "chosen")
 # With a page index, readers skip pages by a condition. With content-defined chunks, storage such as the Hub's
 # stores the unchanged parts of a new version only once.
 _OPTIONS = {"write_page_index": True, "use_content_defined_chunking": True}
@@ -184,9 +187,9 @@ class _Publication:
         self.workers = workers
         self.grouping = grouping
         self.read = [name for name in view.column_names if name not in (*_UNPUBLISHED, GROUP)]
-        present = self.read if grouping.groups is None else [*self.read, GROUP]
-        self.columns = [name for name in COLUMNS if name in present]
-        self.columns += [name for name in present if name not in COLUMNS]
+        names = self.read if grouping.groups is None else [*self.read, GROUP]
+        self.columns = [name for name in COLUMNS if name in names]
+        self.columns += [name for name in names if name not in COLUMNS]
         self.schema = self._schema(self.columns)
         # A column without any value is left out: kept pairs have no reason, and others have no group.
         self.schemas = {
@@ -224,46 +227,38 @@ class _Publication:
     def run(self) -> tuple[Manifest, Manifest, Published]:
         held_out = [int((self.grouping.split(index) > 0).sum()) for index in range(len(self.view))]
         accepted = [stop - start for start, stop in pairwise(self.grouping.starts)]
+        most = self.parameters.rows_per_file
         plans = plan_files(
             [rows - held for rows, held in zip(self.view.rows, held_out, strict=True)],
             [rows - held for rows, held in zip(accepted, held_out, strict=True)],
-            self.parameters.rows_per_file,
+            most,
         )
+        corpus, schema = self.directories[KEPT], self.schemas[KEPT]
         splits = [
-            ShardWriter(
-                self.directories[KEPT],
-                self.schemas[KEPT],
-                self.parameters.rows_per_file,
-                stem=name,
-                options=_OPTIONS,
-            )
-            for name in self.grouping.names
+            ShardWriter(corpus, schema, most, stem=name, options=_OPTIONS) for name in self.grouping.names
         ]
         sentences = self.directories.get(HELD_OUT)
         held = ShardWriter(sentences, HELD_OUT_SCHEMA) if sentences else None
-        written = []
+        kept, refused = list[ShardRecord](), list[ShardRecord]()
+        statistics = Published(self.parameters.examples)
         with progress(total=self.view.total_rows, unit="pairs", description=STEP) as bar:
-            for plan, done in zip(
-                plans, in_order(lambda i: self._write(plans[i]), len(plans), self.workers), strict=True
-            ):
-                bar.update(sum(self.view.rows[index] for index in plan.shards))
+            for done in in_order(lambda index: self._write(plans[index]), len(plans), self.workers):
+                bar.update(done.statistics.counts.rows_in)
                 for place, rows in done.held_out:
-                    splits[place].write(rows.select(self.schemas[KEPT].names))
+                    splits[place].write(rows.select(schema.names))
                     if held:
                         held.write(rows)
-                done.held_out.clear()
-                written.append(done)
-        statistics = merge((one.statistics for one in written), self.parameters.examples)
+                kept += done.kept
+                refused += done.refused
+                statistics.add(done.statistics)
         if statistics.counts.rows_in != self.view.total_rows:
             raise IncompleteError(
                 f"{STEP}: {statistics.counts.rows_in:,} rows were read of {self.view.total_rows:,}"
             )
         statistics.counts.check(STEP)
-        kept = [record for one in written for record in one.kept]
         kept += [record for split in splits for record in split.close()]
         if held:
             held.close({"step": HELD_OUT})
-        refused = [record for one in written for record in one.refused]
         publication = hash_json([[record.sha256 for record in records] for records in (kept, refused)])[:16]
         return (
             self._describe(KEPT, kept, statistics, publication),
@@ -311,21 +306,18 @@ class _Publication:
         publication: str,
     ) -> Manifest:
         directory = self.directories[content]
-        described = ("version", "parameters", "fingerprints", "libraries")
-        where_known = ("sentences", "sentences_from_memory", "forward", "chosen")
         steps = {
             str(one.description.get("step", one.path.name)): {
-                **{key: one.description.get(key) for key in described},
-                **{key: one.description[key] for key in where_known if key in one.description},
+                **{key: one.description.get(key) for key in _DESCRIBED},
+                **{key: one.description[key] for key in _DESCRIBED_IF_KNOWN if key in one.description},
             }
             for one in self.view.directories
         }
+        chosen = SelectParameters.model_validate(self.selected["parameters"])
         manifest = Manifest(
             content=content,
             name=self.parameters.name if content == KEPT else f"{self.parameters.name}: rejected pairs",
-            signature=signature(
-                list(statistics.sources), steps, SelectParameters.model_validate(self.selected["parameters"])
-            ),
+            signature=signature(list(statistics.sources), steps, chosen),
             counts=statistics.counts,
             sources=statistics.sources,
             pivots=statistics.pivots,
@@ -350,12 +342,9 @@ class _Publication:
 
     def _training_rows(self) -> Iterator[pa.Table]:
         """Yield lineage and translation of each shard's kept pairs that are in no split."""
-        lineage = [name for name in LINEAGE if name in self.view.column_names]
-        fate = [name for name in FATE_COLUMNS if name in self.view.column_names]
         for index in range(len(self.view)):
-            rows = self.view.read(index, [*lineage, "translation", *fate])
-            kept = rows.filter(pa.array(kept_mask(rows))).select([*lineage, "translation"])
-            yield kept.filter(pa.array(self.grouping.split(index) == 0))
+            rows = kept_rows(self.view, index, [*present(self.view, LINEAGE), "translation"])
+            yield rows.filter(pa.array(self.grouping.split(index) == 0))
 
     def _copy_wrong_pairs(self, directory: Path) -> PublishedFile | None:
         """Publish the mismatched pairs behind the verdict, with only the texts of training pairs."""

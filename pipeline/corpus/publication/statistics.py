@@ -129,7 +129,7 @@ def count_lineage(rows: pa.Table) -> Published:
     return Published(sources=counts("source"), pivots=counts("pivot"))
 
 
-def merge(parts: Iterable[Published], examples_per_band: int) -> Published:
+def merge(parts: Iterable[Published], examples_per_band: int = 0) -> Published:
     """Return the statistics of all parts together."""
     total = Published(examples_per_band)
     for part in parts:

@@ -1,17 +1,18 @@
 """Checks a published corpus against its manifest: files, checksums, rows, columns and counts."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paraforge.base.errors import InputError, ParaforgeError
+from paraforge.base.errors import InputError, ParaforgeError, describing
 from paraforge.base.files import read_json, sha256_file
 from paraforge.base.progress import progress
 from paraforge.base.shards.pool import in_order
-from paraforge.base.shards.schema import SCHEMA_VERSION
+from paraforge.base.shards.schema import FATE_COLUMNS, SCHEMA_VERSION
 from paraforge.base.shards.store import INDEX_NAME, read_parquet
 from paraforge.corpus.publication.card import CONFIGS_NAME
 from paraforge.corpus.publication.manifest import (
@@ -23,7 +24,7 @@ from paraforge.corpus.publication.manifest import (
     read_manifest,
     schema_differences,
 )
-from paraforge.corpus.publication.statistics import Published, count_lineage
+from paraforge.corpus.publication.statistics import Published, count_lineage, merge
 from paraforge.corpus.selection.fate import Counts, total_of
 
 AGAIN = "Publish the corpus again ('dvc repro publish'), or fetch this file again from where it came from."
@@ -50,22 +51,19 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
 
     corpus: directory of a published corpus, kept or rejected pairs. workers: threads.
     """
+    path = corpus / MANIFEST_NAME
     if not corpus.is_dir():
-        return Verification(
-            None, [_problem(corpus, "no such directory", "Use the directory of a published corpus.")]
-        )
-    if (corpus / MANIFEST_NAME).is_symlink():
+        problem = _problem(corpus, "no such directory", "Use the directory of a published corpus.")
+        return Verification(None, [problem])
+    if path.is_symlink():
         return Verification(None, list(_links(corpus)))
-    if not (corpus / MANIFEST_NAME).is_file():
+    if not path.is_file():
         remedy = f"Use the directory of a published corpus; if it is one: {AGAIN[0].lower()}{AGAIN[1:]}"
-        return Verification(None, [_problem(corpus / MANIFEST_NAME, "no such file", remedy)])
+        return Verification(None, [_problem(path, "no such file", remedy)])
     try:
         manifest = read_manifest(corpus)
     except InputError as error:
-        return Verification(
-            None, [_problem(Path(error.path or corpus), error.message, error.remedy or AGAIN)]
-        )
-    path = corpus / MANIFEST_NAME
+        return Verification(None, [_problem(path, error.message, error.remedy or AGAIN)])
     problems = [_problem(path, message) for message in _count_problems(manifest)]
     if manifest.schema_version != SCHEMA_VERSION:
         message = f"written with schema {manifest.schema_version}; this version reads {SCHEMA_VERSION}"
@@ -77,20 +75,17 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
         problems += _index_problems(corpus, manifest)
     if (wrong_pairs := manifest.wrong_pairs) is not None:
         problems += _check_bytes(corpus / wrong_pairs.path, wrong_pairs)
-    found_rows: Published | None = Published()
+    counted: list[Published] = []
     with progress(total=manifest.rows, unit="pairs", description=f"verify {corpus.name}") as bar:
         checks = in_order(
-            lambda index: _check_file(corpus, manifest, manifest.files[index]), len(manifest.files), workers
+            lambda i: _check_file(corpus, manifest, manifest.files[i]), len(manifest.files), workers
         )
-        for file, (found, counted) in zip(manifest.files, checks, strict=True):
+        for file, (found, own) in zip(manifest.files, checks, strict=True):
             bar.update(file.rows)
             problems += found
-            if found_rows is not None and counted is not None:
-                found_rows.add(counted)
-            else:
-                found_rows = None  # the sums are only meaningful if every file could be read
-    if found_rows is not None:
-        problems += [_problem(path, message) for message in _sum_problems(manifest, found_rows)]
+            counted += own
+    if len(counted) == len(manifest.files):  # the sums mean nothing unless every file could be read
+        problems += [_problem(path, message) for message in _sum_problems(manifest, merge(counted))]
     return Verification(manifest, problems)
 
 
@@ -108,15 +103,10 @@ def _counterpart_problems(corpus: Path, manifest: Manifest) -> Iterator[InputErr
     other = counterpart(corpus)
     if other is None or not manifest.publication:
         return
-    try:
-        found = read_manifest(other).publication
-    except InputError:
-        return  # its problems are reported when it is verified itself
-    if found != manifest.publication:
-        yield _problem(
-            other / MANIFEST_NAME,
-            f"belongs to another publication than {corpus} (a run was killed between the two)",
-        )
+    with suppress(InputError):  # which is reported when the other is verified itself
+        if read_manifest(other).publication != manifest.publication:
+            message = f"belongs to another publication than {corpus} (a run was killed between the two)"
+            yield _problem(other / MANIFEST_NAME, message)
 
 
 def _count_problems(manifest: Manifest) -> Iterator[str]:
@@ -142,45 +132,37 @@ def _links(corpus: Path) -> Iterator[InputError]:
 def _strangers(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
     listed = {file.path for file in (*manifest.files, manifest.wrong_pairs) if file is not None}
     for path in sorted(corpus.iterdir()):
-        name = path.name
-        if name in listed or name in _COMPANIONS or name.startswith(".") or path.is_symlink():
+        is_text = path.suffix.lower() in ("", ".md", ".txt", ".cff")
+        if path.name in listed | _COMPANIONS or path.name.startswith(".") or path.is_symlink():
             continue
-        if path.stem.lower().startswith(_COMPANION_STEMS) and path.suffix.lower() in (
-            "",
-            ".md",
-            ".txt",
-            ".cff",
-        ):
-            continue
-        yield _problem(
-            path, "not in the manifest", "Remove it: readers of the whole directory would read it too."
-        )
+        if not (is_text and path.stem.lower().startswith(_COMPANION_STEMS)):
+            remedy = "Remove it: readers of the whole directory would read it too."
+            yield _problem(path, "not in the manifest", remedy)
 
 
 def _index_problems(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
     path = corpus / INDEX_NAME
     try:
-        index = read_json(path)
-        shards = [(s["file"], s["rows"], s["sha256"]) for s in index["shards"]]
+        with describing(path, "not an index of shards"):
+            index = read_json(path)
+            shards = [(s["file"], s["rows"], s["sha256"]) for s in index["shards"]]
+            documents = dict(index.get("documents") or {})
     except InputError as error:
         yield _problem(path, error.message)
-    except (KeyError, TypeError):
-        yield _problem(path, "not an index of shards")
-    else:
-        for name, wanted in dict(index.get("documents") or {}).items():
-            if name not in _COMPANIONS and name != CONFIGS_NAME:
-                yield _problem(path, f"lists {name!r}, which is not a document of a corpus")
-                continue
-            document = corpus / name
-            if document.is_symlink():
-                continue  # reported with all links
-            if not document.is_file():
-                if not (corpus / name.removeprefix("_")).is_file():  # the Hub's name of the card
-                    yield _problem(document, "missing")
-            elif sha256_file(document) != wanted:
-                yield _problem(document, f"not as {path.name} says: damaged or changed")
-        if shards != [(file.path, file.rows, file.sha256) for file in manifest.files]:
-            yield _problem(path, "does not list the same files as the manifest")
+        return
+    for name, wanted in documents.items():
+        document = corpus / name
+        if name not in _COMPANIONS and name != CONFIGS_NAME:
+            yield _problem(path, f"lists {name!r}, which is not a document of a corpus")
+        elif document.is_symlink():
+            continue  # reported with all links
+        elif not document.is_file():
+            if not (corpus / name.removeprefix("_")).is_file():  # the Hub's name of the card
+                yield _problem(document, "missing")
+        elif sha256_file(document) != wanted:
+            yield _problem(document, f"not as {path.name} says: damaged or changed")
+    if shards != [(file.path, file.rows, file.sha256) for file in manifest.files]:
+        yield _problem(path, "does not list the same files as the manifest")
 
 
 def _check_bytes(path: Path, file: PublishedFile) -> Iterator[InputError]:
@@ -196,28 +178,27 @@ def _check_bytes(path: Path, file: PublishedFile) -> Iterator[InputError]:
 
 def _check_file(
     corpus: Path, manifest: Manifest, file: PublishedFile
-) -> tuple[list[InputError], Published | None]:
+) -> tuple[list[InputError], list[Published]]:
     """Return what is wrong with a file, and its counts if it can be read."""
     path = corpus / file.path
     problems = list(_check_bytes(path, file))
     if path.is_symlink() or not path.is_file():
-        return problems, None
+        return problems, []
     try:
-        schema = pq.read_schema(path)
-        rows = pq.read_metadata(path).num_rows
+        metadata = pq.read_metadata(path)
+        schema = metadata.schema.to_arrow_schema()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        return [*problems, _problem(path, f"cannot be read as Parquet: {error}")], None
-    if rows != file.rows:
-        problems.append(_problem(path, f"has {rows:,} rows, the manifest says {file.rows:,}"))
+        return [*problems, _problem(path, f"cannot be read as Parquet: {error}")], []
+    if metadata.num_rows != file.rows:
+        problems.append(_problem(path, f"has {metadata.num_rows:,} rows, the manifest says {file.rows:,}"))
     problems += [_problem(path, message) for message in schema_differences(schema, manifest.columns)]
     if problems:
-        return problems, None
+        return problems, []
     try:
-        read = [name for name in ("source", "pivot", "rejected", "failed") if name in schema.names]
-        return [], count_lineage(read_parquet(path, read))
+        read = [name for name in ("source", "pivot", *FATE_COLUMNS) if name in schema.names]
+        return [], [count_lineage(read_parquet(path, read))]
     except ParaforgeError as error:
-        message = error.message if isinstance(error, InputError) else str(error)
-        return [_problem(path, message)], None
+        return [_problem(path, getattr(error, "message", str(error)))], []
 
 
 def _sum_problems(manifest: Manifest, found: Published) -> Iterator[str]:

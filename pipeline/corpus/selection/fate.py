@@ -56,16 +56,6 @@ class Counts:
             "failed": _ranked(self.failed),
         }
 
-    @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> Counts:
-        """Return the inverse of :meth:`as_dict`."""
-        return cls(
-            int(value["rows_in"]),
-            int(value["kept"]),
-            Counter({str(reason): int(count) for reason, count in value["rejected"].items()}),
-            Counter({str(reason): int(count) for reason, count in value["failed"].items()}),
-        )
-
 
 def add_counts(to: dict[str, Counts], others: Mapping[str, Counts]) -> None:
     """Add other counts, name by name."""
