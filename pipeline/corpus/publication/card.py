@@ -19,7 +19,7 @@ from paraforge.corpus.publication.signature import is_given, is_round_trip
 from paraforge.corpus.publication.statistics import Published
 from paraforge.corpus.publication.verdict_words import verdict_words
 from paraforge.corpus.selection.fate import Counts, total_of
-from paraforge.corpus.selection.reasons import explain_reasons
+from paraforge.corpus.selection.parameters import explain_reasons
 from paraforge.versions import PUBLISH
 
 # The Hub wants it as README.md, which readers of a Parquet directory would try to read as Parquet.

@@ -4,7 +4,7 @@ Rows with equal values are ranked in row order, so a place is a value and a row,
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,36 +20,23 @@ Values = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Place:
-    """The position of a row in the sorted corpus: its value and, among equal values, its number."""
-
-    value: Any
-    row: int
-
-    def reached_by(self, values: Values, first_row: int) -> npt.NDArray[np.bool_]:
-        """Return which consecutive rows, starting at ``first_row``, are at this place or after it."""
-        reached: npt.NDArray[np.bool_] = values > self.value
-        rows = first_row + np.arange(len(values))
-        return reached | ((values == self.value) & (rows >= self.row))
-
-
-@dataclass(frozen=True)
 class Ranked:
     """A corpus cut at some ranks.
 
     starts: for each shard, the number of rows in earlier shards, then their total.
-    places: the requested places, ascending.
+    places: the requested places, ascending: a value and, among equal values, the number of a row.
     """
 
     starts: list[int]
-    places: list[Place]
+    places: list[tuple[Any, int]]
 
     def parts(self, values: Values, shard: int) -> npt.NDArray[np.int8]:
         """Return the part of each of a shard's rows, from 1: one more than the number of places that it
         reaches."""
         found = np.ones(len(values), np.int8)
-        for one in self.places:
-            found += np.asarray(one.reached_by(values, self.starts[shard]), np.int8)
+        rows = self.starts[shard] + np.arange(len(values))
+        for value, row in self.places:
+            found += (values > value) | ((values == value) & (rows >= row))
         return found
 
 
@@ -82,7 +69,7 @@ def rank(
             writer.close()
     last = starts[-1] - 1
     wanted = list(ranks(starts[-1])) if last >= 0 else []
-    places: dict[int, Place] = {}
+    places: dict[int, tuple[Any, int]] = {}
     if wanted:
         import pyarrow.dataset as ds  # takes a while to import
 
@@ -93,9 +80,9 @@ def rank(
         """  # noqa: S608 - whole numbers
         entries = ds.dataset([str(path)], format="parquet")
         found = pq.read_table(run_query(query, {"entries": entries}, directory / "sorted", what))
-        places = {row["rank"]: Place(row["value"], row["row"]) for row in found.to_pylist()}
+        places = {row["rank"]: (row["value"], row["row"]) for row in found.to_pylist()}
         # After the last row, so no row reaches it.
-        places |= {one: replace(places[last], row=places[last].row + 1) for one in wanted if one > last}
+        places |= {one: (places[last][0], places[last][1] + 1) for one in wanted if one > last}
     remove_directory(directory)
     return Ranked(starts, [places[one] for one in wanted])
 

@@ -1,4 +1,5 @@
-"""Section ``select`` of params.yaml: named filters, each with its kind and rule, and their order."""
+"""Section ``select`` of params.yaml: named filters, each with its kind and rule, and their order. Also
+explains the reasons of rejected pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ from pydantic import Field, TypeAdapter, ValidationError, ValidationInfo, field_
 
 from paraforge.base.errors import did_you_mean
 from paraforge.base.section import Section
-from paraforge.corpus.selection.filters import FilterParameters, Name, check_score, filter_kinds
+from paraforge.corpus.columns import LABELS
+from paraforge.corpus.selection.filters import (
+    FilterParameters,
+    Name,
+    check_score,
+    filter_kinds,
+    missing_reason,
+)
 from paraforge.intake.bitext.block import REASONS
 
 if TYPE_CHECKING:
@@ -23,15 +31,7 @@ else:
 class SelectParameters(Section):
     """Section ``select``: the first filter that rejects a pair is its ``rejected``."""
 
-    required: list[
-        Annotated[
-            str,
-            Field(
-                description="scores that a pair must have; "
-                "a pair without one is rejected as no_SCORE before any filter"
-            ),
-        ]
-    ] = Field(
+    required: list[str] = Field(
         default_factory=lambda: ["paraphrase_score"],
         description="scores that a pair must have; a pair without one is rejected as no_SCORE before any "
         "filter",
@@ -127,3 +127,20 @@ def selection_of(steps: Mapping[str, Any]) -> SelectParameters | None:
         return SelectParameters.model_validate(parameters) if parameters else None
     except ValidationError:
         return None  # selected by another version
+
+
+def explain_reasons(steps: Mapping[str, Any]) -> dict[str, str]:
+    """Explain in a few words each reason from ingest or selection.
+
+    steps: the manifest's steps.
+    """
+    explained = {reason: f"at ingest: {text}" for reason, text in REASONS.items()}
+    parameters = selection_of(steps)
+    return explained | explain_filters(parameters) if parameters else explained
+
+
+def explain_filters(parameters: SelectParameters) -> dict[str, str]:
+    """Explain in a few words each reason that selection can give."""
+    read = [*parameters.required, *(column for one in parameters.filters for column in one.columns())]
+    missing = {missing_reason(column): f"no {LABELS.get(column, column)}" for column in read}
+    return missing | {one.reason: one.refusal() for one in parameters.filters}

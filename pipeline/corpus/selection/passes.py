@@ -146,7 +146,7 @@ class Selection:
         """Return for each score with deciles the values at which deciles 2 to 10 begin; the highest value for
         a decile without rows."""
         return {
-            score: [round(float(one.value), 6) for one in ranked.places if np.isfinite(one.value)]
+            score: [round(float(value), 6) for value, _ in ranked.places if np.isfinite(value)]
             for score, ranked in self.tenths.items()
         }
 

@@ -19,9 +19,8 @@ from paraforge.corpus.scoring.score import OpenModel
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.corpus.selection.fate import Counts
 from paraforge.corpus.selection.filters.values import LANGUAGES
-from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.selection.parameters import SelectParameters, explain_reasons
 from paraforge.corpus.selection.passes import STEP, Selection, SelectReport, inputs_digest
-from paraforge.corpus.selection.reasons import explain_reasons
 from paraforge.corpus.selection.thresholds import settle, shares_asked_for, verdict
 from paraforge.versions import SELECT
 

@@ -15,8 +15,7 @@ from paraforge.corpus.publication.datasets import Dataset, open_publication
 from paraforge.corpus.publication.manifest import MANIFEST_NAME, REJECTED, Manifest
 from paraforge.corpus.publication.verdict_words import verdict_words
 from paraforge.corpus.scoring.wrong_pairs import changed_meanings, find_wrong_pairs, other_rows
-from paraforge.corpus.selection.parameters import SelectParameters, selection_of
-from paraforge.corpus.selection.reasons import explain_filters
+from paraforge.corpus.selection.parameters import SelectParameters, explain_filters, selection_of
 from paraforge.interface.browse.pairs import Array, Mismatched, Pairs, open_pairs
 from paraforge.interface.browse.rules import Judged, View, default_view
 

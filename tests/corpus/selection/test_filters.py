@@ -14,8 +14,7 @@ from paraforge.corpus.scoring.verdict import Minimum
 from paraforge.corpus.selection.filters import Filter, apply_filters
 from paraforge.corpus.selection.filters.bounds import interval_filter
 from paraforge.corpus.selection.filters.near_duplicates import reference_keys
-from paraforge.corpus.selection.parameters import SelectParameters
-from paraforge.corpus.selection.reasons import explain_reasons
+from paraforge.corpus.selection.parameters import SelectParameters, explain_reasons
 
 
 @given(st.floats(0, 1), st.sampled_from([np.float32, np.float64]))

@@ -103,6 +103,7 @@ class FilterParameters(Section):
     )
 
     needs_all_pairs: ClassVar[bool] = False
+    needs: ClassVar[tuple[str, ...]] = ()
 
     @property
     def reason(self) -> str:
@@ -114,8 +115,8 @@ class FilterParameters(Section):
         return str(getattr(self, "kind"))  # noqa: B009 - subclasses declare it
 
     def columns(self) -> tuple[str, ...]:
-        """Return the columns of the corpus that it needs."""
-        raise NotImplementedError
+        """Return the columns of the corpus that it needs: ``needs``, unless its parameters name them."""
+        return self.needs
 
     def tenths_of(self) -> tuple[str, ...]:
         """Return the scores whose decile it reads."""

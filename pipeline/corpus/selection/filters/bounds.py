@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
@@ -214,9 +214,7 @@ class LengthParameters(IntervalParameters):
     minimum: float | None = Field(None, description="lower bound; null for none")
     maximum: float | None = Field(None, description="upper bound; null for none")
 
-    def columns(self) -> tuple[str, ...]:
-        """Return the tokens of both sides."""
-        return LENGTHS
+    needs: ClassVar[tuple[str, ...]] = LENGTHS
 
     def refusal(self) -> str:
         """E.g. ``fewer than 1 or more than 30 tokens on one side``."""

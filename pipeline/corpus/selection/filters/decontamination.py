@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 from paraforge.base.section import Section
 from paraforge.base.text.normalisation import normalise
 from paraforge.base.text.paths import FilePath, expand
+from paraforge.base.text.sentence_set import SentenceSet
 from paraforge.corpus.selection.filters import Filter, FilterParameters, Mask
 from paraforge.corpus.selection.held_out import TestFormat, read_test_sentences
 
@@ -83,19 +84,16 @@ def build_decontamination(
     sentences: test sentences, not normalised. sides: the columns with texts.
     ngram: also reject pairs that share this many words in a row with a test sentence.
     """
-    known = pc.unique(normalise(pa.array(list(sentences), pa.string())))
-    known = known.filter(pc.not_equal(known, ""))
-    known = known.take(pc.array_sort_indices(known))
-    digest = hashlib.sha256()
-    for sentence in known.to_pylist():
-        digest.update(sentence.encode("utf-8") + b"\n")
-    ngrams = WordNgrams(known, ngram) if ngram else None
+    known = SentenceSet({name: sentences})
+    ordered = known.sentences.take(pc.array_sort_indices(known.sentences))
+    digest = hashlib.sha256("".join(f"{sentence}\n" for sentence in ordered.to_pylist()).encode())
+    ngrams = WordNgrams(ordered, ngram) if ngram else None
 
     def judge(rows: pa.Table, shard: int) -> Mask:
         refused = np.zeros(rows.num_rows, bool)
         for side in sides:
-            texts = normalise(pa.concat_arrays([pa.array([], pa.string()), *rows.column(side).chunks]))
-            refused |= pc.is_in(texts, value_set=known).to_numpy(zero_copy_only=False)
+            texts = normalise(rows[side].combine_chunks())
+            refused |= pc.is_in(texts, value_set=known.sentences).to_numpy(zero_copy_only=False)
             if ngrams is not None:
                 refused |= ngrams.found_in(texts)
         return refused
@@ -146,9 +144,7 @@ class DecontaminationParameters(FilterParameters):
         "sentences count",
     )
 
-    def columns(self) -> tuple[str, ...]:
-        """Both sides of the pair."""
-        return SIDES
+    needs: ClassVar[tuple[str, ...]] = SIDES
 
     def refusal(self) -> str:
         """``shares text with a test file``."""

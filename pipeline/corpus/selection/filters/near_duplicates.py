@@ -61,14 +61,11 @@ class NearDuplicatesParameters(FilterParameters):
     )
 
     needs_all_pairs: ClassVar[bool] = True
+    needs: ClassVar[tuple[str, ...]] = ("reference",)
 
     def default_name(self) -> str:
         """``near_duplicate``."""
         return "near_duplicate"
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the reference."""
-        return ("reference",)
 
     def refusal(self) -> str:
         """E.g. ``same reference as an earlier pair``."""

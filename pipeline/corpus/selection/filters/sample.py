@@ -26,10 +26,7 @@ class SampleParameters(FilterParameters):
     seed: int = Field(1, description="another seed draws an independent sample")
 
     needs_all_pairs: ClassVar[bool] = True
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the pair's lineage."""
-        return ("source", "line")
+    needs: ClassVar[tuple[str, ...]] = ("source", "line")
 
     def refusal(self) -> str:
         """E.g. ``not among the 5,000 drawn at random``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -146,9 +146,7 @@ class LanguageParameters(FilterParameters):
     languages: list[str] = Field(default_factory=lambda: ["en"], min_length=1)
     missing: MissingPolicy = Field("accept", description="whether to keep unidentified text")
 
-    def columns(self) -> tuple[str, ...]:
-        """Return the languages of both sides."""
-        return LANGUAGES
+    needs: ClassVar[tuple[str, ...]] = LANGUAGES
 
     def refusal(self) -> str:
         """E.g. ``one side is not in en``."""
