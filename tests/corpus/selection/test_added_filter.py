@@ -44,8 +44,7 @@ import json
 from pathlib import Path
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.publication import publish
-from paraforge.corpus.selection.parameters import SelectParameters
-from paraforge.corpus.selection.parameters import explain_filters
+from paraforge.corpus.selection.parameters import SelectParameters, explain_filters
 from paraforge.corpus.selection.select import select
 from paraforge.base.shards.resources import Resources
 
