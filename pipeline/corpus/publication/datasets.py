@@ -11,13 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paraforge.base.errors import InputError
-from paraforge.base.shards.schema import SCHEMA_VERSION
 from paraforge.base.shards.store import INDEX_NAME, ShardDirectory, ShardView, open_parquet
 from paraforge.corpus.publication import lexicon_layout as layout
 from paraforge.corpus.publication.manifest import (
     KEPT,
-    MANIFEST_NAME,
-    OTHER_SCHEMA,
+    PUBLISH_AGAIN,
     REJECTED,
     TRAIN,
     Manifest,
@@ -25,7 +23,6 @@ from paraforge.corpus.publication.manifest import (
 )
 
 LEXICON = "lexicon"
-PUBLISH_AGAIN = "Publish the corpus again ('dvc repro publish'), or fetch the file again."
 _MAGIC = b"PAR1"
 
 
@@ -68,27 +65,10 @@ class Dataset:
 def open_published(directory: Path) -> Dataset:
     """Open ``data/corpus`` or ``data/rejected``, or a copy of one.
 
-    Checks only sizes and Parquet's magic bytes; ``paraforge verify`` reads every byte. Raises InputError: the
-    manifest is missing, changed or of a newer version, or a file is missing or truncated.
+    Checks only sizes and Parquet's magic bytes; ``paraforge verify`` reads every byte. Raises InputError as
+    :func:`~paraforge.corpus.publication.manifest.read_manifest`, and if a file is missing or truncated.
     """
-    if not directory.is_dir():
-        raise InputError("no such directory", directory, remedy="Use the directory of a published corpus.")
-    if not (directory / MANIFEST_NAME).is_file():
-        inside = next((d for d in (directory / KEPT, directory / "data" / KEPT) if d.is_dir()), None)
-        raise InputError(
-            f"not a published corpus: there is no {MANIFEST_NAME} in it",
-            directory,
-            remedy=f"Did you mean {inside}?" if inside else "Run 'dvc repro publish' to make one.",
-        )
     manifest = read_manifest(directory)
-    if manifest.schema_version != SCHEMA_VERSION:
-        raise InputError(
-            f"written with schema {manifest.schema_version}; this version reads {SCHEMA_VERSION}",
-            directory / MANIFEST_NAME,
-            remedy=OTHER_SCHEMA,
-        )
-    if manifest.content not in (KEPT, REJECTED):
-        raise InputError(f"unknown content '{manifest.content}'", directory / MANIFEST_NAME)
     files = [_whole(directory, file.path, file.bytes) for file in manifest.files]
     schema = pa.schema([(column["name"], _type(column["type"])) for column in manifest.columns])
     return Dataset(manifest.content, directory, files, manifest.rows, schema, manifest)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
 import pyarrow as pa
 from pydantic import AfterValidator, TypeAdapter
@@ -17,9 +17,11 @@ from paraforge.versions import __version__
 
 # Readers of a Parquet directory skip names that begin with an underscore.
 MANIFEST_NAME = "_manifest.json"
-OTHER_SCHEMA = "Use the version of paraforge that wrote it, or publish the corpus again with this one."
+PUBLISH_AGAIN = "Publish the corpus again ('dvc repro publish'), or fetch the file again."
 FORMAT = 1
-KEPT, REJECTED = "corpus", "rejected"
+Content = Literal["corpus", "rejected"]
+KEPT: Final = "corpus"
+REJECTED: Final = "rejected"
 TRAIN = "train"
 
 
@@ -57,7 +59,7 @@ class Manifest:
     group_score: see ``publish.group_score``; None without groups.
     """
 
-    content: str
+    content: Content
     name: str
     signature: str
     counts: Counts
@@ -123,9 +125,15 @@ class Manifest:
 def read_manifest(directory: Path) -> Manifest:
     """Read ``_manifest.json`` and check that it is unchanged.
 
-    Raises InputError: it is missing, not JSON, of a newer format, incomplete, or was changed.
+    Raises InputError: it is missing, not JSON, of another format or schema, incomplete, or was changed.
     """
     path = directory / MANIFEST_NAME
+    if not directory.is_dir():
+        raise InputError("no such directory", directory, remedy="Use the directory of a published corpus.")
+    if not path.is_file():
+        inside = next((d for d in (directory / KEPT, directory / "data" / KEPT) if d.is_dir()), None)
+        remedy = f"Did you mean {inside}?" if inside else "Run 'dvc repro publish' to make one."
+        raise InputError("no such file, so this is not a published corpus", path, remedy=remedy)
     value = read_json(path)
     with describing(path, "not a manifest of paraforge", "Publish the corpus again."):
         check_format(int(value["format"]), FORMAT, path)
@@ -136,6 +144,10 @@ def read_manifest(directory: Path) -> Manifest:
                 path,
                 remedy="Publish the corpus again, or get the manifest again from where the corpus came from.",
             )
+        if value["schema_version"] != SCHEMA_VERSION:
+            message = f"written with schema {value['schema_version']}; this version reads {SCHEMA_VERSION}"
+            remedy = "Use the version of paraforge that wrote it, or publish the corpus again with this one."
+            raise InputError(message, path, remedy=remedy)
         given = {key: value[key] for key in Manifest.__annotations__ if key in value}
         return TypeAdapter(Manifest).validate_python({**given, "version": value["paraforge"]})
 

@@ -28,7 +28,14 @@ from paraforge.corpus.publication.card import write_description
 from paraforge.corpus.publication.groups import GROUP, Grouping, find_grouping, kept_rows, present
 from paraforge.corpus.publication.held_out import HELD_OUT
 from paraforge.corpus.publication.held_out import SCHEMA as HELD_OUT_SCHEMA
-from paraforge.corpus.publication.manifest import KEPT, REJECTED, Manifest, PublishedFile, describe_columns
+from paraforge.corpus.publication.manifest import (
+    KEPT,
+    REJECTED,
+    Content,
+    Manifest,
+    PublishedFile,
+    describe_columns,
+)
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.plan import FilePlan, plan_files
 from paraforge.corpus.publication.signature import is_given, is_round_trip, signature
@@ -300,7 +307,7 @@ class _Publication:
 
     def _describe(
         self,
-        content: str,
+        content: Content,
         records: list[ShardRecord],
         statistics: Published,
         publication: str,

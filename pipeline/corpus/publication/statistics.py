@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 
 from paraforge.base.files import write_csv
 from paraforge.base.shards.lineage import sampling_keys
-from paraforge.base.shards.schema import FATE_COLUMNS
 from paraforge.corpus.columns import AVERAGED
-from paraforge.corpus.selection.fate import Counts, add_counts, count_rows, kept_mask, total_of
+from paraforge.corpus.selection.fate import Counts, add_counts, count_by, kept_mask, total_of
 from paraforge.corpus.selection.filters import numbers
 from paraforge.corpus.statistics.counts import (
     BANDS,
@@ -24,7 +23,6 @@ from paraforge.corpus.statistics.counts import (
     Figures,
     added,
     band_of,
-    by_source,
     figures_of,
     mean_of,
 )
@@ -121,12 +119,9 @@ def count_lineage(rows: pa.Table) -> Published:
     """Count the rows of each source, and of each pivot if there are pivots, by ``rejected`` and ``failed``.
     Raises IncompleteError if a row is both rejected and failed."""
 
-    def counts(column: str) -> dict[str, Counts]:
-        fate = rows.select([name for name in (column, *FATE_COLUMNS) if name in rows.column_names])
-        named = by_source(fate, column).items() if column in fate.column_names else ()
-        return {name: count_rows(part) for name, part in named if name is not None}
-
-    return Published(sources=counts("source"), pivots=counts("pivot"))
+    pivots = count_by(rows, "pivot") if "pivot" in rows.column_names else {}
+    pivots.pop(None, None)  # rows that have none
+    return Published(sources=count_by(rows, "source"), pivots=pivots)
 
 
 def merge(parts: Iterable[Published], examples_per_band: int = 0) -> Published:

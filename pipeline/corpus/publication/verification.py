@@ -12,13 +12,13 @@ from paraforge.base.errors import InputError, ParaforgeError, describing
 from paraforge.base.files import read_json, sha256_file
 from paraforge.base.progress import progress
 from paraforge.base.shards.pool import in_order
-from paraforge.base.shards.schema import FATE_COLUMNS, SCHEMA_VERSION
+from paraforge.base.shards.schema import FATE_COLUMNS
 from paraforge.base.shards.store import INDEX_NAME, read_parquet
 from paraforge.corpus.publication.card import CONFIGS_NAME
 from paraforge.corpus.publication.manifest import (
     KEPT,
     MANIFEST_NAME,
-    OTHER_SCHEMA,
+    PUBLISH_AGAIN,
     Manifest,
     PublishedFile,
     read_manifest,
@@ -27,13 +27,12 @@ from paraforge.corpus.publication.manifest import (
 from paraforge.corpus.publication.statistics import Published, count_lineage, merge
 from paraforge.corpus.selection.fate import Counts, total_of
 
-AGAIN = "Publish the corpus again ('dvc repro publish'), or fetch this file again from where it came from."
 # What may be next to the data without being listed; on the Hub the card has no underscore.
 _COMPANIONS = {"_README.md", "README.md", MANIFEST_NAME, INDEX_NAME}
 _COMPANION_STEMS = ("license", "licence", "citation", "changelog", "notice")
 
 
-def _problem(path: Path, message: str, remedy: str = AGAIN) -> InputError:
+def _problem(path: Path, message: str, remedy: str = PUBLISH_AGAIN) -> InputError:
     """Describe a difference from the manifest: which file, what is wrong, what to do."""
     return InputError(message, path, remedy=remedy)
 
@@ -52,22 +51,14 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
     corpus: directory of a published corpus, kept or rejected pairs. workers: threads.
     """
     path = corpus / MANIFEST_NAME
-    if not corpus.is_dir():
-        problem = _problem(corpus, "no such directory", "Use the directory of a published corpus.")
-        return Verification(None, [problem])
     if path.is_symlink():
         return Verification(None, list(_links(corpus)))
-    if not path.is_file():
-        remedy = f"Use the directory of a published corpus; if it is one: {AGAIN[0].lower()}{AGAIN[1:]}"
-        return Verification(None, [_problem(path, "no such file", remedy)])
     try:
         manifest = read_manifest(corpus)
     except InputError as error:
-        return Verification(None, [_problem(path, error.message, error.remedy or AGAIN)])
+        error.remedy = error.remedy or PUBLISH_AGAIN
+        return Verification(None, [error])
     problems = [_problem(path, message) for message in _count_problems(manifest)]
-    if manifest.schema_version != SCHEMA_VERSION:
-        message = f"written with schema {manifest.schema_version}; this version reads {SCHEMA_VERSION}"
-        problems.append(_problem(path, message, OTHER_SCHEMA))
     problems += _counterpart_problems(corpus, manifest)
     problems += _links(corpus)
     problems += _strangers(corpus, manifest)

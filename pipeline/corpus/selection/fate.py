@@ -92,23 +92,26 @@ def fate_of(codes: npt.NDArray[np.integer], reasons: Sequence[str], rejected: pa
 
 
 def count_rows(rows: pa.Table) -> Counts:
-    """Count a shard by the columns ``rejected`` and ``failed``, if it has them. Raises
-    IncompleteError: a row is both rejected and failed, so it would be counted twice."""
-    rejected, failed = (
-        _by_value(rows.column(name)) if name in rows.column_names else Counter() for name in FATE_COLUMNS
-    )
-    counts = Counts(rows.num_rows, int(kept_mask(rows).sum()), rejected, failed)
-    counts.check("a shard")
-    return counts
+    """Count a shard by the columns ``rejected`` and ``failed``. Raises IncompleteError as
+    :func:`count_by`."""
+    return total_of(count_by(rows, None))
 
 
-def _by_value(column: pa.ChunkedArray) -> Counter[str]:
-    if column.null_count == len(column):
-        return Counter()
-    return Counter(
-        {
-            pair["values"]: pair["counts"]
-            for pair in pc.value_counts(column).to_pylist()
-            if pair["values"] is not None
-        }
-    )
+def count_by(rows: pa.Table, column: str | None) -> dict[Any, Counts]:
+    """Count the rows with each value of a column by ``rejected`` and ``failed``; None for all rows together.
+
+    Raises IncompleteError: a row is both rejected and failed, so it would be counted twice.
+    """
+    found: dict[Any, Counts] = {}
+    names = [name for name in (column, *FATE_COLUMNS) if name in rows.column_names]
+    groups = rows.group_by(names, use_threads=False).aggregate([([], "count_all")])
+    for group in groups.to_pylist():
+        number, (rejected, failed) = group["count_all"], (group.get(name) for name in FATE_COLUMNS)
+        counts = found.setdefault(group.get(column), Counts())
+        counts.rows_in += number
+        counts.rejected.update({rejected: number} if rejected is not None else {})
+        counts.failed.update({failed: number} if failed is not None else {})
+        counts.kept += number if rejected is None and failed is None else 0
+    for counts in found.values():
+        counts.check("a shard")
+    return found

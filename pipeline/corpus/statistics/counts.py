@@ -102,12 +102,12 @@ def added(parts: Iterable[Figures]) -> Figures:
     return total
 
 
-def by_source(rows: pa.Table, column: str = "source") -> dict[str, pa.Table]:
-    """Return the rows of each source, or of each value of another column."""
-    names = rows[column].unique().to_pylist()
+def by_source(rows: pa.Table) -> dict[str, pa.Table]:
+    """Return the rows of each source."""
+    names = rows["source"].unique().to_pylist()
     if len(names) == 1:
         return {names[0]: rows}
-    return {name: rows.filter(pc.equal(rows[column], name)) for name in names}
+    return {name: rows.filter(pc.equal(rows["source"], name)) for name in names}
 
 
 def figures_of(rows: pa.Table) -> Figures:

@@ -19,7 +19,8 @@ from paraforge.base.files import unfinished_paths
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.corpus.columns import SCALES
-from paraforge.corpus.publication.datasets import PUBLISH_AGAIN, Dataset
+from paraforge.corpus.publication.datasets import Dataset
+from paraforge.corpus.publication.manifest import PUBLISH_AGAIN
 from paraforge.corpus.scorer import Scale
 from paraforge.corpus.scoring.wrong_pairs import RIGHT
 from paraforge.corpus.selection.filters.values import LANGUAGES

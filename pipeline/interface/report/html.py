@@ -17,8 +17,8 @@ from paraforge.base.files import read_json, write_whole
 from paraforge.base.markdown import table
 from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.publication.card import describe
-from paraforge.corpus.publication.datasets import PUBLISH_AGAIN, Dataset, neighbours, open_published
-from paraforge.corpus.publication.manifest import KEPT, Manifest
+from paraforge.corpus.publication.datasets import Dataset, neighbours, open_published
+from paraforge.corpus.publication.manifest import KEPT, PUBLISH_AGAIN, Manifest
 from paraforge.corpus.publication.verdict_words import separations
 from paraforge.interface.query.database import fetch, open_database
 from paraforge.interface.report.charts import pictures

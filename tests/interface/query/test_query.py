@@ -182,7 +182,7 @@ def rewrite(path: Path, **changes: object) -> None:
 
 def test_a_corpus_without_manifest(own_corpus: Path) -> None:
     (own_corpus / "_manifest.json").unlink()
-    with pytest.raises(InputError, match=r"there is no _manifest\.json"):
+    with pytest.raises(InputError, match=r"_manifest\.json: no such file"):
         ask(own_corpus, "SELECT 1")
     with pytest.raises(InputError, match=r"Did you mean .*corpus\?"):
         ask(own_corpus.parent, "SELECT 1")
