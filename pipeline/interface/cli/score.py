@@ -78,9 +78,8 @@ def score(
     from paraforge.corpus.scoring.parameters import ScoreParameters
     from paraforge.corpus.scoring.score_file import is_parquet, score_file
     from paraforge.corpus.scoring.word_scorer import WordScorer
-    from paraforge.corpus.selection.marking import Marking
     from paraforge.corpus.selection.parameters import explain_filters
-    from paraforge.corpus.selection.thresholds import MAIN_SCORE
+    from paraforge.corpus.selection.thresholds import MAIN_SCORE, Marking
     from paraforge.interface.query.database import parquet_of
     from paraforge.products.loading import load_fixed
 

@@ -28,7 +28,7 @@ from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.shards.work import replaced_directory, scratch_database
 from paraforge.base.text.normalisation import normalise
 from paraforge.corpus.publication.datasets import Dataset, open_published, published_tables
-from paraforge.corpus.selection.held_out import read_test_sentences
+from paraforge.corpus.selection.filters.decontamination import read_test_sentences
 from paraforge.products.paraphrasing.controls import (
     CONTROLS_FILE,
     RANGES,

@@ -16,8 +16,8 @@ from paraforge.corpus.selection.filters.decontamination import (
     DecontaminationParameters,
     WordNgrams,
     build_decontamination,
+    read_test_sentences,
 )
-from paraforge.corpus.selection.held_out import read_test_sentences
 
 SENTENCES = st.lists(st.lists(st.sampled_from("abcd"), max_size=7).map(" ".join), max_size=6)
 
