@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from paraforge.base import interrupts
-from paraforge.base.errors import IncompleteError, InputError, Interrupted
+from paraforge.base.errors import IncompleteError, InputError, Interrupted, RetryError
 from paraforge.base.shards.pool import in_processes
 from paraforge.base.shards.resources import LEAST_JOB_MEMORY, MOST_JOB_MEMORY, Resources, job_memory
 from paraforge.base.shards.scheduler import Jobs, open_jobs, report_rows
@@ -46,12 +46,13 @@ def fail(number: int) -> int:
 
 def die_once(mark: str) -> str:
     if not Path(mark).exists():
-        Path(mark).touch()
-        die(1)
+        die(mark)
     return "done"
 
 
-def die(number: int) -> int:
+def die(mark: str) -> int:
+    with Path(mark).open("a") as file:
+        file.write("x")
     # A nanny replaces no worker that dies before it has heard that the worker has started.
     time.sleep(1)
     os._exit(1)
@@ -116,7 +117,31 @@ def test_on_a_local_cluster(tmp_path: Path) -> None:
         # A job whose worker dies is done by another; one that kills three is given up.
         assert dict(jobs.run(die_once, [(str(tmp_path / "mark"),)], description="test")) == {0: "done"}
         with pytest.raises(IncompleteError, match="died 3 times"):
-            dict(jobs.run(die, [(1,)], description="test"))
+            dict(jobs.run(die, [(str(tmp_path / "died"),)], description="test"))
+        # Three times among others, and three times alone.
+        assert len((tmp_path / "died").read_text()) == 2 * 3
+
+
+def try_in_vain(mark: str, times: int) -> str:
+    with Path(mark).open("a") as file:
+        file.write("x")
+    if len(Path(mark).read_text()) <= times:
+        raise RetryError("not yet")
+    return "done"
+
+
+@pytest.mark.parametrize(("failures", "tries"), [(0, 1), (2, 3), (9, 3)])
+def test_a_job_that_can_be_retried_is_tried_three_times(tmp_path: Path, failures: int, tries: int) -> None:
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        given = [(str(tmp_path / "mark"), failures)]
+        ((_, found),) = Jobs(client).attempt(try_in_vain, given, description="test")
+    assert len((tmp_path / "mark").read_text()) == tries
+    assert found == "done" if failures < tries else "RetryError: not yet" in str(found)
 
 
 @pytest.mark.full

@@ -36,18 +36,6 @@ def test_result_and_report(place: Path) -> None:
     assert products == [3 * line for line in range(95)]
 
 
-@pytest.mark.full
-def test_any_number_of_workers_gives_the_same_files(place: Path) -> None:
-    run_step(multiply_step(3), [place / "in"], place / "one", resources(place))
-    run_step(
-        multiply_step(3),
-        [place / "in"],
-        place / "many",
-        resources(place, workers=3, work=place / "other"),
-    )
-    assert contents(place / "one") == contents(place / "many")
-
-
 def test_a_second_run_reuses_and_a_changed_parameter_does_not(place: Path) -> None:
     run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
     again = run_step(multiply_step(3), [place / "in"], place / "again", resources(place, batch_tokens=7))
@@ -152,9 +140,13 @@ def test_two_shards_at_once_give_the_same_files(place: Path) -> None:
     failing = replace(multiply_step(5, fail_at=44), at_once=2)
     with pytest.raises(IncompleteError, match=r"1 of 10 shards failed.*\n.*shard 4 \("):
         run_step(failing, [place / "in"], place / "three", resources(place))
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_in_process_a_spoilt_process_stops_the_run(place: Path, at_once: int) -> None:
+    step = Step("give", 1, {}, build_spoilt, {"log": str(place / "lives"), "lives": 1}, at_once=at_once)
     with pytest.raises(Spoilt):
-        step = Step("give", 1, {}, build_spoilt, {"log": str(place / "lives"), "lives": 1}, at_once=3)
-        run_step(step, [place / "in"], place / "four", resources(place))
+        run_step(step, [place / "in"], place / "out", resources(place))
 
 
 @pytest.mark.full
@@ -172,12 +164,6 @@ def test_a_process_that_is_spoilt_is_replaced_and_nothing_is_lost(place: Path) -
     report = run_step(step, [place / "in"], place / "out", resources(place, workers=2))
     assert (report.rows, report.shards) == (95, 10)
     assert log.stat().st_size >= 2  # the first, and another in its place or beside it
-
-
-def test_in_process_a_spoilt_process_stops_the_run(place: Path) -> None:
-    step = Step("give", 1, {}, build_spoilt, {"log": str(place / "lives"), "lives": 1})
-    with pytest.raises(Spoilt):
-        run_step(step, [place / "in"], place / "out", resources(place))
 
 
 def test_what_cannot_begin_fails_no_shard(place: Path) -> None:

@@ -6,6 +6,7 @@ import random
 import re
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -78,38 +79,26 @@ def test_a_pipe(monkeypatch: pytest.MonkeyPatch, block_bytes: int) -> None:
     )
 
 
-def test_only_line_feeds_end_a_line(tmp_path: Path) -> None:
-    content = "a\u0085b\nc\u2028d\ne\u2029f\ng\x0bh\x0ci\nj\x1c\x1d\x1ek\nl\rm\n"
-    lines, _, changes = read(write(tmp_path / "a", content))
-    assert lines == content.removesuffix("\n").split("\n")
-    assert len(lines) == 6
-    assert not changes
+OTHER_SEPARATORS = "a\u0085b\nc\u2028d\ne\u2029f\ng\x0bh\x0ci\nj\x1c\x1d\x1ek\nl\rm"
 
 
-def test_carriage_returns_before_line_feeds_are_dropped_and_counted(tmp_path: Path) -> None:
-    lines, _, changes = read(write(tmp_path / "a", "a\r\nb\nc\r\r\nd\r"))
-    assert lines == ["a", "b", "c\r", "d"]
-    assert changes == {"crlf": 3}
-
-
-@pytest.mark.parametrize("content", ["a\nb", "a\nb\n"])
-def test_the_last_line_need_not_end(tmp_path: Path, content: str) -> None:
-    assert read(write(tmp_path / "a", content))[0] == ["a", "b"]
-
-
-def test_blank_lines_count(tmp_path: Path) -> None:
-    assert read(write(tmp_path / "a", "\n\na\n\n"))[0] == ["", "", "a", ""]
-
-
-def test_a_byte_order_mark_is_dropped(tmp_path: Path) -> None:
-    lines, _, changes = read(write(tmp_path / "a", "\ufeffa\n\ufeffb\n"))
-    assert lines == ["a", "\ufeffb"]
-    assert changes == {"byte_order_mark": 1}
-
-
-def test_a_byte_order_mark_alone_is_an_empty_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="empty"):
-        read(write(tmp_path / "a", "\ufeff"))
+@pytest.mark.parametrize(
+    ("content", "lines", "changes"),
+    [
+        ("a\nb", ["a", "b"], {}),
+        ("a\nb\n", ["a", "b"], {}),
+        ("\n\na\n\n", ["", "", "a", ""], {}),
+        (f"{OTHER_SEPARATORS}\n", OTHER_SEPARATORS.split("\n"), {}),
+        ("one\r", ["one"], {"crlf": 1}),
+        ("a\r\nb\nc\r\r\nd\r", ["a", "b", "c\r", "d"], {"crlf": 3}),
+        ("\ufeffa\n\ufeffb\n", ["a", "\ufeffb"], {"byte_order_mark": 1}),
+    ],
+)
+def test_where_lines_end_and_what_is_dropped(
+    tmp_path: Path, content: str, lines: list[str], changes: dict[str, int]
+) -> None:
+    found, _, changed = read(write(tmp_path / "a", content))
+    assert (found, changed) == (lines, changes)
 
 
 @pytest.mark.parametrize("block_bytes", [7, 1 << 22])
@@ -127,17 +116,21 @@ def test_invalid_utf8_can_be_counted_instead(tmp_path: Path) -> None:
     assert reasons == {2: "invalid_utf8", 3: "invalid_utf8"}
 
 
-def test_surrogates_in_utf8_are_invalid(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=":1: not UTF-8"):
-        read(write(tmp_path / "a.txt", b"\xed\xa0\x80\n"))
-
-
 @pytest.mark.parametrize(
-    "content", ["\ufeffa\tb\n".encode("utf-16-le"), "a\n".encode("utf-16"), b"PK\x03\x04zip"]
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"\xed\xa0\x80\n", ":1: not UTF-8"),  # a surrogate
+        ("a.txt", "\ufeff", "empty"),
+        ("a.txt", "\ufeffa\tb\n".encode("utf-16-le"), "this is UTF-16"),
+        ("a.txt", "a\n".encode("utf-16"), "this is UTF-16"),
+        ("a.txt.gz", "text\n".encode("utf-16"), "UTF-16"),
+        ("a.txt", b"PK\x03\x04zip", "this is a zip"),
+        ("a.txt", b"one\rtwo\rthree\r", "carriage returns alone"),
+    ],
 )
-def test_what_is_no_text_at_all(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(InputError, match=r"this is (UTF-16|a zip)"):
-        read(write(tmp_path / "a.txt", content))
+def test_what_is_no_text(tmp_path: Path, name: str, content: str | bytes, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read(write(tmp_path / name, content))
 
 
 @pytest.mark.parametrize("block_bytes", [64, 1000, 2500, 1 << 22])
@@ -197,17 +190,6 @@ def test_unequal_line_counts_name_both_files_and_counts(tmp_path: Path, longer: 
     assert f"in step up to the end of {tmp_path / shorter}.txt" in message
 
 
-def test_utf16_is_known_behind_compression(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="UTF-16"):
-        read(write(tmp_path / "a.txt.gz", "text\n".encode("utf-16")))
-
-
-def test_carriage_returns_alone_are_no_line_ends(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="carriage returns alone"):
-        read(write(tmp_path / "a.txt", b"one\rtwo\rthree\r"))
-    assert read(write(tmp_path / "b.txt", b"one\r"))[0] == ["one"]
-
-
 DATA = random.Random(1).randbytes(60_000).hex().encode()
 COMPRESSED = [suffix for suffix in COMPRESSORS if suffix]
 
@@ -230,52 +212,39 @@ def test_is_known_by_its_bytes_not_by_its_name(tmp_path: Path, suffix: str) -> N
     assert read_all(path) == DATA
 
 
-@pytest.mark.parametrize("suffix", COMPRESSED)
-def test_members_are_joined(tmp_path: Path, suffix: str) -> None:
+ZSTD_SKIPPABLE = b"\x50\x2a\x4d\x18\x04\x00\x00\x00size"
+
+
+@pytest.mark.parametrize(
+    ("suffix", "parts"),
+    [
+        *((suffix, [COMPRESSORS[suffix](b"one\n"), COMPRESSORS[suffix](b"two\n")]) for suffix in COMPRESSED),
+        (".xz", [COMPRESSORS[".xz"](b"one\n"), bytes(8), COMPRESSORS[".xz"](b"two\n"), bytes(4)]),
+        (".gz", [gzip.compress(b"one\n"), gzip.compress(b"two\n"), bytes(1000)]),
+        (".zst", [ZSTD_SKIPPABLE, COMPRESSORS[".zst"](b"one\ntwo\n")]),
+    ],
+)
+def test_members_are_joined_and_padding_is_allowed(tmp_path: Path, suffix: str, parts: list[bytes]) -> None:
     path = tmp_path / f"a{suffix}"
-    path.write_bytes(COMPRESSORS[suffix](DATA) + COMPRESSORS[suffix](b"more\n"))
-    assert read_all(path) == DATA + b"more\n"
+    path.write_bytes(b"".join(parts))
+    assert read_all(path) == b"one\ntwo\n"
+
+
+DAMAGE: list[Callable[[bytes], bytes]] = [
+    *((lambda data, missing=missing: data[:-missing]) for missing in (1, 4, 9, 1000, 59_000)),
+    lambda data: data + data[:20],
+    lambda data: data + b"something else",
+    lambda data: data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 1]) + data[len(data) // 2 + 1 :],
+]
 
 
 @pytest.mark.parametrize("suffix", COMPRESSED)
-@pytest.mark.parametrize("missing", [1, 4, 9, 1000, 59_000])
-def test_truncated(tmp_path: Path, suffix: str, missing: int) -> None:
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_or_truncated(tmp_path: Path, suffix: str, damage: Callable[[bytes], bytes]) -> None:
     path = tmp_path / f"a{suffix}"
-    path.write_bytes(COMPRESSORS[suffix](DATA)[:-missing])
+    path.write_bytes(damage(COMPRESSORS[suffix](DATA)))
     with pytest.raises(InputError, match=r"a\.\w+: damaged or truncated"):
         read_all(path)
-
-
-@pytest.mark.parametrize("suffix", COMPRESSED)
-def test_a_truncated_second_member(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"a{suffix}"
-    path.write_bytes(COMPRESSORS[suffix](DATA) + COMPRESSORS[suffix](DATA)[:20])
-    with pytest.raises(InputError, match="damaged or truncated"):
-        read_all(path)
-
-
-@pytest.mark.parametrize("suffix", COMPRESSED)
-def test_garbage_behind_the_data(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"a{suffix}"
-    path.write_bytes(COMPRESSORS[suffix](DATA) + b"something else")
-    with pytest.raises(InputError, match="damaged or truncated"):
-        read_all(path)
-
-
-@pytest.mark.parametrize("suffix", COMPRESSED)
-def test_a_changed_byte(tmp_path: Path, suffix: str) -> None:
-    spoilt = bytearray(COMPRESSORS[suffix](DATA))
-    spoilt[len(spoilt) // 2] ^= 1
-    path = tmp_path / f"a{suffix}"
-    path.write_bytes(bytes(spoilt))
-    with pytest.raises(InputError, match="damaged or truncated"):
-        read_all(path)
-
-
-def test_xz_padding_is_allowed(tmp_path: Path) -> None:
-    path = tmp_path / "a.xz"
-    path.write_bytes(COMPRESSORS[".xz"](b"one") + bytes(8) + COMPRESSORS[".xz"](b" two") + bytes(4))
-    assert read_all(path) == b"one two"
 
 
 def test_missing(tmp_path: Path) -> None:
@@ -319,12 +288,6 @@ def test_a_reader_that_stops_early_leaves_no_thread(tmp_path: Path) -> None:
         assert not thread.is_alive()
 
 
-def test_skippable_frames_come_before_the_data(tmp_path: Path) -> None:
-    path = tmp_path / "pzstd.zst"
-    path.write_bytes(b"\x50\x2a\x4d\x18\x04\x00\x00\x00size" + COMPRESSORS[".zst"](b"text\n"))
-    assert b"".join(read_ahead(path, 10)) == b"text\n"
-
-
 @pytest.mark.parametrize("lost", [3, 500, 990])
 @pytest.mark.parametrize("blank", [False, True])
 def test_where_parallel_files_lose_their_step(tmp_path: Path, lost: int, blank: bool) -> None:
@@ -343,12 +306,6 @@ def test_where_parallel_files_lose_their_step(tmp_path: Path, lost: int, blank: 
     else:
         (found,) = re.findall(r"from about line (\d+) on", str(raised.value))
         assert abs(int(found) - lost - 1) <= 2
-
-
-def test_gzip_padded_with_zeros(tmp_path: Path) -> None:
-    path = tmp_path / "a.gz"
-    path.write_bytes(gzip.compress(b"one\n") + gzip.compress(b"two\n") + bytes(1000))
-    assert [line for block in line_blocks(path) for line in block.lines.to_pylist()] == ["one", "two"]
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz", "a.parquet"])

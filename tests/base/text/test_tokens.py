@@ -102,16 +102,6 @@ PIECES = (  # noqa: SIM905 - a list of words reads better as text
 ).split(" ")
 
 
-@given(
-    st.lists(
-        st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(["", "", " ", " ", "  "])), max_size=10),
-        max_size=12,
-    )
-)
-def test_sentences_of_awkward_pieces(rows: list[list[tuple[str, str]]]) -> None:
-    check(["".join(piece + space for piece, space in row) for row in rows])
-
-
 def test_many_awkward_sentences() -> None:
     generator = random.Random(20261120)
     check(

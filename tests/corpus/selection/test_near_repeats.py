@@ -24,7 +24,7 @@ from paraforge.corpus.selection.near_vectors import NearVectors, bands_for, proj
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
 from paraforge.products.loading import load_fixed
-from tests.corpus.selection.corpora import WORDS, cut, random_pairs, resources, write_corpus
+from tests.corpus.selection.corpora import WORDS, cut, random_pairs, resources, with_columns, write_corpus
 from tests.corpus.selection.published import publish_pairs
 from tests.corpus.selection.test_select import fates, run
 
@@ -130,14 +130,17 @@ def averages(texts: list[str], words: Any = None) -> Any:
     return tokens.sums(words.of_words(tokens.vocabulary))
 
 
-@pytest.mark.parametrize("score", ["paraphrase_score", "overlap_1"])
-def test_a_selection(tmp_path: Path, score: str) -> None:
-    """The fate of each row, and what it repeats, are those of the oracle; rows add up."""
+@pytest.mark.parametrize(("score", "best"), [("paraphrase_score", 1), ("overlap_1", 2)])
+def test_a_selection(tmp_path: Path, score: str, best: int) -> None:
+    """The fate of each row, and what it repeats, are those of the oracle; rows add up. best: hypotheses of a
+    line."""
     one = {**FILTER, "score": score}
     filters = [{"kind": "length", "minimum": 4, "maximum": 90}, one, {"kind": "sample", "size": 90}]
-    report = run({"filters": filters}, PAIRS, tmp_path, cut(600, 90))
-    rows = PAIRS.to_pylist()
-    found = fates(tmp_path / "selected", PAIRS)
+    line = [(number - 1) // best for number in PAIRS["line"].to_pylist()]
+    pairs = with_columns(PAIRS, line=line, rank=np.arange(600) % best)
+    report = run({"filters": filters}, pairs, tmp_path, cut(600, 90))
+    rows = pairs.to_pylist()
+    found = fates(tmp_path / "selected", pairs)
     stood = [place for place, fate in enumerate(found) if fate in (None, "near_repeat", "sample")]
     vectors = averages([rows[place]["reference"] for place in stood])
     other = expected(vectors, [np.nan if rows[p][score] is None else rows[p][score] for p in stood], 0.9)
@@ -147,7 +150,13 @@ def test_a_selection(tmp_path: Path, score: str) -> None:
         "repeats"
     ].to_pylist()
     assert [name is not None for name in repeats] == [fate == "near_repeat" for fate in found]
-    names = {f"{rows[place]['source']}:{rows[place]['line']}": place for place in stood}
+    names = {
+        ":".join(map(str, [rows[place]["source"], rows[place]["line"], rows[place]["rank"] or ""])).rstrip(
+            ":"
+        ): place
+        for place in stood
+    }
+    assert len(names) == len(stood)
     for place, name in enumerate(repeats):
         if name is not None:
             assert found[names[name]] in (None, "sample")

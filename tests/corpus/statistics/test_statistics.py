@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import InputError
+from paraforge.base.shards.lineage import sampling_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardWriter
 from paraforge.base.text.tokens import tokenize
 from paraforge.corpus.statistics.parameters import BackgroundParameters, StatisticsParameters
-from paraforge.corpus.statistics.statistics import NO_PARSES, Statistics, describe_corpus
+from paraforge.corpus.statistics.statistics import BACKGROUND_SEED, NO_PARSES, Statistics, describe_corpus
 from paraforge.corpus.statistics.tables import metrics, write_tables
 
 Row = dict[str, Any]
@@ -143,6 +144,30 @@ def test_a_sample_depends_on_the_seed_alone(tmp_path: Path) -> None:
         assert row["pairs"] > 40
     other = describe(tmp_path / "other", rows, sample=40, seed=2)
     assert other.sources["news"]["length"] != first.sources["news"]["length"]
+
+
+def test_the_background_is_drawn_independently_of_the_sample(tmp_path: Path) -> None:
+    """Both are the rows with the smallest keys, of the seed and of another one that depends on it."""
+    rows = [{**row, "source": "news"} for row in make_rows()]
+    known = described(rows)
+    lineage = pa.Table.from_pylist(known, SCHEMA)
+
+    def drawn(seed: int) -> list[Row]:
+        keys = sampling_keys(lineage, seed)
+        return [row for row, key in zip(known, keys, strict=True) if key <= sorted(keys)[39]]
+
+    means = set()
+    for seed in (1, 2):
+        found = describe(
+            tmp_path / str(seed), rows, sample=40, seed=seed, background=BackgroundParameters(references=40)
+        )
+        background = [set(tokenize(row["reference"])) for row in drawn(seed ^ BACKGROUND_SEED)]
+        frequency = Counter(word for words in background for word in words)
+        sentences = [tokenize(row["reference"]) for row in drawn(seed)]
+        idf = [sum(math.log(40 / frequency.get(word, 1)) for word in one) / len(one) for one in sentences]
+        assert found.sources["news"]["idf"] == pytest.approx(standard.mean(idf), abs=1e-4)
+        means.add(standard.mean(idf))
+    assert len(means) == 2 and drawn(1) != drawn(1 ^ BACKGROUND_SEED)
 
 
 BANDS = {"(-0.1, 0.2]": (-0.1, 0.2), "(0.2, 0.4]": (0.2, 0.4), "(0.4, 0.6]": (0.4, 0.6)}

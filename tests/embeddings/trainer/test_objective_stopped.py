@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.losses import loss_names
 from paraforge.embeddings.trainer.objective import encoder_trainer
-from paraforge.embeddings.trainer.pair_store import build_pair_store
+from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.trainer.parameters import TrainingParameters, VocabularyParameters
 from tests.embeddings.trainer.training import (
     make_encoder,
+    make_repetitive_store,
     make_store,
     parameters,
     train,
@@ -36,16 +38,25 @@ def _interrupt(stop: Countdown) -> None:
         raise Interrupted()
 
 
-@pytest.mark.parametrize(("stop_after", "average_after"), [(1, 0.4), (5, None)])
+@pytest.mark.parametrize(
+    ("make", "stop_after", "changes"),
+    [
+        (make_store, 1, {"average_after": 0.4}),
+        (make_store, 5, {}),
+        (make_repetitive_store, 12, {"batch_size": 2, "mega_batch": 9, "anneal": 6}),
+    ],
+)
 def test_resuming_gives_the_same_bits(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    make: Callable[[Path], PairStore],
     stop_after: int,
-    average_after: float | None,
+    changes: dict[str, Any],
 ) -> None:
+    """Mini-batches without a negative, too: the number of them decides the next mega-batches."""
     monkeypatch.setattr("paraforge.embeddings.learning.loop.AVERAGE_EVERY", 2)
-    store = make_store(tmp_path / "pairs")
-    settings = parameters(epochs=3, negatives="mix", anneal=3, average_after=average_after)
+    store = make(tmp_path / "pairs")
+    settings = parameters(**{"epochs": 3, "negatives": "mix", "anneal": 3, **changes})
     scores = iter([0.1, 0.3, 0.2])
     expected, whole = train(store, settings, evaluate=lambda encoder: next(scores))
 
@@ -85,7 +96,9 @@ def test_another_runs_checkpoint_is_refused(tmp_path: Path) -> None:
         train(store, parameters(margin=0.5), checkpoints=tmp_path / "checkpoints")
 
 
-def test_the_best_model_is_kept_and_training_stops_early(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [0, 24, 100])
+def test_the_best_model_is_kept_and_training_stops_early(tmp_path: Path, every: int) -> None:
+    """After two evaluations without a gain: of an epoch each, two in an epoch, or of two epochs each."""
     store = make_store(tmp_path / "pairs")
     tables = []
     scores = iter([0.1, 0.5, 0.4, 0.5, 0.9])
@@ -94,7 +107,7 @@ def test_the_best_model_is_kept_and_training_stops_early(tmp_path: Path) -> None
         tables.append(encoder.get_parameter("table").detach().clone())
         return next(scores)
 
-    table, record = train(store, parameters(epochs=5, patience=2), evaluate=evaluate)
+    table, record = train(store, parameters(epochs=9, patience=2, evaluate_every=every), evaluate=evaluate)
     assert [entry["score"] for entry in record.history] == [0.1, 0.5, 0.4, 0.5]
     assert record.best_score == 0.5
     assert torch.equal(table, tables[1])

@@ -1,6 +1,7 @@
 """Plans of the whole: from a corpus to hours, cost and disk."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -84,15 +85,21 @@ def test_arithmetic_of_the_clock() -> None:
     assert clock_seconds(0, 0.01, 100, 3) == 0
 
 
+@pytest.mark.parametrize(
+    ("set_size", "rate", "size"),
+    [(100, 7000.0, 100), (None, 20.0, 1024), (None, 7000.0, 3072)],  # a minute, or all
+)
 def test_a_given_rate_needs_no_model_and_any_number_of_sentences(
-    parameters: Parameters, tmp_path: Path
+    parameters: Parameters, tmp_path: Path, set_size: int | None, rate: float, size: int
 ) -> None:
-    corpus = write_corpus(tmp_path / "in", SENTENCES[:50])
+    section = parameters.translate.model_copy(update={"sentences_per_task": set_size})
+    parameters = parameters.model_copy(update={"translate": section})
+    corpus = write_corpus(tmp_path / "in", [f"věta {number}" for number in range(3000)])
     plan = make_plan(
-        parameters, corpus, tmp_path / "none", devices=[1], rate=7000.0, sentences=51_400_000, price=3.0
+        parameters, corpus, tmp_path / "none", devices=[1], rate=rate, sentences=51_400_000, price=3.0
     )
-    expected = 51.4e6 / 7000 + 514_000 * TASK_SECONDS + 10 + 51.4e6 * ROW_SECONDS
-    assert plan.walls[0].hours * 3600 == pytest.approx(expected)
+    expected = 51.4e6 / rate + math.ceil(51.4e6 / size) * TASK_SECONDS + 10 + 51.4e6 * ROW_SECONDS
+    assert plan.walls[0].hours * 3600 == pytest.approx(expected, rel=1e-9)
     assert "sentences/s" not in plan_text({"": plan}, 3.0)
 
 

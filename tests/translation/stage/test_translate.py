@@ -1,5 +1,7 @@
 """The stage: distinct sentences once, rows complete, counts that add up, the same bytes however it is run."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from paraforge.base.errors import IncompleteError, InputError, ParaforgeError, W
 from paraforge.base.files import remove_directory
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.step import StepReport, run_step
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.shards.work import WorkDirectory
 from paraforge.corpus.columns import schema_of
@@ -285,16 +288,25 @@ def test_sentences_are_numbered_by_their_first_rows(tmp_path: Path) -> None:
     assert not distinct.path.exists()
 
 
+@pytest.mark.parametrize(("seconds", "size"), [(None, 390), (2.0, 300)])
 def test_the_size_of_a_task_is_measured_and_decides_no_byte(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float | None, size: int
 ) -> None:
-    """A window for each worker tells the rate; then tasks of a minute, and at least four for each worker."""
+    """A window for each worker tells the rate; then tasks of a minute, here of what is left or of 60 seconds
+    at 10 sentences in 2 seconds."""
+
+    def timed(*arguments: Any) -> StepReport:
+        done = run_step(*arguments)
+        return done if seconds is None else replace(done, seconds=seconds)
+
+    monkeypatch.setattr("paraforge.translation.stage.remembering.run_step", timed)
     monkeypatch.setattr("paraforge.translation.stage.sentences.usual_window", lambda device: 10)
     rows: list[Row] = [(f"věta {row}", None, None) for row in range(400)]
     corpus = write_corpus(tmp_path / "ingested", rows, 100)
     report, published = run(tmp_path, corpus, parameters(sentences_per_task=None))
-    assert report.run is not None and report.run.sentences_per_task == 390
-    assert (report.tasks, report.sentences_translated, report.sentences_from_memory) == (2, 400, 0)
+    assert report.run is not None and report.run.sentences_per_task == size
+    tasks = 1 + math.ceil(390 / size)
+    assert (report.tasks, report.sentences_translated, report.sentences_from_memory) == (tasks, 400, 0)
     several, other = run(tmp_path / "b", corpus, parameters(sentences_per_task=30))
     assert several.tasks == 14 and other.records == published.records
 

@@ -177,6 +177,7 @@ def test_a_finished_run_is_not_continued(
 def test_patience_ends_a_run(
     tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """After three validations, whatever their number of updates."""
     scores = iter([1.0, 3.0, 2.0, 2.5, 2.0, 9.0])
 
     def evaluate(*arguments: Any, **options: Any) -> Any:
@@ -189,7 +190,7 @@ def test_patience_ends_a_run(
         tmp_path / "run",
         prepared,
         training={"maximum_updates": 1000},
-        validation={"every_updates": 1, "patience": 3},
+        validation={"every_updates": 2, "patience": 3},
     )
     messages: list[dict[str, Any]] = []
     monkeypatch.setattr(trainer, "report", lambda **values: messages.append(values))
@@ -199,7 +200,7 @@ def test_patience_ends_a_run(
     assert [row["bleu"] for row in run.history] == [1.0, 3.0, 2.0, 2.5, 2.0]
     kept = {path.name for path in (tmp_path / "run" / "snapshots").iterdir()}
     # The best and the last two, which may be averaged.
-    snapshots = {"update-00000002.pt", "update-00000004.pt", "update-00000005.pt"}
+    snapshots = {"update-00000004.pt", "update-00000008.pt", "update-00000010.pt"}
     assert kept == snapshots
 
 

@@ -105,6 +105,22 @@ def test_pairs_before_with_any_apostrophe_change_nothing(most: int, monkeypatch:
         assert np.array_equal(found_in([pair], used)[0], found_in([pair], WordBook())[0])
 
 
+def test_a_book_forgets_whole_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds no more than allowed and the words of one call, and gives what a new book gives."""
+    monkeypatch.setattr("paraforge.corpus.scoring.meaning.words._MOST_WORDS", 100)
+    book, start = WordBook(), len(WordBook().numbered([])[1].keys)
+    stems = set()
+    for first in range(0, 300, 30):
+        vocabulary = [f"word{number}" for number in range(first, first + 30)]
+        rows, words = book.numbered(vocabulary)
+        alone, expected = WordBook().numbered(vocabulary)
+        assert words.keys[rows].tolist() == expected.keys[alone].tolist()
+        assert {len(column) for column in words[:7]} == {len(words.keys)}
+        assert len(words.keys) <= 100 + start + 30
+        stems.add(int(words.stems.max()))
+    assert max(stems) <= int(expected.stems.max()) + 100
+
+
 SPOKEN = [
     "john", "mary", "hit", "the", "dog", "not", "isn't", "can't", "never", "happy", "unhappy", "two", "5",
     "1,000", "50%", "she's", "they'll", "his", "from", "by", "and", "Prague", "Anna", "(", ")", "?", ",",
