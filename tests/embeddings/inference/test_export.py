@@ -105,7 +105,12 @@ def test_other_models_are_a_module_of_ours(tmp_path: Path, unknown_words: Litera
     loaded = library.SentenceTransformer(str(tmp_path / "exported"), device="cpu", trust_remote_code=True)
     expected = SentenceModel.open(tmp_path / "model").encode(TEXTS)
     np.testing.assert_allclose(loaded.encode(TEXTS), expected, atol=1e-6)
-    np.testing.assert_allclose(loaded.encode(TEXTS, batch_size=2), expected, atol=1e-6)
+    np.testing.assert_allclose(loaded.encode(TEXTS, batch_size=2, prompt=None), expected, atol=1e-6)
+    prompted = loaded.encode(TEXTS, prompt="a dog ")  # as mteb asks
+    np.testing.assert_allclose(prompted, loaded.encode([f"a dog {text}" for text in TEXTS]), atol=1e-6)
+    # Each version of the library asks by another of the two names.
+    assert loaded[0].get_sentence_embedding_dimension() == expected.shape[1]
+    assert loaded[0].get_embedding_dimension() == expected.shape[1]
     with pytest.raises(InputError, match="never run") as caught:
         paraforge.load(tmp_path / "exported")
     assert "encoder.json" in (caught.value.remedy or "")

@@ -131,6 +131,10 @@ def test_damage_is_found(tmp_path: Path) -> None:
         PairStore(tmp_path)
     index = build() / "pairs.json"
     described = json.loads(index.read_text())
+    described["units"]["word"]["largest_id"] = 4
+    index.write_text(json.dumps(described))
+    with pytest.raises(InputError, match="ids up to 4 of 4 units, the vocabulary has 4"):
+        PairStore(tmp_path)
     del described["units"]["word"]["tokens"]
     index.write_text(json.dumps(described))
     with pytest.raises(InputError, match="damaged description of word units"):

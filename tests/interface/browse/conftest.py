@@ -15,7 +15,7 @@ from tests.corpus.selection.published import publish_pairs
 ROWS = 700
 NASTY = "<script>document.title = 'owned'</script> & \"quoted\" <b>bold</b>"
 PUBLISHED: dict[str, Any] = {
-    "required": ["paraphrase_score", "overlap_1"],
+    "required": ["overlap_1"],
     "filters": [
         {"kind": "flag", "column": "runaway"},
         {"kind": "flag", "column": "digit_mismatch", "name": "same_numbers"},
