@@ -30,7 +30,6 @@ from experiments.tables import Cell, Row, Table, cells, names, read_table
 from paraforge import versions
 from paraforge.base.errors import Interrupted, ParaforgeError
 from paraforge.base.files import hash_json, read_json, write_json
-from paraforge.base.interrupts import graceful_interrupts
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__)
 
@@ -143,7 +142,7 @@ class Bench:
             for before in _before(cell, rows):
                 self.figures(before, rows)
                 needed[before.row.name] = self.place(before, rows)
-            with alone(directory), graceful_interrupts():
+            with alone(directory):
                 if not finished.is_file():
                     typer.echo(f"{cell.table}: {cell.row.name}, seed {cell.seed}", err=True)
                     whose = {"table": cell.table, "row": cell.row.name, "seed": cell.seed}

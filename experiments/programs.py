@@ -19,7 +19,7 @@ import typer
 from paraforge.base.devices import chosen_device
 from paraforge.base.errors import ConfigurationError, ParaforgeError
 from paraforge.base.files import write_json
-from paraforge.base.interrupts import graceful_interrupts, last_words
+from paraforge.base.interrupts import last_words
 from paraforge.base.logs import configure_logging, counted
 from paraforge.base.shards.resources import Resources
 from paraforge.interface.cli.settings import with_settings
@@ -46,9 +46,8 @@ def sif(
     from paraforge.embeddings.evaluation.averages import describe_average, fit_sif, save_sif
     from paraforge.products.loading import open_word_vectors
 
-    with graceful_interrupts():
-        model, about = fit_sif(vectors, counts, fit, weights, a, components, open_word_vectors)
-        save_sif(model, output, about)
+    model, about = fit_sif(vectors, counts, fit, weights, a, components, open_word_vectors)
+    save_sif(model, output, about)
     typer.echo(f"{output}: {describe_average(model)}")
 
 
@@ -70,9 +69,8 @@ def fit_words(
         raise ConfigurationError(["give --synonyms, --antonyms or both"])
     left_out = {(min(pair), max(pair)) for judged in read_similarity_lists(without) for pair in judged.pairs}
     near, apart = read_word_pairs(synonyms) - left_out, read_word_pairs(antonyms) - left_out
-    with graceful_interrupts():
-        fitted, used = counter_fit(open_word_vectors(vectors), near - apart, apart)
-        fitted.write_text(output, header=True)
+    fitted, used = counter_fit(open_word_vectors(vectors), near - apart, apart)
+    fitted.write_text(output, header=True)
     typer.echo(
         f"{output}: {counted(used['synonyms'], 'pair')} of synonyms, {used['antonyms']:,} of antonyms",
         err=True,
@@ -86,9 +84,8 @@ def expand(model: Path, vectors: Path, output: Path) -> None:
     from paraforge.papers.unrolling.model import expand as expanded
     from paraforge.products.loading import open_word_vectors
 
-    with graceful_interrupts():
-        larger = expanded(DecoderModel.open(model), open_word_vectors(vectors))
-        larger.save(output)
+    larger = expanded(DecoderModel.open(model), open_word_vectors(vectors))
+    larger.save(output)
     counts = larger.about["expanded"]
     typer.echo(f"{output}: {counted(counts['words'], 'word')} more, by a map fitted on {counts['shared']:,}")
 
@@ -109,16 +106,15 @@ def train_decoders(
     from paraforge.papers.unrolling.train_decoders import train_decoders as train
 
     configure_logging("train-decoders")
-    with graceful_interrupts():
-        report = train(
-            with_settings(DecodersParameters, settings, DecodersParameters().model_dump()),
-            sentences,
-            output,
-            Resources(threads=threads, work=work),
-            held_out=without or [],
-            device=chosen_device(device),
-            checkpoint_seconds=checkpoint_seconds,
-        )
+    report = train(
+        with_settings(DecodersParameters, settings, DecodersParameters().model_dump()),
+        sentences,
+        output,
+        Resources(threads=threads, work=work),
+        held_out=without or [],
+        device=chosen_device(device),
+        checkpoint_seconds=checkpoint_seconds,
+    )
     typer.echo(
         f"{report['signature']}\n{counted(report['seen'], 'sentence')} seen, "
         f"{counted(report['updates'], 'update')}, loss {report['history'][-1]['loss']:.4f} nats a word, "
@@ -158,21 +154,20 @@ def evaluate(
     """
     from paraforge.papers.evaluation import evaluate_for_papers
 
-    with graceful_interrupts():
-        result = evaluate_for_papers(
-            model,
-            partial(open_model, device=device),
-            sts=sts or [],
-            word_lists=similarity or [],
-            transfer=transfer or [],
-            task_names=task or [],
-            variants=_variants(fine_tune, fine_tune_from, fine_tune_penalty, settings),
-            folds=folds,
-            lengths=by_length,
-            beside=baseline or [],
-            against=against or [],
-            seed=seed,
-        )
+    result = evaluate_for_papers(
+        model,
+        partial(open_model, device=device),
+        sts=sts or [],
+        word_lists=similarity or [],
+        transfer=transfer or [],
+        task_names=task or [],
+        variants=_variants(fine_tune, fine_tune_from, fine_tune_penalty, settings),
+        folds=folds,
+        lengths=by_length,
+        beside=baseline or [],
+        against=against or [],
+        seed=seed,
+    )
     if output is not None:
         write_json(output, result.as_json())
     typer.echo("\n".join(result.lines()))

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from paraforge.base.errors import ParaforgeError, describe_os_error, names_in_utf8
-from paraforge.base.interrupts import graceful_interrupts, last_words
+from paraforge.base.interrupts import last_words
 from paraforge.base.logs import configure_logging
 from paraforge.interface.configuration import Parameters, load_parameters
 from paraforge.interface.configuration.choices import stale_words
@@ -59,7 +59,7 @@ def run_stage(name: str, main: Callable[[], None]) -> None:
     with last_words():
         configure_logging(name, brief=True)
         try:
-            with graceful_interrupts(), names_in_utf8():
+            with names_in_utf8():
                 main()
                 if _watch is not None:
                     _watch.check()

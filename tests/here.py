@@ -2,10 +2,13 @@
 
 import contextlib
 import importlib
+import math
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -13,11 +16,13 @@ import typer
 from hypothesis import settings
 from typer.testing import CliRunner
 
-from paraforge.base import interrupts
+import paraforge
 from paraforge.base.errors import Interrupted
 from paraforge.interface import cli
 from paraforge.interface.project import creation
 from tests.project import stage_names
+
+_PROJECT = str(Path(paraforge.__file__).resolve().parent)
 
 
 def run_command(
@@ -32,19 +37,10 @@ def run_command(
     return result
 
 
-def run_stage(name: str, after: int | None = None) -> bool:
-    """Run a stage here, stopped at its n-th look for a signal if that is said; whether it ended."""
+def run_stage(name: str) -> None:
+    """Run a stage here."""
     sys.argv = [name, *stage_names()[name]]
-    previous = interrupts._stop
-    if after is not None:
-        interrupts._stop = Countdown(after)  # type: ignore[assignment]
-    try:
-        importlib.import_module(f"paraforge.stages.{name}").main()
-    except Interrupted:
-        return False
-    finally:
-        interrupts._stop = previous
-    return True
+    importlib.import_module(f"paraforge.stages.{name}").main()
 
 
 def fewer_examples(divisor: int) -> settings:
@@ -52,15 +48,31 @@ def fewer_examples(divisor: int) -> settings:
     return settings(max_examples=max(1, settings().max_examples // divisor))
 
 
-class Countdown:
-    """An event that is set after it has been looked at so many times."""
+@dataclass
+class Calls:
+    """How many functions of the project have begun."""
 
-    def __init__(self, looks: int) -> None:
-        self.looks = looks
+    count: int = 0
 
-    def is_set(self) -> bool:
-        self.looks -= 1
-        return self.looks < 0
+
+@contextlib.contextmanager
+def ended_at(last: float = math.inf) -> Iterator[Calls]:
+    """End the block as a signal does, where this thread begins the n-th of the project's functions. Count
+    them."""
+    calls = Calls()
+
+    def watch(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and _PROJECT in frame.f_code.co_filename:
+            calls.count += 1
+            if calls.count >= last:
+                sys.setprofile(None)
+                raise SystemExit(Interrupted.exit_code)
+
+    sys.setprofile(watch)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(None)
 
 
 @contextlib.contextmanager

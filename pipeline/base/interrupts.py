@@ -1,4 +1,8 @@
-"""SIGTERM, Ctrl-C and closed pipes: a program stops where nothing is lost, with the right exit code."""
+"""SIGTERM, Ctrl-C and closed pipes: a program ends with the right exit code.
+
+It ends at once, because files under their final names are complete and the next run goes on from there. Only
+training finishes its update and writes a checkpoint first (:func:`graceful_interrupts`).
+"""
 
 import _thread
 import atexit
@@ -33,19 +37,13 @@ def stop_requested() -> bool:
     return _stop.is_set()
 
 
-def check_interrupt() -> None:
-    """Raise Interrupted if SIGTERM or Ctrl-C has arrived. Call it between batches."""
-    if _stop.is_set():
-        raise Interrupted()
-
-
 def _request_stop(signum: int, frame: FrameType | None) -> None:
     if _stop.is_set() and signum == signal.SIGINT:
         _exit_now()  # a second Ctrl-C means "now"
     _stop.set()
     again = "; press it again to stop at once" if signum == signal.SIGINT else ""
     name = "Ctrl-C" if signum == signal.SIGINT else signal.Signals(signum).name
-    message = ("%s: stopping after what is being computed%s", name, again)
+    message = ("%s: stopping after a checkpoint%s", name, again)
     # In another thread, because the signal can arrive while this one writes a record: a stream is not
     # reentrant. Not by threading.Thread, whose locks this thread may hold.
     with suppress(RuntimeError):  # the interpreter is shutting down
@@ -54,11 +52,10 @@ def _request_stop(signum: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def graceful_interrupts() -> Iterator[None]:
-    """Make :func:`check_interrupt` raise after SIGTERM or SIGINT while the block runs, instead of stopping at
-    once.
+    """Note SIGTERM or Ctrl-C for :func:`stop_requested` while the block runs, instead of ending at once.
 
     Only the main thread may install signal handlers; elsewhere the block runs unchanged. Raises Interrupted:
-    a signal arrived after the last check in the block.
+    a signal arrived in the block.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

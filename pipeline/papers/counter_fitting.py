@@ -8,7 +8,6 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from paraforge.base.errors import InputError
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.text.lines import numbered_lines
 from paraforge.base.word_vectors.vectors import FloatArray, WordVectors
 
@@ -62,7 +61,6 @@ def counter_fit(
     pairs = np.concatenate([near, apart, kept])
     sign = np.repeat(np.array([1, -1, 1], np.float32), [len(near), len(apart), len(kept)])
     for _ in range(STEPS):
-        check_interrupt()
         cosines = _cosines(unit, pairs)
         active = np.concatenate(
             [
@@ -97,7 +95,6 @@ def _neighbours(unit: FloatArray) -> Pairs:
     """Return pairs of rows with a cosine of `NEIGHBOUR` at least."""
     places = [np.empty((0, 2), np.int64)]
     for first in range(0, len(unit), _BLOCK):
-        check_interrupt()
         block = unit[first : first + _BLOCK] @ unit.T
         left, right = np.nonzero(block >= NEIGHBOUR)
         later = right > left + first

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from paraforge import versions
 from paraforge.base.files import hash_json, remove_directory
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.parsing.brackets import skeleton
 from paraforge.base.parsing.parser import open_parser
 from paraforge.base.shards.lineage import text_keys
@@ -72,7 +71,6 @@ def parse_sentences(
         InputError: the parser is not installed, or the file of trees is missing.
         MissingPackageError: its package is not installed.
         WorkLockedError: another process is parsing with it.
-        Interrupted: SIGTERM or Ctrl-C; finished shards are kept.
     """
     fingerprint = open_parser(parser).fingerprint
     step = Step(
@@ -91,7 +89,6 @@ def parse_sentences(
     wanted: dict[bytes, None] = {}
     new: list[str] = []
     for batch in batches:
-        check_interrupt()
         keys = _keys(batch)
         for key, sentence in zip(keys.tolist(), batch.to_pylist(), strict=True):
             if key not in wanted:

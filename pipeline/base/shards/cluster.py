@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from paraforge.base.documentation import page
 from paraforge.base.errors import IncompleteError, first_line
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.resources import Resources, available_cores
 
 if TYPE_CHECKING:
@@ -74,7 +73,6 @@ def wait_for_worker(client: Client) -> dict[str, Any]:
     workers = Workers(client)
     while not (known := client.sync(client.scheduler.identity)["workers"]):
         workers.tasks_out()
-        check_interrupt()
         time.sleep(_POLL_SECONDS)
     return dict(known)
 

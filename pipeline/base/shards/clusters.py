@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from paraforge.base.compiled import compiled
 from paraforge.base.files import atomic_path, remove_directory
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.groups import GroupRanks, Keys, Rows, rank_groups
 
@@ -39,7 +38,6 @@ def find_clusters(
         begin = 0
         with progress(total=rows, unit="pairs", description=description) as shown:
             for block in keys:
-                check_interrupt()
                 flat = block.reshape(-1, 2)
                 linked = np.flatnonzero(flat.any(1))
                 yield flat[linked], begin + linked
@@ -53,7 +51,6 @@ def find_clusters(
         for first in range(0, rows, _BLOCK):
             roots[first : first + _BLOCK] = np.arange(first, min(first + _BLOCK, rows))
         for first in range(0, links * rows, _BLOCK):
-            check_interrupt()
             stop = min(first + _BLOCK, links * rows)
             earlier = ranks.of(first, stop)[1]
             own = np.arange(first, stop)

@@ -2,7 +2,7 @@
 other DuckDB queries over shards so that SIGTERM and Ctrl-C stop them."""
 
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError, first_line
 from paraforge.base.files import atomic_path, remove_directory
-from paraforge.base.interrupts import check_interrupt
 
 _MEMORY = "1GB"
 _MOST_THREADS = 8
@@ -38,7 +37,7 @@ def run_query(sql: str, tables: Mapping[str, Any], directory: Path, what: str) -
     directory: where the file and temporary files go; its content is removed first.
     what: what failed, for the error message.
 
-    Raises InputError: the disk is full. Interrupted: SIGTERM or Ctrl-C.
+    Raises InputError: the disk is full.
     """
     import duckdb  # imported here because it takes a tenth of a second
 
@@ -55,12 +54,8 @@ def run_query(sql: str, tables: Mapping[str, Any], directory: Path, what: str) -
             connection.register(name, table)
         running = pool.submit(connection.execute, f"COPY ({sql}) TO '{target}' (FORMAT parquet)")
         try:
-            while not running.done():  # DuckDB does not look for signals
-                check_interrupt()
-                wait([running], timeout=0.2)
-            running.result()
+            running.result()  # not in this thread, because DuckDB does not look for signals
         except duckdb.Error as error:
-            check_interrupt()  # the reader of a table may have been told to stop
             raise InputError(f"{what}: {first_line(error)}", directory.parent) from error
         except BaseException:
             connection.interrupt()
@@ -81,7 +76,6 @@ def rank_groups(blocks: Iterable[tuple[Keys, Rows]], directory: Path) -> None:
 
     Raises:
         ValueError: rows do not rise.
-        Interrupted: SIGTERM or Ctrl-C.
         InputError: the disk is full.
     """
     import pyarrow.dataset as ds  # imported here because it imports pandas if that is installed

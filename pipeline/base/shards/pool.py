@@ -16,7 +16,6 @@ from multiprocessing import parent_process
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from paraforge.base.errors import IncompleteError
-from paraforge.base.interrupts import check_interrupt
 
 if TYPE_CHECKING:
     from paraforge.base.shards.resources import Resources
@@ -55,7 +54,7 @@ def in_processes(
     work: importable function; pieces and results must be picklable. pieces: consumed as needed.
     start: called with ``arguments`` in every process before its first piece; importable. workers: processes.
 
-    Raises Interrupted: Ctrl-C or SIGTERM arrived and ended a process; IncompleteError: a process died.
+    Raises IncompleteError: a process died.
     """
     # Processes are spawned: Arrow's and torch's threads do not survive a fork.
     context = multiprocessing.get_context("spawn")
@@ -63,7 +62,6 @@ def in_processes(
         with ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(start, arguments)) as pool:
             yield from in_window(pool, work, pieces, 2 * workers)
     except BrokenProcessPool as error:
-        check_interrupt()  # a process that was just starting did not survive it
         raise IncompleteError(
             "a worker process died, perhaps of too little memory: run fewer of them (--workers)"
         ) from error
@@ -91,8 +89,6 @@ def in_order(function: Callable[[int], ResultT], count: int, threads: int) -> It
     Reading, filtering, compressing and hashing a shard run outside the interpreter lock, so threads use all
     cores and nothing is copied between processes. At most twice as many results as threads wait to be
     consumed.
-
-    Raises Interrupted: SIGTERM or Ctrl-C; running computations finish first.
     """
     yield from in_threads(function, range(count), 1 if count <= 1 else threads)
 
@@ -103,13 +99,10 @@ def in_threads(
     """Yield the same for a stream of pieces, which the caller's thread consumes as needed."""
     if threads <= 1:
         for piece in pieces:
-            check_interrupt()
             yield work(piece)
         return
     with threads_of(ThreadPoolExecutor(threads, "shards")) as pool:
-        for result in in_window(pool, work, pieces, 2 * threads - 1):
-            check_interrupt()
-            yield result
+        yield from in_window(pool, work, pieces, 2 * threads - 1)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from paraforge.base.errors import IncompleteError, ParaforgeError, RetryError
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import JobCounter, progress
 from paraforge.base.shards.cluster import ATTEMPTS, Workers, connect, outcome, watched_connection
 from paraforge.base.shards.job_files import JobFiles
@@ -119,7 +118,6 @@ class Jobs:
         Raises:
             ParaforgeError, OSError, MemoryError: raised by a job; the run stops.
             IncompleteError: there was no worker for a quarter of an hour.
-            Interrupted: SIGTERM or Ctrl-C.
         """
         amounts = [1] * len(arguments) if sizes is None else list(sizes)
         total = done + sum(amounts)
@@ -190,7 +188,6 @@ class Jobs:
         client.subscribe_topic(_TOPIC, told)
         try:
             while waiting or pending or suspects:
-                check_interrupt()
                 with watched_connection(), client.as_current():
                     out = workers.tasks_out()
                     while waiting and len(pending) < out:

@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 
 from paraforge.base.errors import IncompleteError, ParaforgeError
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.job_files import JobFiles
 from paraforge.base.shards.libraries import installed, merged, warn_of_mixture
 from paraforge.base.shards.resources import Resources
@@ -107,7 +106,6 @@ def run_step(
         InputError: an input shard is not what its index says.
         WorkLockedError: another process runs this step on the same work directory.
         IncompleteError: a shard failed, or has other rows than its input; the other shards are kept.
-        Interrupted: SIGTERM or Ctrl-C; finished shards are kept.
     """
     started = time.monotonic()
     view = ShardView(*inputs)
@@ -120,7 +118,6 @@ def run_step(
             logger.info("%d of %d shards exist from an earlier run", reused, len(keys))
         failures: list[str] = []
         done = _make_missing(step, view, keys, found, work, resources, workers, failures)
-        check_interrupt()
         if failures:
             listed = "\n".join(f"  - {failure}" for failure in failures)
             raise IncompleteError(

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from paraforge.base.compiled import compiled
 from paraforge.base.errors import InputError
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.text.lines import numbered_lines
 from paraforge.base.text.tokens import TokenColumn, tokenize_column
 
@@ -105,7 +104,6 @@ def background_of_sentences(path: Path) -> Background:
     documents = 0
     texts = (text for _, text in numbered_lines(path))
     while batch := list(islice(texts, _SENTENCES_AT_ONCE)):
-        check_interrupt()
         counts.update(count_documents(tokenize_column(pa.array(batch, pa.string()))))
         documents += len(batch)
     if not documents:

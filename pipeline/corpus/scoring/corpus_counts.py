@@ -126,7 +126,6 @@ def count_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
 
     Raises:
         WorkLockedError: another process is counting in this work directory.
-        Interrupted: SIGTERM or Ctrl-C; the next run counts again.
     """
     view = ShardView(translated)
     columns = [name for name in COUNTED_COLUMNS if name in view.column_names]

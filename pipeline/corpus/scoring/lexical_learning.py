@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.base.compiled import compiled
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.libraries import installed
 from paraforge.base.shards.lineage import Smallest, mix
@@ -70,7 +69,6 @@ def drawn_rows(tables: Iterable[pa.Table], most: int = MOST_ROWS) -> pa.Table:
     drawn.add(_usable(0, pa.table(dict.fromkeys(SIDES, pa.array([], pa.string()))), drawn.limit))
     first = 0
     for table in tables:
-        check_interrupt()
         drawn.add(_usable(first, table, drawn.limit))
         first += table.num_rows
     return drawn.rows().sort_by("key")
@@ -110,7 +108,6 @@ def learn(rows: pa.Table) -> LexicalTable:
     # Both directions of a link are side by side, because they are needed at the same time.
     shares, likely = np.full((len(links), 2), _LEAST), np.ones(len(links), np.bool_)
     for _ in range(ROUNDS):
-        check_interrupt()
         # A link whose shares are 0 gets no more counts, so it is left out.
         numbers = np.append(np.where(likely, np.cumsum(likely) - 1, -1), -1).astype(np.int32)
         links, shares = links[likely], shares[likely]
@@ -139,7 +136,6 @@ def learn_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
 
     Raises:
         WorkLockedError: another process is learning in this work directory.
-        Interrupted: SIGTERM or Ctrl-C; the next run learns again.
     """
     view = ShardView(translated)
     work = WorkDirectory(STEP, resources.work)

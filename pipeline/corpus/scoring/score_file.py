@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 
 from paraforge.base.errors import InputError, one_line
 from paraforge.base.files import atomic_path, scratch_directory
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, holds_text, tables_of
@@ -80,7 +79,6 @@ def score_file(
 
     Raises:
         InputError: the input cannot be read, a column is missing, a line has too few columns.
-        Interrupted: SIGTERM or Ctrl-C; nothing is written.
     """
     require_regular(input_path)
 
@@ -114,7 +112,6 @@ def score_file(
                 writer = writer or stack.enter_context(parquet_writer(temporary, written.schema))
                 writer.write_table(written)
                 bar.update(table.num_rows)
-                check_interrupt()
     for what, count in repairs.items():
         logger.warning("%s: %s texts had %s, which were repaired", input_path, f"{count:,}", what)
     return ScoredFile(report.rows, wrong)

@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from paraforge.base.compiled import compiled
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.groups import run_query
 from paraforge.base.shards.lineage import mix
 
@@ -157,7 +156,6 @@ class NearVectors:
         found[:] = -1
         with pq.ParquetFile(pairs) as file:
             for batch in file.iter_batches():
-                check_interrupt()
                 worse, better = (column.to_numpy() for column in batch.columns)
                 settle(worse, better, found)
         return np.asarray(found)
@@ -178,7 +176,6 @@ def _parts(
     with ExitStack() as stack:
         files = [stack.enter_context(path.open("wb")) for path in paths]
         for first in range(0, len(vectors), _BLOCK):
-            check_interrupt()
             block = slice(first, first + _BLOCK)
             rows = first + np.flatnonzero(squares[block])
             buckets = (vectors[rows].astype(np.float32) @ drawn > 0) @ weights

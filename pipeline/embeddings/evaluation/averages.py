@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from paraforge.base.errors import ConfigurationError, InputError, check_format, describing
 from paraforge.base.files import read_json, write_json
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.idf import Background, background_of_frequencies, count_documents
 from paraforge.base.text.lines import numbered_lines
@@ -75,7 +74,6 @@ def count_pairs(blocks: Iterable[PairBlock], name: str) -> Background:
     are none."""
     counts: dict[str, int] = {}
     for block in blocks:
-        check_interrupt()
         for side in tokenize_columns(block.left, block.right):
             for token, count in side.occurrences().items():
                 counts[token] = counts.get(token, 0) + count

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.text.tokens import tokenize_columns
 from paraforge.embeddings.evaluation.comparing import Comparable, mean, pearson, similarities, spearman
 from paraforge.embeddings.evaluation.sets import SentencePairs
@@ -69,7 +68,6 @@ def compare(model: Comparable, sets: Sequence[SentencePairs]) -> list[Compared]:
     """Let a model compare the pairs of sets; unscored rows are ignored."""
     compared = []
     for pairs in sets:
-        check_interrupt()
         scored = pairs.scored
         values = similarities(model, scored) if len(scored) else scored.gold
         compared.append(Compared(scored, values, pairs.unscored))

@@ -17,7 +17,6 @@ import torch
 from paraforge.base.devices import torch_threads
 from paraforge.base.errors import InputError
 from paraforge.base.files import atomic_path
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.pool import in_processes
 from paraforge.base.shards.store import parquet_writer
@@ -59,7 +58,6 @@ def embed_file(
     Raises:
         InputError: no such file, not UTF-8 (with the line), no model, or an output of another kind.
         IncompleteError: a worker process died; nothing is written.
-        Interrupted: SIGTERM or Ctrl-C; nothing is written.
     """
     if output.suffix not in _SUFFIXES:
         raise InputError("vectors are written as .npy or .parquet", output, remedy="Use one of these.")
@@ -86,7 +84,6 @@ def embed_file(
             write(lines, vectors)
             rows += len(vectors)
             bar.update(len(vectors))
-            check_interrupt()
     return rows
 
 

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from paraforge.base.devices import torch_threads
-from paraforge.base.errors import describing
+from paraforge.base.errors import Interrupted, describing
 from paraforge.base.files import hash_json
-from paraforge.base.interrupts import check_interrupt, stop_requested
+from paraforge.base.interrupts import graceful_interrupts, stop_requested
 from paraforge.base.progress import progress
 from paraforge.base.shards.pool import prefetched
 from paraforge.embeddings.learning.checkpoint import Checkpoints
@@ -180,6 +180,7 @@ class Trainer(Generic[Batch, Module]):
         started_with = record.seen
         outside = 0.0
         with ExitStack() as stack:
+            stack.enter_context(graceful_interrupts())
             stack.enter_context(task.running())
             # No module behaves differently in training mode, but cuDNN requires it for gradients.
             self.module.train()
@@ -204,7 +205,8 @@ class Trainer(Generic[Batch, Module]):
                     self._save()
                     saved = time.perf_counter()
                 outside += time.perf_counter() - pause
-                check_interrupt()
+                if stop_requested():
+                    raise Interrupted()
         task.finish(record)
         record.finished = True
         task.optimiser.synchronise()

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from paraforge.base.devices import torch_threads
 from paraforge.base.errors import InputError
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.text.vocabulary import Vocabulary
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.parameters import VectorParameters
@@ -58,7 +57,6 @@ def _counts(store: PairStore, unit: str) -> Any:
     size = len(store.vocabularies[unit])
     total: Any = csr_array((size, size), dtype=np.float32)
     for first in range(0, len(store), _BLOCK):
-        check_interrupt()
         bags = store.select(np.arange(first, min(first + _BLOCK, len(store))))[unit]
         ids, sentences = bags.ids.numpy(), bags.sentences.numpy()
         for distance in range(1, WINDOW + 1):
@@ -93,7 +91,6 @@ def _factors(matrix: Any, dimension: int, seed: int) -> FloatArray:
     transposed = matrix.T.tocsr()
     with torch_threads(1):
         for _ in range(_ITERATIONS):
-            check_interrupt()
             basis = _orthonormal(transposed @ _orthonormal(matrix @ basis))
         basis = _orthonormal(matrix @ basis)
         left, values, _ = torch.linalg.svd(torch.from_numpy((transposed @ basis).T), full_matrices=False)

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from paraforge.base.errors import InputError, describing
 from paraforge.base.files import hash_json, read_json, write_json
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.ragged import ranges
@@ -183,7 +182,6 @@ def build_pair_store(
         any_score, text_bytes = False, 0
         shown = stack.enter_context(progress(total=None, unit="pairs", description="read"))
         for block in _limited(blocks):
-            check_interrupt()
             cut = [builder.cut(block) for builder in builders]
             lengths = np.stack([column.lengths for columns in cut for column in columns])
             keep = np.flatnonzero((lengths > 0).all(axis=0))

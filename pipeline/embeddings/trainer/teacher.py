@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.corpus.scoring.scorers.models import dimension_of, load_model
 from paraforge.embeddings.learning.id_sequences import map_array
@@ -40,7 +39,6 @@ def teacher_vectors(store: PairStore, model: Path, place: Path, device: str) -> 
             file.truncate(done * pair_bytes)
             with progress(total=len(store), unit="pairs", description="teacher", done=done) as bar:
                 for first in range(done, len(store), BLOCK):
-                    check_interrupt()
                     numbers = np.arange(first, min(first + BLOCK, len(store)))
                     file.write(_of_both_sides(teacher, store.sentences(numbers)))
                     bar.update(len(numbers))

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import remove_directory
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.groups import GroupRanks, Keys, Rows, rank_groups
 from paraforge.base.shards.libraries import installed, merged
@@ -89,7 +88,6 @@ def ingest(
         InputError: a source that cannot be read, with file and line.
         IncompleteError: no row is kept, or counts do not add up.
         WorkLockedError: another process is ingesting into the same work directory.
-        Interrupted: SIGTERM or Ctrl-C.
     """
     started = time.monotonic()
     work = WorkDirectory("ingest", resources.work.resolve())
@@ -183,7 +181,6 @@ def _rank(
 
     def keys(columns: tuple[str, str]) -> Iterator[tuple[Keys, Rows]]:
         for part in parts:
-            check_interrupt()
             table = _read_part(part.path, ["rejected", *columns])
             taken = table["rejected"].is_null().to_numpy(zero_copy_only=False) & ~part.dropped
             found = np.stack([table[name].to_numpy() for name in columns], axis=1)[taken]
@@ -260,7 +257,6 @@ def _tables(source: _Source, kind: str, ranks: dict[tuple[str, str], GroupRanks]
     texts = TEXTS[kind]
     columns = ["line", *texts, "rejected", *(["given_score"] if kind == "paraphrases" else [])]
     for part in source.parts:
-        check_interrupt()
         table = _read_part(part.path, columns)
         start, stop = part.first_row, part.first_row + part.rows
         reasons = pc.if_else(pa.array(part.dropped), "contaminated", table["rejected"].combine_chunks())

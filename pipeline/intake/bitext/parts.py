@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paraforge.base.errors import InputError
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.pool import in_window
 from paraforge.base.shards.scheduler import report_rows
@@ -66,7 +65,6 @@ def read_parts(
     Raises:
         InputError: see :func:`paraforge.intake.bitext.sources.read_file`; a file that changes while it is
         read.
-        Interrupted: SIGTERM or Ctrl-C.
     """
     if (report := _finished(directory)) is not None:
         return report
@@ -80,7 +78,6 @@ def read_parts(
     def counted(tables: Iterable[tuple[pa.Table, Findings]]) -> Iterator[pa.Table]:
         nonlocal rows, last_line
         for table, found in tables:
-            check_interrupt()
             findings.update(found)
             rows += table.num_rows
             last_line = table.column("line")[-1].as_py()

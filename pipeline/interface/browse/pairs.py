@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import unfinished_paths
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.corpus.columns import SCALES
 from paraforge.corpus.publication.datasets import Dataset
@@ -112,7 +111,6 @@ class Pairs:
                 fate = "coalesce(rejected, '')" if "rejected" in present else "''"
                 fate = f"if(failed IS NULL, {fate}, '{FAILED}')" if "failed" in present else fate
                 for path, file in zip(dataset.files, getattr(dataset.manifest, "files", ()), strict=True):
-                    check_interrupt()
                     rows = self.rows(
                         f"INSERT INTO prepared.pairs SELECT {len(self.files)}, file_row_number, "
                         f"{', '.join(['source', fate, *values])} "

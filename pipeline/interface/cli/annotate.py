@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
 from paraforge.interface.cli.console import ALLOW_HOST, HOST, announcer
 from paraforge.interface.cli.settings import FORCE, OUTPUT, check_table, group
@@ -58,8 +57,7 @@ def serve(
 
     # Checked before anything is drawn.
     require_packages()
-    with graceful_interrupts():
-        store, new = open_evaluation(corpus, database, count, seed, False if kept_only else None)
+    store, new = open_evaluation(corpus, database, count, seed, False if kept_only else None)
     draw = store.draw
     counts = [sum(pair.band == band for pair in draw.pairs) for band in range(len(BANDS))]
     said = "drew" if new else "continuing with"

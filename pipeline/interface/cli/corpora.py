@@ -7,7 +7,6 @@ import typer
 
 from paraforge.base.errors import InputError, describing
 from paraforge.base.files import DIGESTS, check_digests, read_json
-from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
 from paraforge.translation.models.model import MODEL_FILE, check_files
 
@@ -44,8 +43,7 @@ def push(
     if dry_run:
         typer.echo(f"would upload {what} to {repository}")
         return
-    with graceful_interrupts():
-        url = upload(corpus, manifest, repository, private)
+    url = upload(corpus, manifest, repository, private)
     typer.echo(f"{url}: {what}", err=True)
 
 
@@ -79,19 +77,18 @@ def verify(
         typer.echo(f"{model}: {sound}", err=bool(problems))
     corpora = [path for path in corpora if path not in models]
     others = [other for corpus in corpora if (other := counterpart(corpus)) is not None]
-    with graceful_interrupts():
-        for corpus in {path.resolve(): path for path in [*others, *corpora]}.values():
-            outcome = check(corpus, workers or available_cores())
-            for problem in outcome.problems:
-                typer.echo(str(problem), err=True)
-            if outcome.problems or outcome.manifest is None:
-                failed = True
-                typer.echo(f"{corpus}: {counted(len(outcome.problems), 'problem')}", err=True)
-            else:
-                manifest = outcome.manifest
-                files = counted(len(manifest.files), "file")
-                typer.echo(f"{corpus}: OK: {counted(manifest.rows, 'row')} in {files}")
-                typer.echo(f"  {manifest.signature}")
+    for corpus in {path.resolve(): path for path in [*others, *corpora]}.values():
+        outcome = check(corpus, workers or available_cores())
+        for problem in outcome.problems:
+            typer.echo(str(problem), err=True)
+        if outcome.problems or outcome.manifest is None:
+            failed = True
+            typer.echo(f"{corpus}: {counted(len(outcome.problems), 'problem')}", err=True)
+        else:
+            manifest = outcome.manifest
+            files = counted(len(manifest.files), "file")
+            typer.echo(f"{corpus}: OK: {counted(manifest.rows, 'row')} in {files}")
+            typer.echo(f"  {manifest.signature}")
     if failed:
         raise typer.Exit(InputError.exit_code)
 

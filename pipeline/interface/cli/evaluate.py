@@ -7,7 +7,6 @@ from pathlib import Path
 import typer
 
 from paraforge.base.files import write_json
-from paraforge.base.interrupts import graceful_interrupts
 from paraforge.interface.cli.settings import DEVICE, FORCE, OUTPUT, check_output
 
 
@@ -56,16 +55,15 @@ def evaluate(
     from paraforge.products.loading import open_model
 
     check_output(output, force)
-    with graceful_interrupts():
-        result = run(
-            model,
-            partial(open_model, device=device),
-            sts=sts,
-            word_lists=similarity,
-            lengths=by_length,
-            beside=baseline,
-            against=against,
-        )
+    result = run(
+        model,
+        partial(open_model, device=device),
+        sts=sts,
+        word_lists=similarity,
+        lengths=by_length,
+        beside=baseline,
+        against=against,
+    )
     if output is not None:
         write_json(output, result.as_json())
     typer.echo("\n".join(result.lines()))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
 from paraforge.base.shards.resources import Resources
 from paraforge.interface.cli.settings import (
@@ -57,9 +56,8 @@ def extract(
 
     check_output(output, force, directory=True)
     parameters = with_settings(LexiconParameters, settings)
-    with graceful_interrupts():
-        inputs = [input_path, *aligned]
-        report = extract_lexicon(inputs, output, parameters, Resources(workers=workers, work=work))
+    inputs = [input_path, *aligned]
+    report = extract_lexicon(inputs, output, parameters, Resources(workers=workers, work=work))
     left_out = ", ".join(f"{reason} {count:,}" for reason, count in report.dropped.items() if count)
     typer.echo(
         f"{output}: {report.entries:,} entries of {report.words_with_paraphrases:,} words from "

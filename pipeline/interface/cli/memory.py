@@ -7,7 +7,6 @@ from pathlib import Path
 import typer
 
 from paraforge.base.errors import InputError
-from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
 from paraforge.interface.cli.settings import group
 
@@ -50,10 +49,9 @@ def import_command(
     from paraforge.translation.memory.files import import_file
 
     root = memory_directory(memory)
-    with graceful_interrupts():
-        for path in paths:
-            found, sentences = import_file(path, root, name)
-            typer.echo(f"{path}: added {counted(sentences, 'sentence')} to {found.path}", err=True)
+    for path in paths:
+        found, sentences = import_file(path, root, name)
+        typer.echo(f"{path}: added {counted(sentences, 'sentence')} to {found.path}", err=True)
 
 
 def memory_directory(memory: Path | None, project: Path = Path()) -> Path:

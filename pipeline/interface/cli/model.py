@@ -6,7 +6,6 @@ from shlex import quote
 import typer
 
 from paraforge.base.errors import IncompleteError
-from paraforge.base.interrupts import graceful_interrupts
 from paraforge.interface.cli.settings import FORCE, check_output, checked, group
 
 app = group("Import and check ready translation models. See models.md.")
@@ -46,18 +45,17 @@ def import_command(
     from paraforge.translation.models.importing import import_model
 
     check_output(destination, force, directory=True)
-    with graceful_interrupts():
-        description = import_model(
-            source,
-            destination,
-            source_language=source_language,
-            target_language=target_language,
-            affixes={
-                "source_prefix": source_prefix or None,
-                "source_suffix": source_suffix or None,
-                "target_prefix": target_prefix or None,
-            },
-        )
+    description = import_model(
+        source,
+        destination,
+        source_language=source_language,
+        target_language=target_language,
+        affixes={
+            "source_prefix": source_prefix or None,
+            "source_suffix": source_suffix or None,
+            "target_prefix": target_prefix or None,
+        },
+    )
     typer.echo(f"{destination}: {description['origin']} model, fingerprint {description['fingerprint'][:16]}")
     languages = [description[f"{side}_language"] for side in ("source", "target")]
     asked = [source_language or languages[0], target_language or languages[1]]

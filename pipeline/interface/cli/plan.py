@@ -8,7 +8,6 @@ from typing import Any
 import typer
 
 from paraforge.base.errors import ConfigurationError
-from paraforge.base.interrupts import graceful_interrupts
 
 _MOST_DEVICES = 100_000
 
@@ -76,24 +75,23 @@ def plan(
     if sentences:
         pivots = pivots[:1]
     plans: dict[str, Plan] = {}
-    with graceful_interrupts():
-        for name, place, one in pivots:
-            corpus = ingested_corpus(one)
-            built = Path("models/nmt") / place
-            options: dict[str, Any] = {
-                "devices": numbers,
-                "price": price,
-                "seconds": seconds,
-                "rate": rate,
-                "sentences": sentences,
-                "token_prices": (input_price, output_price),
-            }
-            if one.ingest.kind == "references":
-                ways = plan_round_trip(one, corpus, built, **options)
-                plans |= {f"{name} {way}": plan for way, plan in ways.items()}
-                continue
-            model = built if rate is not None else model_path(one, built)
-            plans[name] = make_plan(one, corpus, model, **options)
+    for name, place, one in pivots:
+        corpus = ingested_corpus(one)
+        built = Path("models/nmt") / place
+        options: dict[str, Any] = {
+            "devices": numbers,
+            "price": price,
+            "seconds": seconds,
+            "rate": rate,
+            "sentences": sentences,
+            "token_prices": (input_price, output_price),
+        }
+        if one.ingest.kind == "references":
+            ways = plan_round_trip(one, corpus, built, **options)
+            plans |= {f"{name} {way}": plan for way, plan in ways.items()}
+            continue
+        model = built if rate is not None else model_path(one, built)
+        plans[name] = make_plan(one, corpus, model, **options)
     if as_json:
         typer.echo(json.dumps({name: asdict(plan) for name, plan in plans.items()}, indent=2))
     else:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
 from paraforge.interface.cli.console import (
     ALLOW_HOST,
@@ -221,7 +220,6 @@ def browse(
 
     open_published(corpus)
     with contextlib.ExitStack() as stack:
-        with graceful_interrupts():
-            current = stack.enter_context(reopening(corpus, not kept_only))
+        current = stack.enter_context(reopening(corpus, not kept_only))
         announce = announcer(host, "Browse", "read the pairs")
         serve_app(partial(create_app, current), host, port, allow_host, announce)

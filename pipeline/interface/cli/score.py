@@ -10,7 +10,6 @@ import typer
 
 from paraforge.base.devices import chosen_device
 from paraforge.base.errors import ConfigurationError
-from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
 from paraforge.interface.cli.settings import DEVICE, FORCE, WORKERS, check_table
 
@@ -109,7 +108,7 @@ def score(
         markings.append(Marking(bounds, wrong, judged, "--wrong-pairs"))
         return markings[0].marked if bounds else None
 
-    with graceful_interrupts(), parquet_of(output) as parquet:
+    with parquet_of(output) as parquet:
         scored = score_file(
             input_path,
             parquet,

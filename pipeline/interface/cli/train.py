@@ -9,7 +9,6 @@ import typer
 
 from paraforge.base.devices import chosen_device
 from paraforge.base.errors import ConfigurationError, InputError
-from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import configure_logging, counted
 from paraforge.base.shards.resources import Resources
 from paraforge.interface.cli.settings import (
@@ -101,15 +100,14 @@ def train(
         not keep_leaked,
     )
     configure_logging("train")
-    with graceful_interrupts():
-        report = train_model(
-            parameters,
-            data,
-            output,
-            Resources(threads=threads, work=work),
-            device=chosen_device(device),
-            checkpoint_seconds=checkpoint_seconds,
-        )
+    report = train_model(
+        parameters,
+        data,
+        output,
+        Resources(threads=threads, work=work),
+        device=chosen_device(device),
+        checkpoint_seconds=checkpoint_seconds,
+    )
     typer.echo("\n".join(_lines(report)))
 
 

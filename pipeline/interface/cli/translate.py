@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from paraforge.base.errors import ConfigurationError
-from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.shards.resources import Resources, available_cores
 from paraforge.interface.cli.settings import (
     DEVICE,
@@ -112,9 +111,8 @@ def translate_file(
     check_output(output_path, force)
     # Checks the input before a large model is loaded.
     sentences = read_sentences(input_path)
-    with graceful_interrupts():
-        translator, sentences = prepare(sentences)
-        translate_lines(translator, sentences, output_path, doing)
+    translator, sentences = prepare(sentences)
+    translate_lines(translator, sentences, output_path, doing)
 
 
 def _settings(given: Sequence[str]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import typer
 
 from paraforge.base.devices import check_device
 from paraforge.base.errors import InputError
-from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
 from paraforge.base.shards.resources import Resources
 from paraforge.interface.cli.settings import (
@@ -58,9 +57,8 @@ def triplets(
     if device != "auto":
         check_device(device)
     parameters = with_settings(TripletsParameters, settings, {"encoder": encoder})
-    with graceful_interrupts():
-        resources = Resources(workers=workers, devices=[device], work=work)
-        report = mine_triplets(parameters, corpus, output, resources)
+    resources = Resources(workers=workers, devices=[device], work=work)
+    report = mine_triplets(parameters, corpus, output, resources)
     left_out = ", ".join(f"{reason} {number:,}" for reason, number in report.left_out.items() if number)
     typer.echo(
         f"{output}: {counted(report.triplets, 'triplet')} from {counted(report.rows, 'pair')}"

@@ -6,7 +6,6 @@ from pathlib import Path
 import typer
 
 from paraforge.base.devices import chosen_device
-from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
 from paraforge.interface.cli.settings import DEVICE, FORCE, SENTENCES, WORKERS, check_output
 
@@ -35,9 +34,8 @@ def embed(
     from paraforge.products.loading import load_fixed
 
     check_output(output, force)
-    with graceful_interrupts():
-        cores = workers or available_cores()
-        rows = embed_file(model, input_path, output, load_fixed, cores, chosen_device(device))
+    cores = workers or available_cores()
+    rows = embed_file(model, input_path, output, load_fixed, cores, chosen_device(device))
     typer.echo(f"{output}: {counted(rows, 'sentence')}", err=True)
 
 

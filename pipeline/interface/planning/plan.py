@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import remove_directory, size
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.markdown import text_table
 from paraforge.base.progress import progress
 from paraforge.base.shards.lineage import text_keys
@@ -116,7 +115,6 @@ def measure(
     begun = clock()
     with progress(total=None, unit="sentences", description="sample") as bar:
         while len(times) < _MOST_BLOCKS:
-            check_interrupt()
             block = next(source)
             if answers is not None:
                 block = [sentence for sentence in dict.fromkeys(block) if sentence not in answers]

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from paraforge.base.errors import InputError, require
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.word_vectors.vectors import FloatArray
 from paraforge.embeddings.evaluation.comparing import Adaptive, Comparable, SentenceEmbedder
@@ -187,7 +186,6 @@ def held_out_examples(labels: Labels, seed: int) -> tuple[Rows, Rows]:
 
 
 def _predicted(train: Labelled, test: FloatArray, penalty: float) -> Labels:
-    check_interrupt()
     linear_model = require("sklearn.linear_model", "evaluation")
     scaler = require("sklearn.preprocessing", "evaluation").StandardScaler()
     newton = len(np.unique(train[1])) == 2 and train[0].shape[1] <= _NEWTON_DIMENSIONS

@@ -413,7 +413,7 @@ def fine_tune(
 
     seed: decides random starts and the order of examples; on a CPU, the same seed gives the same result.
 
-    Raises InputError if the loss is not finite, Interrupted on SIGTERM or Ctrl-C.
+    Raises InputError if the loss is not finite.
     """
     fits = (_fit(model, split, candidate, seed) for candidate in candidates)
     return max(fits, key=lambda fit: -math.inf if fit.development_score is None else fit.development_score)

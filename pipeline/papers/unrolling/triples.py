@@ -18,7 +18,6 @@ import torch
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.logs import counted
 from paraforge.base.progress import progress
 from paraforge.base.text.lines import BLOCK_BYTES, whole_lines
@@ -158,7 +157,6 @@ def build_triple_store(
     words = IdSequencesWriter(directory, WORD, known=[END])
     with closing(words), progress(total=None, unit="sentences", description="read") as shown:
         for block in blocks:
-            check_interrupt()
             (cut,) = units.cut(block.sentences)
             kept = np.flatnonzero(cut.lengths > 0)
             shown.update(len(cut))

@@ -24,7 +24,6 @@ import numpy as np
 import pyarrow as pa
 
 from paraforge.base.errors import InputError
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.scheduler import Jobs
 from paraforge.base.text.ragged import offsets_of
 from paraforge.corpus.publication.held_out import HeldOut
@@ -213,7 +212,6 @@ def _count_pieces(
     starts, ends = ends - increments, ends - increments
     entries = np.empty(int(increments.sum()), np.uint32)
     for piece in pieces:
-        check_interrupt()
         list_rows(read_ids(file_of(directory, "ids", piece)), block.first, block.last, ends, entries)
     return count_listed(starts, ends, entries, scratch, block.first, minimum)
 

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.base.files import atomic_path, read_json_or_none, write_json
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.work import scratch_database
 from paraforge.corpus.publication.held_out import HeldOut
 from paraforge.products.lexicon.pair_sources import Piece, classify, select_pairs
@@ -90,7 +89,6 @@ def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> pa.Table:
     with scratch_database(directory) as connection:
         connection.execute("CREATE TABLE words (word VARCHAR, reference BIGINT, translation BIGINT)")
         for piece in range(pieces):
-            check_interrupt()
             connection.register("piece", read_arrow(file_of(directory, "words", piece)))
             connection.execute("INSERT INTO words FROM piece")
         table = connection.sql(_RANKED, params=[minimum]).to_arrow_table()

@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 
 from paraforge import versions
 from paraforge.base.files import hash_json, sha256_file, write_json
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.resources import Resources, job_memory
 from paraforge.base.shards.scheduler import open_jobs
 from paraforge.base.shards.work import WorkDirectory, replaced_directory, scratch_database
@@ -164,7 +163,6 @@ def write_lexicon(
     with scratch_database(directory, memory_limit=f"{memory}B") as connection:
         connection.execute(_CELLS)
         for path in counts.cells:
-            check_interrupt()
             connection.register("scored", _scored(read_arrow(path), counts, parameters))
             connection.execute("INSERT INTO cells FROM scored")
         ranks = pa.array(range(len(counts.vocabulary)))
@@ -173,7 +171,6 @@ def write_lexicon(
         words = connection.sql(_COUNTS).to_arrow_table().cast(WORDS_SCHEMA)
         (last,) = connection.sql("SELECT coalesce(max(file), 0) FROM words WHERE entries > 0").fetchall()[0]
         for number in range(int(last) + 1):
-            check_interrupt()
             table = connection.sql(_ENTRIES, params={"file": number}).to_arrow_table()
             records.append(_write_parquet(table.cast(SCHEMA), output / f"lexicon-{number:05d}.parquet"))
     pq.write_table(
@@ -265,7 +262,6 @@ def extract_lexicon(
     Raises:
         InputError: an input is missing or malformed, or no pair is left to count.
         WorkLockedError: another process is extracting a lexicon in this work directory.
-        Interrupted: SIGTERM or Ctrl-C; finished work is kept, and the same call resumes.
     """
     started = time.monotonic()
     work = WorkDirectory(STEP, resources.work.resolve())

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from paraforge import versions
 from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, sha256_file, write_json
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.parsing.brackets import template_of
 from paraforge.base.parsing.parse import Parses, parse_sentences
 from paraforge.base.parsing.parser import PARSERS, open_parser
@@ -168,7 +167,6 @@ def _read(dataset: Dataset, parsed: int, pairs: duckdb.DuckDBPyConnection) -> No
     kinds = [(name, pa.string() if name in _SIDES else pa.float64()) for name in columns]
     nothing = pa.schema(kinds).empty_table()
     for block, table in enumerate(itertools.chain([nothing], published_tables(dataset, columns))):
-        check_interrupt()
         texts = [pc.fill_null(table[name], "").cast(pa.string()) for name in _SIDES]
         blank = [pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(side)), 0) for side in texts]
         keys = text_keys(*texts)
@@ -221,7 +219,6 @@ def _blocks(pairs: duckdb.DuckDBPyConnection, columns: str, where: str) -> Itera
     """Yield chosen rows in the order of the corpus, block by block."""
     (blocks,) = pairs.execute("SELECT max(block) + 1 FROM pairs").fetchall()[0]
     for block in range(blocks):
-        check_interrupt()
         yield pairs.table("pairs").filter(f"block = {block} AND {where}").project(columns).to_arrow_table()
 
 

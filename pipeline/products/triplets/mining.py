@@ -17,7 +17,6 @@ from paraforge import versions
 from paraforge.base.devices import chosen_device
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.files import hash_json, read_json, remove_directory, write_json
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.clusters import find_clusters, read_clusters
 from paraforge.base.shards.lineage import LINEAGE
@@ -106,7 +105,6 @@ def mine_triplets(
         InputError: if it is not a published corpus, there is no such encoder, or no triplet is found.
         MissingPackageError: if a package that the encoder needs is not installed.
         WorkLockedError: if another process is mining triplets in this work directory.
-        Interrupted: on SIGTERM or Ctrl-C; finished work is kept, and the same call resumes.
     """
     started = time.monotonic()
     if parameters.encoder == NO_ENCODER:
@@ -224,7 +222,6 @@ def _gather(jobs: int, search: Search) -> None:
         reasons = load(part(search.directory, "reasons", piece.number))
         arrays["reasons"][piece.first : piece.first + piece.rows] = reasons
     for job in range(jobs):
-        check_interrupt()
         with np.load(part(search.directory, "found", job, "npz"), allow_pickle=False) as found:
             for name in found.keys() & arrays.keys():
                 arrays[name][found["rows"]] = found[name]
@@ -245,7 +242,6 @@ def _write_files(
     sums = np.zeros(2)
     with progress(total=search.rows, unit="pairs", description="triplets: write") as bar:
         for piece in search.pieces:
-            check_interrupt()
             tables, reasons, cosines = _tables(piece, lineage, search, kinds)
             for name, table in tables.items():
                 files.append(asdict(write_shard(table, output / file_name(name, piece.number))))

@@ -21,7 +21,6 @@ from pyarrow.feather import write_feather
 
 from paraforge.base.devices import torch_threads
 from paraforge.base.files import atomic_path
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.clusters import read_clusters
 from paraforge.base.shards.work import replaced_directory
 from paraforge.corpus.selection.filters.near_duplicates import blank
@@ -137,7 +136,6 @@ def sort_by_cell(search: Search) -> None:
         cells = array("cells", np.int64, search.rows)
         sizes = np.zeros(len(centroids) + 1, np.int64)
         for piece, both in zip(pieces, vectors, strict=True):
-            check_interrupt()
             # Texts without a vector are in one more cell, which is not written.
             found = np.where(both[:, 1].any(1), nearest_cells(both[:, 1], centroids), len(centroids))
             cells[piece.first : piece.first + piece.rows] = found
@@ -147,7 +145,6 @@ def sort_by_cell(search: Search) -> None:
         rows, is_anchor = array("rows", np.int64, total), array("is_anchor", np.bool_, total)
         sorted_vectors = array("vectors", np.float16, total, *shape)
         for piece, both in zip(pieces, vectors, strict=True):
-            check_interrupt()
             own = cells[piece.first : piece.first + piece.rows]
             order = np.argsort(own, kind="stable")[: np.count_nonzero(own < len(centroids))]
             own = own[order]

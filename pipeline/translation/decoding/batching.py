@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
-from paraforge.base.errors import Interrupted, ParaforgeError
-from paraforge.base.interrupts import check_interrupt, stop_requested
+from paraforge.base.errors import ParaforgeError
 from paraforge.base.shards.pool import threads_of
 from paraforge.base.shards.scheduler import report_rows
 from paraforge.translation.decoding.faults import EngineError, device_lost, is_device_lost, is_out_of_memory
@@ -90,15 +89,12 @@ def translate_in_batches(
     marked as failed only if the engine can still translate a simple sentence.
 
     Raises:
-        Interrupted: SIGTERM or Ctrl-C, seen between batches.
         EngineError: the engine no longer translates anything.
     """
     running: deque[tuple[_Window, list[int], Callable[[], Decoded]]] = deque()
     waiting: deque[_Window] = deque()
 
     def collect() -> None:
-        if stop_requested():
-            raise Interrupted()
         owner, places, wait = running.popleft()
         batch = [owner.sources[place] for place in places]
         for place, result in zip(places, _outcome(engine, batch, wait), strict=True):
@@ -230,7 +226,6 @@ def _outcome(
         raised = error
     if is_device_lost(raised):
         raise device_lost(raised) from raised
-    check_interrupt()
     if is_out_of_memory(raised) and engine.batch_tokens > 1:
         engine.batch_tokens //= 2
         logger.warning(

@@ -290,8 +290,7 @@ class Translator(Protocol):
 
         A sentence that the engine cannot translate is a result with ``failed``, not an exception.
 
-        Raises Interrupted: SIGTERM or Ctrl-C arrived; the current batch is finished; EngineError: the engine
-            fails on every input.
+        Raises EngineError: the engine fails on every input.
         """
 
 

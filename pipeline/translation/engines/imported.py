@@ -12,7 +12,6 @@ from typing import Any, Final
 from pydantic import Field
 
 from paraforge.base.files import hash_json
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.scheduler import report_rows
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
@@ -75,6 +74,5 @@ class ImportedTranslator:
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
         """Yield one failure per sentence."""
         for _ in sentences:
-            check_interrupt()
             report_rows(1)
             yield Hypotheses((), failed=self._reason)

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.base.errors import InputError
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.store import open_parquet, read_schema
 from paraforge.base.text.normalisation import without_controls
 from paraforge.intake.bitext.cleaning import as_ingested
@@ -48,7 +47,6 @@ def import_file(path: Path, root: Path, name: str) -> tuple[MemorySet, int]:
         try:
             with open_parquet(path) as file:
                 for batch in file.iter_batches(_BLOCK, columns=columns):
-                    check_interrupt()
                     yield _remembered(batch.to_pylist(), path, counted), {}
                     counted += batch.num_rows
         except UnicodeDecodeError as error:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import sha256_file
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.groups import run_query
 from paraforge.translation.memory.distinct import mapped_array
 from paraforge.translation.memory.memory import Segment
@@ -95,7 +94,7 @@ def recall(
     failures: SHA-256 of segments whose failed sentences count as known if no other segment has them.
     directory: for the result; its content is removed first.
 
-    Raises InputError if the disk is full, Interrupted on SIGTERM or Ctrl-C.
+    Raises InputError if the disk is full.
     """
     segments = list(segments)
     while True:
@@ -174,7 +173,6 @@ def _marks(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
     bits = min(_MOST_BITS, max(16, (4 * len(keys)).bit_length()))
     marks = np.zeros(1 << bits, np.bool_)
     for begin in range(0, len(keys), _BLOCK):
-        check_interrupt()
         marks[keys[begin : begin + _BLOCK, 1] & np.uint64(len(marks) - 1)] = True
     return marks
 

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from paraforge.base.files import remove_directory
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.groups import Keys, run_query
 from paraforge.base.shards.pool import threads_for
 from paraforge.base.shards.resources import Resources
@@ -45,8 +44,7 @@ def chosen_corpus(parameters: TranslateParameters, ingested: Path, resources: Re
     Returns a directory in the work directory whose column ``failed`` is ``not_chosen`` in rows that are left
     out, or ``ingested`` itself if there are none. If the call is killed, the next one starts over.
 
-    Raises InputError if a shard is damaged or the disk is full, WorkLockedError if another process chooses,
-    Interrupted on SIGTERM or Ctrl-C.
+    Raises InputError if a shard is damaged or the disk is full, WorkLockedError if another process chooses.
     """
     limit = parameters.maximum_sentences
     if limit is None:
@@ -79,7 +77,6 @@ def draw(keys: Keys, wanted: int, directory: Path) -> NDArray[np.bool_]:
 
     def entries() -> Iterator[pa.RecordBatch]:
         for begin in range(0, len(keys), _BLOCK):
-            check_interrupt()
             high, low = np.ascontiguousarray(keys[begin : begin + _BLOCK].T)
             numbers = np.arange(begin, begin + len(high))
             yield pa.record_batch([pa.array(column) for column in (high, low, numbers)], schema=_ENTRIES)
@@ -106,7 +103,6 @@ def _write(
     records = []
     with replaced_directory(output) as temporary:
         for index, table in enumerate(corpus.tables()):
-            check_interrupt()
             sentence = places.read(index)["sentence"]
             left_out = ~drawn[pc.fill_null(sentence, 0).to_numpy()] & sentence.is_valid().to_numpy()
             reasons = pc.if_else(pa.array(left_out), NOT_CHOSEN, pa.scalar(None, pa.string()))

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.files import remove_directory
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.pool import in_threads
 from paraforge.base.shards.schema import COLUMNS, schema_of
 from paraforge.base.shards.step import Step
@@ -136,7 +135,6 @@ def _block(recalled: Recalled, places: NDArray[np.int64], nbest: int) -> tuple[p
     cuts = np.searchsorted(first[order], recalled.bases)
     tables, counts = [], np.zeros(len(places), np.int64)
     for number in np.flatnonzero(np.diff(cuts)):
-        check_interrupt()
         here = order[cuts[number] : cuts[number + 1]]
         table = read_parquet(recalled.segments[number].path, ["key", *HYPOTHESES.names])
         known = table.column("key").is_valid().to_numpy()

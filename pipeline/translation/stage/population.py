@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.memory.distinct import waiting_columns, waiting_rows
@@ -64,7 +63,6 @@ def survey(corpus: ShardDirectory, kept: int = KEPT) -> Population:
     start = 0
     with progress(total=corpus.total_rows, unit="rows", description="lengths") as bar:
         for index in range(len(corpus)):
-            check_interrupt()
             table = corpus.read(index, columns)
             texts = _distinct(table, start, found)
             lengths = pc.binary_length(texts).to_numpy()
@@ -154,7 +152,6 @@ def _references(corpus: ShardDirectory, sentences: list[str]) -> dict[str, str]:
     wanted = pa.array(sentences, pa.string())
     found: dict[str, str] = {}
     for table in corpus.tables(["source_text", "reference", "rejected"]):
-        check_interrupt()
         rows = table.filter(pc.and_(pc.is_null(table["rejected"]), pc.is_in(table["source_text"], wanted)))
         for sentence, reference in zip(
             rows["source_text"].to_pylist(), rows["reference"].to_pylist(), strict=True

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.files import remove_directory
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.groups import GroupRanks, Keys, Rows, rank_groups
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.resources import Resources
@@ -77,7 +76,7 @@ def write_back_corpus(translated: Path, output: Path) -> None:
     translated: output of :func:`~paraforge.translation.stage.translate.translate`, one row per reference.
     output: directory to publish, replaced as a whole.
 
-    Raises InputError if a shard is damaged or the disk is full; Interrupted on SIGTERM or Ctrl-C.
+    Raises InputError if a shard is damaged or the disk is full.
     """
     forward = ShardDirectory(translated)
     groups = output.with_name("groups")
@@ -87,7 +86,6 @@ def write_back_corpus(translated: Path, output: Path) -> None:
     start = 0
     with replaced_directory(output) as temporary:
         for index, table in enumerate(map(_turned, forward.tables())):
-            check_interrupt()
             stop = start + table.num_rows
             first = pa.array(ranks.of(start, stop)[1], mask=~_waits(table))
             table = table.append_column("first_row", first).select(_COLUMNS).cast(schema_of(_COLUMNS))
@@ -113,7 +111,6 @@ def _waits(table: pa.Table) -> NDArray[np.bool_]:
 def _keys(forward: ShardDirectory) -> Iterator[tuple[Keys, Rows]]:
     start = 0
     for table in map(_turned, forward.tables()):
-        check_interrupt()
         rows = np.flatnonzero(_waits(table))
         yield text_keys(table["source_text"].take(pa.array(rows))), rows + start
         start += table.num_rows

@@ -67,7 +67,6 @@ def translate_lines(
 
     Raises:
         IncompleteError: sentences failed; the others are written.
-        Interrupted: SIGTERM or Ctrl-C.
     """
     counts: Counter[str] = Counter()
     with (

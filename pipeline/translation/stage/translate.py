@@ -120,7 +120,6 @@ def translate(
         InputError: the model does not exist, or engine, model and device are incompatible.
         IncompleteError: a shard failed, or counts do not add up.
         WorkLockedError: another process translates into the same work directory.
-        Interrupted: SIGTERM or Ctrl-C.
     """
     started = time.monotonic()
     corpus = ShardDirectory(ingested)

@@ -12,6 +12,7 @@ from zipfile import is_zipfile
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import remove_directory, write_csv, write_json
+from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.decoding.torch_device import fast_type
@@ -79,7 +80,7 @@ def train_model(
     if damaged := [path for path in begun if not is_zipfile(path)]:
         _begin_anew(directory, damaged[0])
     # The last checkpoint also has the reason for the end, so a finished training ends at once.
-    with training_processes(directory, settings) as processes:
+    with graceful_interrupts(), training_processes(directory, settings) as processes:
         reason, history = follow(
             processes, parameters.training.maximum_updates, directory / LOG, resources.silence_limit
         )

@@ -1,6 +1,7 @@
 """Keys of texts, and ranking of equal keys, against a dictionary."""
 
 import itertools
+from concurrent.futures import Future
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -11,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from paraforge.base.errors import Interrupted
-from paraforge.base.shards import groups
 from paraforge.base.shards.groups import GroupRanks, rank_groups
 from paraforge.base.shards.lineage import text_keys
 
@@ -71,13 +70,12 @@ def test_keys_that_agree_in_one_half_are_different(tmp_path: Path) -> None:
     assert ranked(tmp_path, keys).of(0, 6)[1].tolist() == [0, 1, 2, 0, 4, 5]
 
 
-@pytest.mark.parametrize("name", ["check_interrupt", "wait"])
-def test_an_interruption_while_ranking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_signal_while_ranking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While DuckDB is busy, which is told at once; then all is ranked anew."""
     numbers = np.random.default_rng(3).integers(0, 8000, 20_000).tolist()
     directory = tmp_path / "it's [new]"  # quotes and patterns mean nothing in a path
-    with monkeypatch.context() as patched, pytest.raises(Interrupted):
-        patched.setattr(groups, name, Mock(side_effect=Interrupted))
+    with monkeypatch.context() as patched, pytest.raises(SystemExit):
+        patched.setattr(Future, "result", Mock(side_effect=SystemExit(130)))
         ranked(directory, keys_of(numbers))
     assert not (directory / "ranks.npy").exists()
     earlier, first = ranked(directory, keys_of(numbers)).of(0, len(numbers))

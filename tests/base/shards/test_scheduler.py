@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,8 +17,7 @@ import dask
 import psutil
 import pytest
 
-from paraforge.base import interrupts
-from paraforge.base.errors import IncompleteError, InputError, Interrupted, RetryError
+from paraforge.base.errors import IncompleteError, InputError, RetryError
 from paraforge.base.shards.pool import in_processes
 from paraforge.base.shards.resources import LEAST_JOB_MEMORY, MOST_JOB_MEMORY, Resources, job_memory
 from paraforge.base.shards.scheduler import Jobs, open_jobs, report_rows
@@ -82,17 +80,6 @@ def test_in_process() -> None:
 def test_errors_of_the_user_come_through() -> None:
     with pytest.raises(InputError, match="third"):
         dict(Jobs().run(fail, ARGUMENTS, description="test"))
-
-
-def test_an_interrupt_stops_between_jobs() -> None:
-    done = []
-    with pytest.raises(Interrupted):
-        for index, _ in Jobs().run(square, ARGUMENTS, description="test"):
-            done.append(index)
-            if index == 2:
-                interrupts._stop.set()
-    interrupts._stop.clear()
-    assert done == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -271,15 +258,6 @@ def test_ctrl_c_is_left_to_the_parent() -> None:
 @pytest.mark.full
 def test_a_process_that_dies_is_one_line() -> None:
     with pytest.raises(IncompleteError, match=r"a worker process died.*--workers"):
-        run(dies_at_seven)
-
-
-@pytest.mark.full
-def test_a_process_that_dies_of_an_interrupt_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
-    stop = threading.Event()
-    stop.set()
-    monkeypatch.setattr(interrupts, "_stop", stop)
-    with pytest.raises(Interrupted):
         run(dies_at_seven)
 
 

@@ -1,6 +1,7 @@
 """Filter `command`: any program judges pairs; what it does wrong is an error that names the pair."""
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -9,9 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from paraforge.base.errors import InputError, Interrupted
+from paraforge.base.errors import InputError
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.corpus.selection.filters import command
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
 from tests.corpus.selection.corpora import cut, random_pairs, resources, write_corpus
@@ -129,14 +129,15 @@ def test_an_unknown_column() -> None:
 def test_a_run_that_is_stopped_stops_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = time.monotonic()
 
-    def stop() -> None:
-        if (tmp_path / "begun").exists():
-            raise Interrupted()
+    def stop(*arguments: object, **options: object) -> None:
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.05)
+        raise SystemExit(130)
 
-    monkeypatch.setattr(command, "check_interrupt", stop)
+    monkeypatch.setattr(subprocess.Popen, "communicate", stop)
     file = str(tmp_path / "begun")
     program = f"import os, time\nopen({file!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)\n"
-    with pytest.raises(Interrupted):
+    with pytest.raises(SystemExit):
         judge(tmp_path, program)
     assert time.monotonic() - begun < 30
     with pytest.raises(ProcessLookupError):

@@ -2,7 +2,9 @@
 
 import dataclasses
 import math
+import signal
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,6 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from paraforge.base import interrupts
 from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.units import Words
@@ -30,12 +31,6 @@ from tests.embeddings.trainer.training import (
     parameters,
     train,
 )
-from tests.here import Countdown
-
-
-def _interrupt(stop: Countdown) -> None:
-    if stop.is_set():
-        raise Interrupted()
 
 
 @pytest.mark.parametrize(
@@ -68,11 +63,17 @@ def test_resuming_gives_the_same_bits(
     }
     encoder = make_encoder(store)
     trainer = encoder_trainer(encoder, store, settings, **options)
-    stop = Countdown(stop_after)
-    monkeypatch.setattr("paraforge.embeddings.learning.loop.check_interrupt", lambda: _interrupt(stop))
+    step, steps = trainer._step, count(1)
+
+    def stopped_step(batch: Any) -> Any:
+        if next(steps) == stop_after:
+            signal.raise_signal(signal.SIGTERM)
+        return step(batch)
+
+    monkeypatch.setattr(trainer, "_step", stopped_step)
     with pytest.raises(Interrupted):
         trainer.run()
-    monkeypatch.setattr("paraforge.embeddings.learning.loop.check_interrupt", lambda: None)
+    assert next(steps) == stop_after + 1
     table, record = train(store, settings, **options)
     assert torch.equal(table, expected)
     assert dataclasses.asdict(record) == dataclasses.asdict(whole)
@@ -82,10 +83,13 @@ def test_resuming_gives_the_same_bits(
 
 def test_a_signal_leaves_a_checkpoint(tmp_path: Path) -> None:
     store = make_store(tmp_path / "pairs")
-    with pytest.raises(Interrupted), interrupts.graceful_interrupts():
-        interrupts._request_stop(15, None)
-        train(store, parameters(), checkpoints=tmp_path / "checkpoints")
-        pytest.fail("training did not stop")
+
+    def evaluate(encoder: Encoder) -> float:
+        signal.raise_signal(signal.SIGTERM)
+        return 0.0
+
+    with pytest.raises(Interrupted):
+        train(store, parameters(), evaluate=evaluate, checkpoints=tmp_path / "checkpoints")
     assert list((tmp_path / "checkpoints").glob("newest.safetensors"))
 
 
@@ -123,12 +127,13 @@ def test_the_mean_of_the_later_parameters_is_kept_and_evaluated(
     trainer = encoder_trainer(encoder, store, parameters(**changes))
     seen: dict[int, Tensor] = {}
 
-    def observe() -> None:
+    def observe() -> bool:
         trainer.task.optimiser.synchronise()
         seen[trainer.record.updates] = encoder.table.detach().clone()
+        return False
 
     with monkeypatch.context() as patched:
-        patched.setattr("paraforge.embeddings.learning.loop.check_interrupt", observe)
+        patched.setattr("paraforge.embeddings.learning.loop.stop_requested", observe)
         trainer.run()
     entered = [seen[12], seen[15], seen[18], seen[21]]  # half of 168 pairs: update 10.5
     assert trainer.record.averaged == len(entered)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, Interrupted
 from paraforge.embeddings.learning import loop
 from paraforge.embeddings.learning.loop import Record, Trainer
 from paraforge.papers.unrolling import train_decoders
@@ -101,10 +101,6 @@ def test_every_triple_is_seen_once_an_epoch(tmp_path: Path) -> None:
     assert [entry["triples"] for entry in state.history] == [len(store), 2 * len(store), 3 * len(store)]
 
 
-class _StopError(Exception):
-    pass
-
-
 @pytest.mark.parametrize(("decoder", "updates"), [("bow", 1), ("gru", 5), ("gru", 6)])
 def test_a_killed_run_goes_on_to_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decoder: str, updates: int
@@ -122,12 +118,11 @@ def test_a_killed_run_goes_on_to_the_same_bytes(
         if name == "killed":
             killed = trainer_of(tmp_path / name)
 
-            def stop(killed: Any = killed) -> None:
-                if killed.record.updates == updates:
-                    raise _StopError
+            def stop(killed: Any = killed) -> bool:
+                return bool(killed.record.updates == updates)
 
-            monkeypatch.setattr(loop, "check_interrupt", stop)
-            with pytest.raises(_StopError):
+            monkeypatch.setattr(loop, "stop_requested", stop)
+            with pytest.raises(Interrupted):
                 killed.run()
             monkeypatch.undo()
         trainer = trainer_of(tmp_path / name)

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from paraforge.base import interrupts
-from paraforge.base.errors import InputError, Interrupted
+from paraforge.base.errors import InputError
 from paraforge.base.parsing.brackets import template_of
 from paraforge.base.shards.resources import Resources
 from paraforge.corpus.publication.datasets import open_published, published_tables
@@ -16,7 +15,7 @@ from paraforge.products.paraphrasing.pairs import PreparedPairs, prepare_pairs
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
 from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
-from tests.here import Countdown
+from tests.here import ended_at
 from tests.project import digests
 
 TREES = ("(S (NP a) (VP b) (. .))", "(S (VP b))", "(FRAG (NP (N a)))")
@@ -161,21 +160,13 @@ def test_what_cannot_be_prepared(root: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_preparation_that_is_stopped_anywhere_ends_with_the_same_bytes(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = prepare(root, tmp_path / "whole")
-    stops = 0
-    for looks in (0, 2, 5, 9, 40):
-        place = tmp_path / str(looks)
-        with monkeypatch.context() as patch:
-            patch.setattr(interrupts, "_stop", Countdown(looks))
-            try:
-                prepare(root, place)
-            except Interrupted:
-                stops += 1
-                # Nothing half-made passes as a result.
-                assert not list(place.glob("pairs-*"))
+def test_a_preparation_that_is_stopped_anywhere_ends_with_the_same_bytes(root: Path, tmp_path: Path) -> None:
+    with ended_at() as calls:
+        whole = prepare(root, tmp_path / "whole")
+    for part in (0.05, 0.3, 0.6, 0.9):
+        place = tmp_path / str(part)
+        with pytest.raises(SystemExit), ended_at(part * calls.count):
+            prepare(root, place)
+        assert not list(place.glob("pairs-*"))  # nothing half-made passes as a result
         again = prepare(root, place)
         assert digests(again.shards.path) == digests(whole.shards.path)
-    assert stops >= 2

@@ -6,9 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraforge.base import interrupts
-from paraforge.base.errors import Interrupted
-from paraforge.translation.decoding import batching
 from paraforge.translation.decoding.batching import Decoded, SourceTokens, translate_in_batches
 from paraforge.translation.decoding.faults import DeviceLostError, EngineError
 from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
@@ -203,13 +200,3 @@ def test_an_engine_without_a_hypothesis_or_a_reason_is_found_out() -> None:
 
     with pytest.raises(EngineError, match="no hypothesis"):
         list(translate_in_batches(Silent(), ["a b", "c"]))
-
-
-def test_an_interrupt_is_seen_between_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Upper(batch_tokens=4)
-    results = translate_in_batches(engine, ["a b c"] * 10)
-    monkeypatch.setattr(batching, "stop_requested", lambda: len(engine.batches) >= 3)
-    with pytest.raises(Interrupted):
-        list(results)
-    assert len(engine.batches) == 3
-    assert not interrupts.stop_requested()

@@ -11,8 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from paraforge.base import interrupts
-from paraforge.base.errors import Interrupted
 from paraforge.base.shards import libraries
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.resources import Resources
@@ -27,7 +25,7 @@ from paraforge.translation.stage import ordered_hypotheses
 from paraforge.translation.stage.remembering import open_memory, remember
 from paraforge.translation.stage.sentences import EngineChoice
 from paraforge.translation.stage.translate import TranslationReport
-from tests.here import Countdown
+from tests.here import ended_at
 from tests.translation.stage.test_translate import Row, found, parameters, run, write_corpus
 
 CHOSEN = parameters(nbest=2, sentences_per_task=8, fake=Fake(fail_pattern="špatná", defects=0.3))
@@ -113,21 +111,19 @@ MANY = [f"věta {number * 7919 % 97} zde" for number in range(150)]
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("looks", [2, 9, 20])
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
 def test_killed_anywhere_after_an_edit_it_goes_on_with_the_same_tasks(
-    tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch, looks: int
+    tmp_path: Path, seen: list[str], part: float
 ) -> None:
     before, after = corpus_of(tmp_path / "before", MANY[:60]), corpus_of(tmp_path / "after", MANY[3:])
     for name in ("whole", "parts"):
         run(tmp_path / name, before, CHOSEN)
     seen.clear()
-    whole, expected = run(tmp_path / "whole", after, CHOSEN)
+    with ended_at() as calls:
+        whole, expected = run(tmp_path / "whole", after, CHOSEN)
     tasks = list(seen)
-    seen.clear()
-    monkeypatch.setattr(interrupts, "_stop", Countdown(looks))
-    with pytest.raises(Interrupted):
+    with pytest.raises(SystemExit), ended_at(part * calls.count):
         run(tmp_path / "parts", after, CHOSEN)
-    monkeypatch.undo()
     report, published = run(tmp_path / "parts", after, CHOSEN)
     assert published.records == expected.records
     assert published.description == expected.description
@@ -136,12 +132,13 @@ def test_killed_anywhere_after_an_edit_it_goes_on_with_the_same_tasks(
 
 
 def test_what_a_killed_run_finished_is_known_to_a_run_over_another_corpus(
-    tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, seen: list[str]
 ) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(batching, "stop_requested", lambda: len(seen) > 40)
-        with pytest.raises(Interrupted):
-            run(tmp_path, corpus_of(tmp_path / "before", MANY), CHOSEN)
+    before = corpus_of(tmp_path / "before", MANY)
+    with ended_at() as calls:
+        run(tmp_path / "whole", before, CHOSEN)
+    with pytest.raises(SystemExit), ended_at(0.6 * calls.count):
+        run(tmp_path, before, CHOSEN)
     finished = len(list((tmp_path / "work" / "translate-sentences").glob("*.parquet")))
     assert finished > 0
     seen.clear()

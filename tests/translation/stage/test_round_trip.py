@@ -23,7 +23,7 @@ from paraforge.translation.engines.fake import FakeTranslator
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.round_trip import round_trip, write_back_corpus
 from paraforge.translation.stage.translate import TranslationReport
-from tests.here import Countdown, fewer_examples
+from tests.here import ended_at, fewer_examples
 from tests.project import digests
 from tests.translation.engines.fake_server import FakeServer
 from tests.translation.models.tiny import bitext
@@ -216,16 +216,13 @@ def test_nothing_is_translated_twice_and_each_way_is_remembered_by_its_options(
     [0.9, *(pytest.param(part, marks=pytest.mark.full) for part in (0.05, 0.2, 0.4, 0.6, 0.8, 0.97))],
 )
 def test_killed_on_either_way_it_resumes_to_the_same_bytes_and_loses_a_task_at_most(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paid: Counter[tuple[int, str]], part: float
+    tmp_path: Path, paid: Counter[tuple[int, str]], part: float
 ) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS)
-    clock = Countdown(10**9)
-    with monkeypatch.context() as patch:
-        patch.setattr("paraforge.base.interrupts._stop", clock)
+    with ended_at() as calls:
         _, _, whole = run(tmp_path / "whole", corpus, parameters())
     once = paid.total()
-    with monkeypatch.context() as patch, pytest.raises(Interrupted):
-        patch.setattr("paraforge.base.interrupts._stop", Countdown(int(part * (10**9 - clock.looks))))
+    with pytest.raises(SystemExit), ended_at(part * calls.count):
         run(tmp_path, corpus, parameters())
     assert not (tmp_path / "out").exists()
     _, _, published = run(tmp_path, corpus, parameters())

@@ -1,13 +1,14 @@
 """The stage with the engine ``server``: it dies, comes back, and nobody learns its address or key."""
 
 import logging
-import threading
+import os
+import signal
+import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from paraforge.base import interrupts
-from paraforge.base.errors import Interrupted
 from paraforge.base.logs import configure_logging
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
@@ -53,22 +54,21 @@ def test_a_dead_server_an_interrupt_and_a_resumed_run(
     """Finished tasks are not paid for again, and the bytes are those of a run without failures."""
     write_corpus(tmp_path / "ingested", SENTENCES + SENTENCES[:5], rows=40)
     configure_logging("translate", tmp_path / "logs")
-    stop = threading.Event()
-    monkeypatch.setattr(interrupts, "_stop", stop)
     server.behave = usual
-    server.at = {40: server.die, 60: stop.set}
+    server.at = {40: server.die, 60: partial(os.kill, os.getpid(), signal.SIGTERM)}
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
     try:
         with pytest.raises(EngineError) as error:
             run(tmp_path)
         assert error.value.exit_code == 1 and not (tmp_path / "translated").exists()
         server.start()
-        with pytest.raises(Interrupted):
+        with pytest.raises(SystemExit):
             run(tmp_path)
-        stop.clear()
         resumed = run(tmp_path)
         # Two tasks are under way when the server dies, and two at the interrupt.
         assert sum(server.asked.values()) <= len(SENTENCES) + 4 * 30
     finally:
+        signal.signal(signal.SIGTERM, before)
         configure_logging("translate", None)
         logging.getLogger().setLevel(logging.WARNING)
     fresh = tmp_path / "fresh"

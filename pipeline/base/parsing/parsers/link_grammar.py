@@ -10,7 +10,6 @@ from pathlib import Path
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, sha256_file
-from paraforge.base.interrupts import check_interrupt
 
 PROGRAM = "link-parser"
 LANGUAGE = "en"
@@ -54,11 +53,9 @@ class LinkGrammar:
 
         Raises:
             InputError: the program cannot be run.
-            Interrupted: SIGTERM or Ctrl-C, seen between some hundred sentences.
         """
         trees: list[str | None] = []
         for start in range(0, len(sentences), SENTENCES_AT_ONCE):
-            check_interrupt()
             trees += self._parse_some(sentences[start : start + SENTENCES_AT_ONCE])
         return trees
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from paraforge.base.errors import InputError, require
 from paraforge.base.files import hash_json
-from paraforge.base.interrupts import check_interrupt
 
 EXTRA = "parse"
 SENTENCES_AT_ONCE = 200
@@ -40,7 +39,6 @@ class StanzaParser:
         """Return the trees of the sentences; see :class:`~paraforge.base.parsing.parser.Parser`."""
         trees: list[str | None] = []
         for start in range(0, len(sentences), SENTENCES_AT_ONCE):
-            check_interrupt()
             # A blank line between two of them is what parts sentences here.
             texts = [" ".join(text.split()) for text in sentences[start : start + SENTENCES_AT_ONCE]]
             parsed = iter(self._pipeline("\n\n".join(filter(None, texts))).sentences if any(texts) else ())

@@ -6,7 +6,6 @@ import json
 import math
 import shutil
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,7 +16,6 @@ from pydantic import Field, field_validator
 
 from paraforge.base.errors import InputError, did_you_mean
 from paraforge.base.files import hash_json, sha256_file
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.text.paths import FilePath, files_of
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scorer import inside
@@ -28,34 +26,22 @@ if TYPE_CHECKING:
 
 _PLACE = ("source", "line")
 """Columns that identify a pair in errors."""
-_LOOK = 0.2
-"""Seconds between checks whether to stop."""
 
 
 def run_program(arguments: Sequence[str], given: bytes, seconds: float) -> tuple[bytes, str]:
-    """Run a program on its input. Returns its output, and what went wrong; empty if nothing did. Raises
-    Interrupted: SIGTERM or Ctrl-C."""
-    end = time.monotonic() + seconds
+    """Run a program on its input. Returns its output, and what went wrong; empty if nothing did."""
     pipe = subprocess.PIPE
     try:
         process = subprocess.Popen(arguments, stdin=pipe, stdout=pipe, stderr=pipe)
     except OSError as error:
         return b"", f"it cannot be run: {error.strerror}"
-    unsent: bytes | None = given
     with process:
         try:
-            while True:
-                try:
-                    output, said = process.communicate(unsent, timeout=_LOOK)
-                    break
-                except subprocess.TimeoutExpired as error:
-                    unsent = None  # it has been told to end
-                    check_interrupt()
-                    if time.monotonic() > end:
-                        return error.stdout or b"", f"it took more than {seconds:g} seconds"
+            output, said = process.communicate(given, timeout=seconds)
+        except subprocess.TimeoutExpired as error:
+            return error.stdout or b"", f"it took more than {seconds:g} seconds"
         finally:
             process.kill()
-    check_interrupt()  # Ctrl-C also ends the program
     if not process.returncode:
         return output, ""
     last = said.decode(errors="replace").strip().splitlines()[-1:]
