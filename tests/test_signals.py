@@ -52,7 +52,8 @@ def test_a_signal_is_code_130(
     timer.start()
     _, words = process.communicate(timeout=120)
     assert process.returncode in (130, -number if seconds < 1 else 130), words
-    assert "Traceback" not in words
+    if process.returncode == 130:  # otherwise the program's first line had not run yet
+        assert "Traceback" not in words
 
 
 @pytest.mark.full
