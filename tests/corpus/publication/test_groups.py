@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -102,10 +102,14 @@ def joined(keys: list[list[str]]) -> list[int]:
     return roots
 
 
-@pytest.mark.parametrize("limit", [0.0, 0.6, 1.0])
-def test_pairs_of_one_group_are_those_that_are_connected(limit: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize("limit", [0.0, 0.6, 1.0, None])
+def test_pairs_of_one_group_are_those_that_are_connected(limit: float | None, tmp_path: Path) -> None:
     publish_pairs(tmp_path, table=related_pairs(), group_score=limit)
+    assert verify(tmp_path / "corpus").problems == []
     rows = rows_of(tmp_path / "corpus")
+    if limit is None:
+        assert not any("group" in row for row in rows)
+        return
     keys = [
         [plain(row["reference"])] + [plain(row["translation"])] * (row["paraphrase_score"] >= limit)
         for row in rows
@@ -127,13 +131,7 @@ def test_looking_for_groups_says_how_far_it_is(
     assert done == {"groups": "100", "clusters": "100"}
 
 
-def test_nobody_has_to_have_groups(tmp_path: Path) -> None:
-    publish_pairs(tmp_path, table=related_pairs(), group_score=None)
-    assert "group" not in open_published(tmp_path / "corpus").schema.names
-    assert verify(tmp_path / "corpus").problems == []
-
-
-def test_no_two_splits_share_a_sentence(split: Path) -> None:
+def test_no_two_splits_share_a_sentence(whole: Path, split: Path) -> None:
     found = by_split(split)
     assert {name: len(rows) for name, rows in found.items() if name != "train"} == SPLITS
     sentences = {
@@ -148,9 +146,7 @@ def test_no_two_splits_share_a_sentence(split: Path) -> None:
     # Pairs that are connected are held out, too.
     assert max(Counter(row["group"] for row in found["test"]).values()) > 1
     assert verify(split).problems == verify(split.parent / "rejected").problems == []
-
-
-def test_every_pair_is_in_one_split(whole: Path, split: Path) -> None:
+    # And every pair is in one split.
     identity = [
         sorted((row["source"], row["line"], row["group"]) for row in rows_of(corpus))
         for corpus in (whole, split)
@@ -315,48 +311,28 @@ def test_names_that_no_reader_would_take(name: str) -> None:
         PublishParameters(splits={name: 10})
 
 
+@settings(deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 12), min_size=1, max_size=60),
     wanted=st.lists(st.integers(1, 60), min_size=1, max_size=3),
     seed=st.integers(0, 99),
 )
-def test_whole_clusters_are_drawn_and_none_is_too_large(
-    sizes: list[int], wanted: list[int], seed: int
-) -> None:
+@example(sizes=[1, 2] * 20_000, wanted=[200, 300], seed=5)
+def test_whole_clusters_are_drawn_by_their_keys(sizes: list[int], wanted: list[int], seed: int) -> None:
+    """Against a slow loop over all clusters: the first split takes a cluster that has room for it."""
     random = np.random.default_rng(seed)
     members = random.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    first = {cluster: row for row, cluster in reversed(list(enumerate(members.tolist())))}
-    clusters = np.array([first[cluster] for cluster in members.tolist()])
+    _, firsts, numbers = np.unique(members, return_index=True, return_inverse=True)
+    clusters = firsts[numbers]
     keys = random.integers(0, 2**64 - 1, len(clusters), np.uint64, endpoint=True)
     names = {f"s{number}": rows for number, rows in enumerate(wanted)}
     with tempfile.TemporaryDirectory() as place:
-        roots, places = draw_splits(clusters, np.split(keys, [len(keys) // 3]), names, Path(place) / "drawn")
-    assert np.all(np.diff(roots) > 0) and set(roots.tolist()) <= set(first.values())
-    size = dict(zip((first[c] for c in range(len(sizes))), sizes, strict=True))
-    got = Counter(dict.fromkeys(names, 0))
-    for root, place in zip(roots.tolist(), places.tolist(), strict=True):
-        name = list(names)[place - 1]
-        got[name] += size[root]
-        assert size[root] <= max(1, names[name] // 20)
-    singles = sum(one == 1 for one in sizes)
-    for name, number in names.items():
-        assert got[name] <= number
-        assert got[name] == number or singles < sum(names.values())
-
-
-def test_clusters_with_the_smallest_keys_are_drawn(tmp_path: Path) -> None:
-    random = np.random.default_rng(5)
-    clusters = np.arange(200_000)
-    clusters[1::3] = clusters[0::3][: len(clusters[1::3])]
-    keys = random.integers(0, 2**64 - 1, len(clusters), np.uint64, endpoint=True)
-    wanted = {"validation": 200, "test": 300}
-    roots, places = draw_splits(clusters, np.array_split(keys, 7), wanted, tmp_path / "drawn")
-    every = np.unique(clusters)
-    sizes = np.bincount(clusters)[every]
-    left, expected = {1: 200, 2: 300}, {}
-    for root in every[np.argsort(keys[every])].tolist():
-        for place in left:
-            if root not in expected and sizes[np.searchsorted(every, root)] <= left[place]:
-                expected[root] = place
-                left[place] -= int(sizes[np.searchsorted(every, root)])
-    assert dict(zip(roots.tolist(), places.tolist(), strict=True)) == expected
+        drawn = draw_splits(clusters, np.array_split(keys, 3), names, Path(place) / "drawn")
+    left, expected = list(wanted), {}
+    for cluster in np.argsort(keys[firsts]).tolist():
+        room = [min(rows, max(1, most // 20)) for rows, most in zip(left, wanted, strict=True)]
+        fitting = [number for number, rows in enumerate(room) if sizes[cluster] <= rows]
+        if fitting:
+            expected[int(firsts[cluster])] = fitting[0] + 1
+            left[fitting[0]] -= sizes[cluster]
+    assert [one.tolist() for one in drawn] == [sorted(expected), [expected[one] for one in sorted(expected)]]

@@ -69,29 +69,6 @@ def test_what_made_translations_and_scores_is_named(steps: dict[str, Any], field
     assert f"|{field}|" in signature(["a"], steps, parameters())
 
 
-@pytest.mark.parametrize(
-    ("one", "field"),
-    [
-        ({"kind": "length", "maximum": 30}, "len:-30"),
-        ({"kind": "bounds", "score": "overlap_3", "maximum": 0.7}, "tri:-0.7"),
-        ({"kind": "bounds", "score": "cosine", "minimum": 0.5}, "cosine:0.5-"),
-        ({"kind": "bounds", "score": "paraphrase_score", "minimum": -0.1, "maximum": 0.2}, "sim:-0.1..0.2"),
-        ({"kind": "decile", "score": "paraphrase_score", "top": 2}, "dec:sim:9-10"),
-        ({"kind": "decile", "score": "translation_score", "keep": [1, 3, 2, 10]}, "dec:logp:1-3,10"),
-        ({"kind": "language", "languages": ["en"]}, "lang:en"),
-        ({"kind": "flag", "column": "runaway"}, "not:runaway"),
-        ({"kind": "near_duplicates", "per_reference": 3}, "ndup:3"),
-        ({"kind": "near_repeats"}, "nrep:0.95:0123abcd"),
-        ({"kind": "near_repeats", "score": "overlap_3"}, "nrep:0.95:tri:0123abcd"),
-        ({"kind": "decontamination", "files": [{"path": "x"}], "ngram": 8}, "decon:exact+8gram:0123abcd"),
-        ({"kind": "command", "command": ["cat"]}, "cmd:command:0123abcd"),
-        ({"kind": "sample", "size": 5_000_000, "seed": 7}, "sample:5000000:seed7"),
-    ],
-)  # fmt: skip
-def test_filters(one: dict[str, Any], field: str) -> None:
-    assert ":".join(parameters(one).filters[0].signature("0123abcd" * 8)) == field
-
-
 def test_sources_cannot_break_the_line() -> None:
     line = signature(["b|c:d", "a b+c"], {}, parameters())
     assert line.split("|")[0] == "src:a-b-c+b-c-d"

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from pydantic import ValidationError
 
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.corpus.publication.manifest import Manifest, read_manifest
 from paraforge.corpus.publication.verdict_words import separations, verdict_words
-from paraforge.corpus.selection.parameters import SelectParameters
 from tests.corpus.selection.published import publish_pairs
 
 SHARE = {"kind": "bounds", "score": "paraphrase_score", "minimum": {"wrong_pairs": 0.01}}
@@ -132,28 +130,3 @@ def test_a_share_of_few_pairs_is_uncertain(tmp_path: Path, caplog: pytest.LogCap
     published(tmp_path, drawn(20, {"news": 0.6}), SHARE)
     assert "20 mismatched pairs are too few to find a minimum for 1%: none of them reaches" in caplog.text
     assert "but up to 14% of such pairs may (with 95% confidence)" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"minimum": {"wrong_pairs": 1.0}}, "less than 1"),
-        ({"minimum": {"wrong_pairs": -0.1}}, "greater than or equal to 0"),
-        ({"minimum": {"wrong_pairs": "few"}}, "valid number"),
-        ({"minimum": {}}, "required"),
-        ({"minimum": {"wrong_pairs": 0.1, "seed": 1}}, "not permitted"),
-        ({"minimum": "low"}, "valid number"),
-        ({"maximum": {"wrong_pairs": 0.1}}, "maximum.share.good_pairs"),
-        (
-            {"score": "reference_tokens"},
-            "mismatched pairs have no reference_tokens of their own: use a number",
-        ),
-        ({"score": "translation_score"}, "mismatched pairs have no translation_score of their own"),
-        ({"kind": "length", "score": None}, "valid number"),
-    ],
-)
-def test_what_is_no_share(changed: dict[str, Any], message: str) -> None:
-    one = {key: value for key, value in (SHARE | changed).items() if value is not None}
-    with pytest.raises(ValidationError) as caught:
-        SelectParameters.model_validate({"filters": [one]})
-    assert message in str(caught.value)

@@ -120,12 +120,6 @@ def test_the_fingerprint_is_of_program_files_and_rule(tmp_path: Path) -> None:
     assert len({first, *others}) == 5
 
 
-def test_an_unknown_column() -> None:
-    one = {"kind": "command", "command": ["cat"], "reads": ["refrence"]}
-    with pytest.raises(ValueError, match="no such column: refrence"):
-        SelectParameters.model_validate({"filters": {"mine": one}})
-
-
 def test_a_run_that_is_stopped_stops_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = time.monotonic()
 

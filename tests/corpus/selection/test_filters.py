@@ -99,35 +99,75 @@ def test_case_punctuation_and_spaces_do_not_count() -> None:
     assert len(set(keys)) == 5
 
 
+BOUNDS = {"kind": "bounds", "score": "overlap_3"}
+DECILE = {"kind": "decile", "score": "overlap_3"}
+FILES = {"files": [{"path": "x"}]}
+
+
 @pytest.mark.parametrize(
-    ("one", "text"),
+    ("one", "text", "field"),
     [
-        ({"kind": "length", "maximum": 30}, "more than 30 tokens on one side"),
+        ({"kind": "length", "maximum": 30}, "more than 30 tokens on one side", "len:-30"),
+        (BOUNDS | {"minimum": 0.4, "maximum": 1}, "trigram overlap below 0.4 or above 1", "tri:0.4-1"),
+        (BOUNDS | {"maximum": 0.9}, "trigram overlap above 0.9", "tri:-0.9"),
+        (BOUNDS | {"score": "cosine", "minimum": 0.5}, "cosine below 0.5", "cosine:0.5-"),
         (
-            {"kind": "bounds", "score": "overlap_3", "minimum": 0.4, "maximum": 1},
-            "trigram overlap below 0.4 or above 1",
+            BOUNDS | {"score": "paraphrase_score", "minimum": -0.1, "maximum": 0.2},
+            "paraphrase score below -0.1 or above 0.2",
+            "sim:-0.1..0.2",
         ),
-        ({"kind": "bounds", "score": "overlap_3", "maximum": 0.9}, "trigram overlap above 0.9"),
-        ({"kind": "decile", "score": "overlap_3", "top": 2}, "not in the top 2 tenths by trigram overlap"),
-        ({"kind": "decile", "score": "overlap_3", "keep": [3, 1]}, "not in tenths 1, 3 by trigram overlap"),
-        ({"kind": "language"}, "one side is not in en"),
-        ({"kind": "flag", "column": "runaway"}, "repeated without end"),
-        ({"kind": "near_duplicates", "per_reference": 2}, "same reference as 2 earlier pairs"),
-        ({"kind": "decontamination", "files": [{"path": "x"}]}, "shares text with a test file"),
-        ({"kind": "command", "command": ["awk", "-f", "a"]}, "rejected by the program awk"),
-        ({"kind": "command", "command": ["awk"], "files": ["x/a.awk"]}, "rejected by the program a.awk"),
         (
-            {"kind": "bounds", "score": "contradiction", "maximum": {"good_pairs": 0.02}},
+            BOUNDS | {"score": "contradiction", "maximum": {"good_pairs": 0.02}},
             "contradiction above that of all but 2% of the pairs",
+            None,
         ),
-        ({"kind": "sample", "size": 5000}, "not among the 5,000 drawn at random"),
+        (DECILE | {"top": 2}, "not in the top 2 tenths by trigram overlap", "dec:tri:9-10"),
+        (DECILE | {"keep": [3, 1]}, "not in tenths 1, 3 by trigram overlap", "dec:tri:1,3"),
+        (DECILE | {"keep": [1, 3, 2, 10]}, "not in tenths 1, 2, 3, 10 by trigram overlap", "dec:tri:1-3,10"),
+        ({"kind": "language"}, "one side is not in en", "lang:en"),
+        ({"kind": "flag", "column": "runaway"}, "repeated without end", "not:runaway"),
+        ({"kind": "near_duplicates", "per_reference": 2}, "same reference as 2 earlier pairs", "ndup:2"),
+        (
+            {"kind": "near_repeats"},
+            "reference nearly as that of a better pair (cosine 0.95)",
+            "nrep:0.95:0123abcd",
+        ),
+        (
+            {"kind": "near_repeats", "score": "overlap_3"},
+            "reference nearly as that of a better pair (cosine 0.95)",
+            "nrep:0.95:tri:0123abcd",
+        ),
+        ({"kind": "decontamination", **FILES}, "shares text with a test file", "decon:exact:0123abcd"),
+        (
+            {"kind": "decontamination", **FILES, "ngram": 8},
+            "shares text with a test file",
+            "decon:exact+8gram:0123abcd",
+        ),
+        ({"kind": "command", "command": ["awk", "-f"]}, "rejected by the program awk", "cmd:it:0123abcd"),
+        (
+            {"kind": "command", "command": ["awk"], "files": ["x/a.awk"]},
+            "rejected by the program a.awk",
+            "cmd:it:0123abcd",
+        ),
+        (
+            {"kind": "sample", "size": 5_000_000, "seed": 7},
+            "not among the 5,000,000 drawn at random",
+            "sample:5000000:seed7",
+        ),
     ],
 )
-def test_filters(one: dict[str, Any], text: str) -> None:
-    explained = explain_reasons({"select": {"parameters": {"filters": [{**one, "name": "it"}]}}})
+def test_words_and_signature(one: dict[str, Any], text: str, field: str | None) -> None:
+    given = {"filters": [{**one, "name": "it"}]}
+    explained = explain_reasons({"select": {"parameters": given}})
     assert explained["it"] == text
     assert explained["no_paraphrase_score"] == "no paraphrase score"
     assert explained["duplicate"].startswith("at ingest: ")
+    (chosen,) = SelectParameters.model_validate(given).filters
+    if field is None:
+        with pytest.raises(ValueError, match="the maximum was not found yet"):
+            chosen.signature()
+    else:
+        assert ":".join(chosen.signature("0123abcd" * 8)) == field
 
 
 def test_parameters_of_another_version() -> None:

@@ -130,11 +130,12 @@ def averages(texts: list[str], words: Any = None) -> Any:
     return tokens.sums(words.of_words(tokens.vocabulary))
 
 
-@pytest.mark.parametrize(("score", "best"), [("paraphrase_score", 1), ("overlap_1", 2)])
-def test_a_selection(tmp_path: Path, score: str, best: int) -> None:
+@pytest.mark.parametrize(("score", "best", "own"), [("paraphrase_score", 1, True), ("overlap_1", 2, False)])
+def test_a_selection(tmp_path: Path, score: str, best: int, own: bool) -> None:
     """The fate of each row, and what it repeats, are those of the oracle; rows add up. best: hypotheses of a
-    line."""
-    one = {**FILTER, "score": score}
+    line. own: whether to compare with other word vectors than the built-in ones."""
+    table = word_table(tmp_path / "table") if own else None
+    one = {**FILTER, "score": score, "model": str(tmp_path / "table") if own else None}
     filters = [{"kind": "length", "minimum": 4, "maximum": 90}, one, {"kind": "sample", "size": 90}]
     line = [(number - 1) // best for number in PAIRS["line"].to_pylist()]
     pairs = with_columns(PAIRS, line=line, rank=np.arange(600) % best)
@@ -142,7 +143,7 @@ def test_a_selection(tmp_path: Path, score: str, best: int) -> None:
     rows = pairs.to_pylist()
     found = fates(tmp_path / "selected", pairs)
     stood = [place for place, fate in enumerate(found) if fate in (None, "near_repeat", "sample")]
-    vectors = averages([rows[place]["reference"] for place in stood])
+    vectors = averages([rows[place]["reference"] for place in stood], table)
     other = expected(vectors, [np.nan if rows[p][score] is None else rows[p][score] for p in stood], 0.9)
     missed = sum((found[p] == "near_repeat") != (other[n] >= 0) for n, p in enumerate(stood))
     assert missed <= 0.04 * sum(place >= 0 for place in other)
@@ -190,18 +191,9 @@ def word_table(directory: Path) -> WordVectors:
     return WordVectors.open(directory)
 
 
-def test_word_vectors_of_a_directory(tmp_path: Path) -> None:
-    table = word_table(tmp_path / "table")
-    one = {**FILTER, "model": str(tmp_path / "table")}
-    run({"required": [], "filters": [one]}, PAIRS, tmp_path, [600])
-    texts = PAIRS["reference"].to_pylist()
-    stood = [p for p, fate in enumerate(fates(tmp_path / "selected", PAIRS)) if fate in (None, "near_repeat")]
-    scores = np.array([PAIRS["paraphrase_score"].to_pylist()[place] for place in stood], float)
-    other = expected(averages([texts[place] for place in stood], table), scores, 0.9)
-    found = [fates(tmp_path / "selected", PAIRS)[place] == "near_repeat" for place in stood]
-    assert sum(one != (two >= 0) for one, two in zip(found, other, strict=True)) <= 0.04 * sum(found)
+def test_a_model_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such"):
-        run({"filters": [{**FILTER, "model": str(tmp_path / "none")}]}, PAIRS, tmp_path / "b", [600])
+        run({"filters": [{**FILTER, "model": str(tmp_path / "none")}]}, PAIRS, tmp_path, [600])
 
 
 @pytest.mark.full  # the library takes long to import

@@ -36,6 +36,8 @@ THINGS = [
     "letter",
 ]  # fmt: skip
 VERBS = ["saw", "painted", "liked", "remembered", "described", "photographed", "visited"]
+SHARE = {"kind": "bounds", "score": "paraphrase_score", "minimum": {"wrong_pairs": 0.01}}
+DECONTAMINATION = {"kind": "decontamination"}
 FAILED = {
     "copied_words": "The žena viděla dog in the park.",
     "unknown_words": "The corimentmast ablethion saw dog.",
@@ -71,11 +73,28 @@ FAILED = {
         ([{"kind": "flag", "column": "runway"}], "not a flag: .* did you mean 'runaway'"),
         ([{"kind": "sample", "size": 0}], "greater than or equal to 1"),
         ([{"kind": "near_duplicates", "per_reference": 0}], "greater than or equal to 1"),
-        ([{"kind": "decontamination", "files": []}], "at least 1 item"),
+        ([DECONTAMINATION | {"files": []}], "at least 1 item"),
         ([{"kind": "length", "maximum": 3}, {"kind": "length", "maximum": 4}], "two filters are called"),
         ([{"kind": "lenght", "maximum": 3}], "does not match any of the expected tags"),
         ([{"kind": "length", "maximum": 3, "max": 4}], "Extra inputs are not permitted"),
         ([{"kind": "length", "maximum": 3, "name": "Length!"}], "should match pattern"),
+        ([SHARE | {"minimum": {"wrong_pairs": 1.0}}], "less than 1"),
+        ([SHARE | {"minimum": {"wrong_pairs": -0.1}}], "greater than or equal to 0"),
+        ([SHARE | {"minimum": {"wrong_pairs": "few"}}], "valid number"),
+        ([SHARE | {"minimum": {}}], "required"),
+        ([SHARE | {"minimum": {"wrong_pairs": 0.1, "seed": 1}}], "not permitted"),
+        ([SHARE | {"minimum": "low"}], "valid number"),
+        ([SHARE | {"maximum": {"wrong_pairs": 0.1}}], "maximum.share.good_pairs"),
+        ([SHARE | {"score": "reference_tokens"}], "no reference_tokens of their own: use a number"),
+        ([SHARE | {"score": "translation_score"}], "pairs have no translation_score of their own"),
+        ([{"kind": "length", "minimum": {"wrong_pairs": 0.01}}], "valid number"),
+        ([{"kind": "bounds", "score": "unknown_words", "maximum": {"good_pairs": 0.02}}],
+         "good pairs are not sampled with their unknown_words"),
+        ([{"kind": "command", "command": ["cat"], "reads": ["refrence"]}], "no such column: refrence"),
+        ([DECONTAMINATION | {"files": [{"path": "a", "columns": [1]}]}], "a plain file has no columns"),
+        ([DECONTAMINATION | {"files": [{"path": "a", "format": "tsv"}]}], "name the columns of the TSV"),
+        ([DECONTAMINATION | {"files": [{"path": "a", "format": "tsv", "columns": [-1]}]}], "numbers from 0"),
+        ([DECONTAMINATION | {"files": [{"path": ""}]}], "at least 1 character"),
         *(([{"kind": "length", "maximum": 3, "name": name}], f"{name}: ingest has") for name in REASONS),
     ],
 )  # fmt: skip
@@ -90,20 +109,6 @@ def test_all_problems_are_told_at_once() -> None:
             {"required": ["x"], "deciles": ["source_text"], "filters": [{"kind": "flag"}]}
         )
     assert {problem["loc"][0] for problem in error.value.errors()} == {"required", "deciles", "filters"}
-
-
-@pytest.mark.parametrize(
-    ("file", "message"),
-    [
-        ({"path": "a", "columns": [1]}, "a plain file has no columns"),
-        ({"path": "a", "format": "tsv"}, "name the columns of the TSV"),
-        ({"path": "a", "format": "tsv", "columns": [-1]}, "numbers from 0"),
-        ({"path": ""}, "at least 1 character"),
-    ],
-)
-def test_test_files(file: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        TestFileParameters.model_validate(file)
 
 
 def test_environment_variables_in_paths(monkeypatch: pytest.MonkeyPatch) -> None:

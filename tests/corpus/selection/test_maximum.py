@@ -1,51 +1,17 @@
-"""Exact tenths, against numpy's sort. A maximum that is found on the corpus' own pairs, and what the verdict
-says of it."""
+"""A maximum that is found on the corpus' own pairs, and what the verdict says of it."""
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from paraforge.base.errors import ConfigurationError
 from paraforge.corpus.publication.verdict_words import verdict_words
 from paraforge.corpus.scoring.verdict import judge_changed, upper_bound
 from paraforge.corpus.selection.filters.bounds import BoundsParameters
-from paraforge.corpus.selection.ordering import tenths
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.thresholds import settle, verdict
-
-
-def tenths_by_sorting(values: Any) -> Any:
-    """The slow oracle: a stable sort, so ties are ranked in row order."""
-    expected = np.empty(len(values), int)
-    expected[np.argsort(values, kind="stable")] = 1 + np.arange(len(values)) * 10 // max(len(values), 1)
-    return expected
-
-
-VALUES = st.one_of(
-    st.lists(st.floats(width=32, allow_nan=False), max_size=120).map(lambda v: np.array(v, np.float32)),
-    st.lists(st.sampled_from([-1.0, -0.0, 0.0, 0.25]), max_size=120).map(lambda v: np.array(v, np.float32)),
-    st.lists(st.floats(allow_nan=False), max_size=60).map(lambda v: np.array(v, np.float64)),
-    st.lists(st.integers(-(2**31), 2**31 - 1), max_size=60).map(lambda v: np.array(v, np.int32)),
-    st.lists(st.integers(-3, 3), max_size=120).map(lambda v: np.array(v, np.int8)),
-)
-
-
-@settings(max_examples=12, deadline=None)
-@given(VALUES, st.lists(st.integers(0, 120), max_size=4))
-def test_tenths_are_those_of_a_stable_sort(values: Any, cuts: list[int]) -> None:
-    """Also where a tie spans shards and cuts, and where there are fewer rows than tenths."""
-    shards = np.split(values, sorted(min(cut, len(values)) for cut in cuts))
-    with tempfile.TemporaryDirectory() as directory:
-        ranked = tenths(shards, Path(directory) / "tenths", "tenths")
-    found = np.concatenate([ranked.parts(one, index) for index, one in enumerate(shards)])
-    np.testing.assert_array_equal(found, tenths_by_sorting(values))
 
 
 def bounded(**given: Any) -> SelectParameters:
@@ -112,7 +78,3 @@ def test_what_cannot_be_found_is_refused() -> None:
         settle(asked, None)
     with pytest.raises(ConfigurationError, match="none of the corpus' own pairs has contradiction"):
         settle(asked, sampled(500).drop_columns(["right_contradiction"]))
-    with pytest.raises(ValidationError, match="good pairs are not sampled with their unknown_words"):
-        bounded(score="unknown_words", maximum={"good_pairs": 0.02})
-    with pytest.raises(ValueError, match="the maximum was not found yet"):
-        asked.filters[0].signature()
