@@ -77,27 +77,25 @@ class Scale:
 
 SHARES = Scale(0, 1, 20)
 
-Closed = Literal["both", "left", "right", "neither"]
-
 
 def inside(
     values: npt.NDArray[Any],
     minimum: float | None = None,
     maximum: float | None = None,
-    closed: Closed = "both",
+    closed: Literal["both", "neither"] = "both",
 ) -> npt.NDArray[np.bool_]:
     """Compare scores with bounds. Filters, groups and verdicts all use this comparison. NaN is never inside.
 
     A bound is rounded to the precision of the scores, so that 0.7 as a 32-bit score reaches a minimum of 0.7
-    and is not below a maximum of 0.7, as a reader expects. closed: which bounds are inclusive.
+    and is not above a maximum of 0.7, as a reader expects. closed: which bounds are inclusive.
     """
     found = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), bool)
     if minimum is not None:
         low = _at_precision(values, minimum)
-        found &= values >= low if closed in ("both", "left") else values > low
+        found &= values >= low if closed == "both" else values > low
     if maximum is not None:
         high = _at_precision(values, maximum)
-        found &= values <= high if closed in ("both", "right") else values < high
+        found &= values <= high if closed == "both" else values < high
     return found
 
 

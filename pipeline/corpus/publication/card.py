@@ -234,29 +234,17 @@ def _counts(manifest: Manifest) -> str:
 
 
 def _count_table(what: str, named: Mapping[str, Counts]) -> str:
-    rows = [_count_row(name, counts) for name, counts in sorted(named.items())]
-    if len(rows) > 1:
-        rows.append(_count_row("all", total_of(named)))
+    rows = []
+    for name, counts in [*sorted(named.items()), *[("all", total_of(named))] * (len(named) > 1)]:
+        numbers = (counts.rows_in, counts.kept, counts.rejected.total(), counts.failed.total())
+        share = 100 * counts.kept / max(1, counts.rows_in)
+        rows.append([name, *(f"{number:,}" for number in numbers), f"{share:.1f}"])
     return table([what, "rows in", "kept", "rejected", "failed", "kept %"], rows, right=range(1, 6))
 
 
-def _count_row(name: str, counts: Counts) -> list[str]:
-    share = 100 * counts.kept / counts.rows_in if counts.rows_in else 0.0
-    numbers = (counts.rows_in, counts.kept, counts.rejected.total(), counts.failed.total())
-    return [name, *(f"{number:,}" for number in numbers), f"{share:.1f}"]
-
-
 def _bands(statistics: Published) -> str:
-    rows = [
-        [
-            b["band"],
-            f"{b['pairs']:,}",
-            f"{b['overlap_3']:.2f}",
-            f"{b['kept']:,}",
-            f"{b['kept_overlap_3']:.2f}",
-        ]
-        for b in statistics.bands()
-    ]
+    cells = ("{band}", "{pairs:,}", "{overlap_3:.2f}", "{kept:,}", "{kept_overlap_3:.2f}")
+    rows = [[cell.format_map(band) for cell in cells] for band in statistics.bands()]
     head = ["paraphrase score", "scored pairs", "trigram overlap", "kept pairs", "trigram overlap"]
     shown = table(head, rows, right=range(1, 5))
     return f"## Score bands\n\nMean trigram overlap of the pairs in a band.\n\n{shown}"
@@ -281,10 +269,10 @@ def _examples(statistics: Published) -> str:
 
 
 def _origin(manifest: Manifest) -> str:
-    rows = []
-    for name, step in manifest.steps.items():
-        fingerprints = step.get("fingerprints") or {}
-        rows += [
-            [name, what, Code(str(digest)[:16])] for what, digest in sorted(fingerprints.items()) if digest
-        ]
+    rows = [
+        [name, what, Code(str(digest)[:16])]
+        for name, step in manifest.steps.items()
+        for what, digest in sorted((step.get("fingerprints") or {}).items())
+        if digest
+    ]
     return table(["step", "file", "fingerprint"], rows) if rows else "No model was used."

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paraforge.base.errors import InputError
-from paraforge.base.shards.store import INDEX_NAME, ShardDirectory, ShardView, open_parquet
+from paraforge.base.shards.store import INDEX_NAME, ShardDirectory, ShardView, open_parquet, read_schema
 from paraforge.corpus.publication import lexicon_layout as layout
 from paraforge.corpus.publication.manifest import (
     KEPT,
@@ -121,14 +121,8 @@ def open_lexicon(directory: Path) -> Dataset:
     lexicon, one of a newer format, or a file is missing or damaged."""
     _, records = layout.read_lexicon_json(directory)
     files = [_whole(directory, name, None) for name, _ in records]
-    return Dataset(LEXICON, directory, files, sum(rows for _, rows in records), _lexicon_schema(files))
-
-
-def _lexicon_schema(files: list[Path]) -> pa.Schema:
-    if not files:
-        return layout.SCHEMA
-    with open_file(files[0]) as file:
-        return file.schema_arrow
+    schema = read_schema(files[0]) if files else layout.SCHEMA
+    return Dataset(LEXICON, directory, files, sum(rows for _, rows in records), schema)
 
 
 def open_file(path: Path) -> AbstractContextManager[pq.ParquetFile]:

@@ -22,7 +22,7 @@ def test_a_score_reaches_itself_everywhere(number: float, kind: type) -> None:
     scores = np.array([number, np.nan], kind)
     assert inside(scores, number, number).tolist() == [True, False]
     assert inside(scores, number, closed="neither").tolist() == [False, False]
-    assert inside(scores, maximum=number, closed="left").tolist() == [False, False]
+    assert inside(scores, maximum=number, closed="neither").tolist() == [False, False]
     assert Minimum(number).reached(scores).tolist() == [True, False]
     assert not Minimum(number, included=False).reached(scores).any()
     rows = pa.table({"reference": ["a", "a"], "translation": ["b", "b"], "paraphrase_score": scores})
