@@ -29,7 +29,9 @@ def find_clusters(
 
     keys: 128-bit keys of blocks of rows, in order: (rows, links, 2), 0, 0 where a row has none.
     rows: rows of all blocks. links: keys per row. ranking: directory for temporary files.
-    output: file of int64, a number per row. description: text of the progress display.
+    output: file of int64, a number per row. Next to it, ``.sizes`` has for the first row of each cluster the
+        rows of the cluster, and 0 for others.
+    description: text of the progress display.
 
     Returns the number of clusters and the rows of the largest one.
     """
@@ -60,7 +62,6 @@ def find_clusters(
         sizes = _numbers(output.with_name(f"{output.name}.sizes"), rows)
         found = count(roots, sizes)
         del roots, sizes
-    output.with_name(f"{output.name}.sizes").unlink(missing_ok=True)
     remove_directory(ranking)
     return found
 
@@ -74,7 +75,7 @@ def _numbers(path: Path, rows: int) -> Rows:
 
 
 def read_clusters(path: Path, rows: int) -> Rows:
-    """Map the file that :func:`find_clusters` wrote."""
+    """Map a file that :func:`find_clusters` wrote."""
     return np.memmap(path, np.int64, "r", shape=(rows,)) if rows else np.zeros(0, np.int64)
 
 

@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.clusters import find_clusters, read_clusters
-from paraforge.base.shards.groups import run_query
-from paraforge.base.shards.lineage import LINEAGE, sampling_keys
+from paraforge.base.shards.lineage import LINEAGE, Smallest, sampling_keys
 from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS
 from paraforge.base.shards.store import ShardView
@@ -32,7 +30,6 @@ GROUP = "group"
 _SCORE = "paraphrase_score"
 # No cluster takes more than this share of a split; otherwise a few frequent sentences would fill it.
 _LARGEST = 20
-_ENTRIES = pa.schema({"cluster": pa.int64(), "key": pa.uint64()})
 
 Rows = NDArray[np.int64]
 
@@ -114,49 +111,48 @@ def find_grouping(view: ShardView, parameters: PublishParameters, directory: Pat
     shared = present(view, ["source_text", "original", "translation_source_text"])
     clusters = connected("clusters", [*TEXT_COLUMNS, *shared], None)
     lineage = present(view, LINEAGE)
-    keys = each(lambda shard: sampling_keys(kept_rows(view, shard, lineage), parameters.seed))
-    drawn = draw_splits(clusters, keys, parameters.splits, directory / "drawn")
+    drawn = draw_splits(
+        read_clusters(directory / "clusters.sizes", total),
+        lambda: each(lambda shard: sampling_keys(kept_rows(view, shard, lineage), parameters.seed)),
+        parameters.splits,
+    )
     return Grouping(starts, groups, clusters, *drawn, names)
 
 
 def draw_splits(
-    clusters: Rows, keys: Iterable[NDArray[np.uint64]], wanted: Mapping[str, int], directory: Path
+    sizes: Rows, keys: Callable[[], Iterable[NDArray[np.uint64]]], wanted: Mapping[str, int]
 ) -> tuple[Rows, NDArray[np.uint8]]:
-    """Draw whole clusters into splits with DuckDB; memory grows only with the splits.
+    """Draw whole clusters into splits; memory grows only with the splits.
 
-    clusters: for each row, the first row of its cluster.
-    keys: a pseudo-random number for each row, block by block; clusters are drawn by their first row's number.
-    wanted: rows of each split, filled in this order. directory: a new one for temporary files.
+    sizes: for each row, the rows of its cluster if it is the first of them, otherwise 0.
+    keys: returns a pseudo-random number for each row, block by block. Clusters are drawn by the number of
+        their first row.
+    wanted: rows of each split, filled in this order.
 
     Returns the first rows of the drawn clusters, ascending, and the number of each one's split, from 1.
     """
     most = {name: max(1, rows // _LARGEST) for name, rows in wanted.items()}
-
-    def entries() -> Iterator[pa.RecordBatch]:
-        start = 0
-        for some in keys:
-            block = np.asarray(clusters[start : start + len(some)])
-            others = block != np.arange(start, start + len(some))
-            yield pa.record_batch([pa.array(block), pa.array(some, mask=others)], _ENTRIES)
+    candidates = 2 * sum(wanted.values()) + 1000
+    while True:
+        smallest, start = Smallest(candidates), 0
+        for some in keys():
+            block = np.asarray(sizes[start : start + len(some)])
+            fitting = np.flatnonzero((block > 0) & (block <= max(most.values())))
+            columns = {"key": some[fitting], "cluster": start + fitting, "size": block[fitting]}
+            smallest.add(pa.table(columns))
             start += len(some)
-
-    query = f"""
-        SELECT cluster, count(*) AS size FROM entries GROUP BY cluster HAVING size <= {max(most.values())}
-        ORDER BY max(key), cluster
-    """  # noqa: S608 - a whole number
-    tables = {"entries": pa.RecordBatchReader.from_batches(_ENTRIES, entries())}
-    chosen: dict[int, int] = {}
-    left = dict(wanted)
-    with pq.ParquetFile(run_query(query, tables, directory, "no splits can be drawn")) as file:
-        for batch in file.iter_batches():
-            for cluster, size in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                for number, name in enumerate(left, 1):
-                    if size <= min(left[name], most[name]):
-                        chosen[cluster] = number
-                        left[name] -= size
-                        break
-            if not any(left.values()):
-                break
+        found = smallest.rows().sort_by([("key", "ascending"), ("cluster", "ascending")])
+        chosen: dict[int, int] = {}
+        left = dict(wanted)
+        for cluster, size in zip(found["cluster"].to_pylist(), found["size"].to_pylist(), strict=True):
+            for number, name in enumerate(left, 1):
+                if size <= min(left[name], most[name]):
+                    chosen[cluster] = number
+                    left[name] -= size
+                    break
+        if found.num_rows < candidates or not any(left.values()):
+            break
+        candidates *= 8
     for name, missing in left.items():
         if missing:
             logger.warning(

@@ -176,6 +176,11 @@ def test_every_shard_is_in_one_file_of_each_kind(shards: list[tuple[int, int]], 
         assert total == 0 or given_numbers
 
 
+@pytest.mark.parametrize(("kept", "files"), [([5, 5], [[0, 1]]), ([5, 6], [[0], [1]])])
+def test_a_file_may_have_exactly_the_limit(kept: list[int], files: list[list[int]]) -> None:
+    assert [list(plan.shards) for plan in plan_files([10, 10], kept, 10)] == files
+
+
 def test_files_without_rows_are_not_written() -> None:
     plans = plan_files([10, 10, 10], [10, 0, 10], 10)
     assert [(plan.number, list(plan.shards)) for plan in plans] == [(0, [0, 1]), (1, [2])]

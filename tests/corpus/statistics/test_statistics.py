@@ -17,30 +17,14 @@ from paraforge.base.shards.lineage import sampling_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardWriter
 from paraforge.base.text.tokens import tokenize
+from paraforge.corpus.columns import schema_of
 from paraforge.corpus.statistics.parameters import BackgroundParameters, StatisticsParameters
 from paraforge.corpus.statistics.statistics import BACKGROUND_SEED, NO_PARSES, Statistics, describe_corpus
 from paraforge.corpus.statistics.tables import metrics, write_tables
 
 Row = dict[str, Any]
-SCHEMA = pa.schema(
-    [
-        ("source", pa.string()),
-        ("line", pa.int64()),
-        ("reference", pa.string()),
-        ("translation", pa.string()),
-        ("rank", pa.int8()),
-        ("rejected", pa.string()),
-        ("failed", pa.string()),
-    ]
-)
-SCORES = pa.schema(
-    [
-        ("reference_tokens", pa.int32()),
-        ("translation_tokens", pa.int32()),
-        ("paraphrase_score", pa.float32()),
-        ("overlap_3", pa.float32()),
-    ]
-)
+SCHEMA = schema_of(["source", "line", "reference", "translation", "rank", "rejected", "failed"])
+SCORES = schema_of(["reference_tokens", "translation_tokens", "paraphrase_score", "overlap_3"])
 SELECTED = pa.schema([("rejected", pa.string()), ("paraphrase_score_decile", pa.int8())])
 
 
