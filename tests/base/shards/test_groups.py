@@ -108,9 +108,6 @@ def test_slices_and_chunks_do_not_matter() -> None:
     whole = text_keys(pa.array(["x", "y", "z"]))
     assert (text_keys(texts) == whole).all()
     assert (text_keys(pa.array(["w", "x", "y", "z"]).slice(1)) == whole).all()
-
-
-def test_no_rows() -> None:
     assert text_keys(pa.array([], pa.string())).shape == (0, 2)
 
 

@@ -147,18 +147,6 @@ def test_on_workers_as_dask_starts_them_outside_of_the_tests() -> None:
         assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
 
 
-@pytest.mark.full
-def test_on_a_cluster_that_is_there() -> None:
-    from distributed import LocalCluster
-
-    with (
-        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
-        open_jobs(Resources(scheduler=cluster.scheduler_address), rows=10) as jobs,
-    ):
-        assert jobs._client is not None
-        assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
-
-
 def tell(rows: int, seconds: float) -> int:
     for _ in range(rows):
         report_rows(1)

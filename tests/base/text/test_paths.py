@@ -24,16 +24,21 @@ def test_home(monkeypatch: pytest.MonkeyPatch) -> None:
     assert expand("~/a.tsv") == "/home/somebody/a.tsv"
 
 
-def test_patterns_are_sorted(tmp_path: Path) -> None:
-    for name in ("b.tsv", "a.tsv", "c.txt"):
+@pytest.mark.parametrize(
+    ("names", "pattern", "found"),
+    [
+        (["b.tsv", "a.tsv", "c.txt", "d.tsv/in it"], "*.tsv", ["a.tsv", "b.tsv"]),
+        (["a[1].tsv"], "a[1].tsv", ["a[1].tsv"]),
+        (["corpus [1]/a.tsv"], "corpus [1]/*.tsv", ["a.tsv"]),
+    ],
+)
+def test_patterns_are_of_files_and_sorted(
+    tmp_path: Path, names: list[str], pattern: str, found: list[str]
+) -> None:
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    (tmp_path / "d.tsv").mkdir()
-    assert [path.name for path in files_of(f"{tmp_path}/*.tsv")] == ["a.tsv", "b.tsv"]
-
-
-def test_a_name_with_a_bracket_is_a_name_first(tmp_path: Path) -> None:
-    (tmp_path / "a[1].tsv").touch()
-    assert [path.name for path in files_of(f"{tmp_path}/a[1].tsv")] == ["a[1].tsv"]
+    assert [path.name for path in files_of(f"{tmp_path}/{pattern}")] == found
 
 
 @pytest.mark.parametrize(
@@ -42,12 +47,6 @@ def test_a_name_with_a_bracket_is_a_name_first(tmp_path: Path) -> None:
 def test_nothing_there(tmp_path: Path, name: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         files_of(f"{tmp_path}/{name}")
-
-
-def test_a_pattern_in_a_directory_with_a_bracket(tmp_path: Path) -> None:
-    (tmp_path / "corpus [1]").mkdir()
-    (tmp_path / "corpus [1]" / "a.tsv").touch()
-    assert [path.name for path in files_of(f"{tmp_path}/corpus [1]/*.tsv")] == ["a.tsv"]
 
 
 def test_what_is_no_regular_file(tmp_path: Path) -> None:

@@ -28,6 +28,13 @@ from tests.embeddings.trainer import oracle
 from tests.embeddings.trainer.training import sentence_pairs
 
 
+def _check(value: torch.Tensor, ours: torch.Tensor, expected: torch.Tensor, theirs: torch.Tensor) -> None:
+    assert value.item() == pytest.approx(expected.item(), abs=1e-12)
+    (gradient,) = torch.autograd.grad(value, ours)
+    (expected_gradient,) = torch.autograd.grad(expected, theirs)
+    torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-12)
+
+
 def _parts(embeddings: torch.Tensor, pairs: int) -> list[torch.Tensor]:
     return list(embeddings.split(pairs))
 
@@ -52,11 +59,7 @@ def test_loss_and_gradient_are_those_of_the_definition(
     value = margin_loss(ours, pairs, margin)
     left, right, negative_left, *rest = _parts(theirs, pairs)
     expected = oracle.loss(left, right, negative_left, rest[0] if rest else None, margin)
-
-    assert value.item() == pytest.approx(expected.item(), abs=1e-12)
-    (gradient,) = torch.autograd.grad(value, ours)
-    (expected_gradient,) = torch.autograd.grad(expected, theirs)
-    torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-12)
+    _check(value, ours, expected, theirs)
 
 
 def test_by_hand() -> None:
@@ -82,9 +85,11 @@ def test_a_zero_vector_has_cosine_and_gradient_zero() -> None:
     assert (gradient[3] == 0).all()
 
 
-def test_wrong_number_of_embeddings_is_refused() -> None:
+def test_another_number_of_embeddings_is_refused() -> None:
     with pytest.raises(ValueError, match="neither 3 nor 4 times 2 pairs"):
         margin_loss(torch.zeros(5, 3), 2)
+    with pytest.raises(ValueError, match="not both sides of 2 pairs"):
+        softmax_loss(torch.zeros(6, 3), 2, ForbiddenCandidates(2).of_other_sides())
 
 
 @given(
@@ -103,11 +108,7 @@ def test_softmax_and_gradient_are_those_of_the_definition(
     alike = None if texts is None else texts[: 2 * pairs]
     forbidden = ForbiddenCandidates(pairs, None if alike is None else np.array(alike))
     value = softmax_loss(ours, pairs, forbidden.of_other_sides(), scale, two_sided)
-    expected = oracle.softmax(theirs, pairs, scale, two_sided, alike)
-    assert value.item() == pytest.approx(expected.item(), abs=1e-12)
-    (gradient,) = torch.autograd.grad(value, ours)
-    (expected_gradient,) = torch.autograd.grad(expected, theirs)
-    torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-12)
+    _check(value, ours, oracle.softmax(theirs, pairs, scale, two_sided, alike), theirs)
 
 
 def test_softmax_of_a_zero_vector_and_of_alike_texts_is_finite() -> None:
@@ -120,11 +121,6 @@ def test_softmax_of_a_zero_vector_and_of_alike_texts_is_finite() -> None:
     assert (gradient[3] == 0).all()
     alike = ForbiddenCandidates(2, np.zeros(4, np.int64)).of_other_sides()
     assert softmax_loss(embeddings, 2, alike).item() == 0.0
-
-
-def test_softmax_of_another_number_of_sides_is_refused() -> None:
-    with pytest.raises(ValueError, match="not both sides of 2 pairs"):
-        softmax_loss(torch.zeros(6, 3), 2, ForbiddenCandidates(2).of_other_sides())
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e30])
@@ -150,13 +146,6 @@ def _batch(embeddings: torch.Tensor, scores: torch.Tensor | None = None) -> loss
 
 def _cosines(left: torch.Tensor, right: torch.Tensor) -> list[list[torch.Tensor]]:
     return [[torch.nn.functional.cosine_similarity(one, other, dim=0) for other in right] for one in left]
-
-
-def _check(value: torch.Tensor, ours: torch.Tensor, expected: torch.Tensor, theirs: torch.Tensor) -> None:
-    assert value.item() == pytest.approx(expected.item(), abs=1e-12)
-    (gradient,) = torch.autograd.grad(value, ours)
-    (expected_gradient,) = torch.autograd.grad(expected, theirs)
-    torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-12)
 
 
 def _twice(rows: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -93,20 +93,6 @@ def test_the_penalty_is_for_leaving_the_model_that_was_given(tmp_path: Path) -> 
     assert moved[1] < 0.5 * moved[0]
 
 
-def test_another_model_at_the_same_path_is_another_training(tmp_path: Path) -> None:
-    first = begun(tmp_path, ENCODERS[0])
-    data = data_of(write_pairs(tmp_path / "other.tsv", sentence_pairs()[60:]))
-    train(tmp_path, further(first), data)
-    once = SentenceModel.open(tmp_path / "model").encode("left1 left2")
-    model = SentenceModel.open(first)
-    model.encoder.tables()["table"].data.mul_(2)
-    model.save(first)
-    train(tmp_path, further(first), data)
-    np.testing.assert_allclose(
-        SentenceModel.open(tmp_path / "model").encode("left1 left2"), 2 * once, atol=1e-5
-    )
-
-
 def test_what_does_not_fit_is_refused_before_training(tmp_path: Path) -> None:
     first = begun(tmp_path, ENCODERS[0])
     data = data_of(write_pairs(tmp_path / "other.tsv", sentence_pairs()[60:]))

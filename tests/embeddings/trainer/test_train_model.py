@@ -156,11 +156,6 @@ def test_a_concatenation_starts_from_given_vectors(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="dimension 5, the initial vectors have 4"):
         train(tmp_path, model_parameters({"kind": "average", "dimension": 5}, vectors=str(vectors)),
               data_of(tmp_path / "pairs.tsv"))  # fmt: skip
-    # Other vectors in a file of the same name make another model.
-    vectors.write_text("left1 0 0 1 0\nright1 0 1 0 0\n")
-    train(tmp_path, parameters, data_of(tmp_path / "pairs.tsv"))
-    model = SentenceModel.open(tmp_path / "model")
-    assert model.encode("left1")[:4].tolist() == pytest.approx([0, 0, 1, 0], abs=1e-20)
 
 
 def test_corpora_with_empty_shards_and_empty_sides(tmp_path: Path) -> None:
