@@ -317,6 +317,7 @@ def test_names_that_no_reader_would_take(name: str) -> None:
     seed=st.integers(0, 99),
 )
 @example(sizes=[1, 2] * 20_000, wanted=[200, 300], seed=5)
+@example(sizes=[2] * 9_000 + [1], wanted=[61], seed=0)  # the only one that fits at last has a large key
 def test_whole_clusters_are_drawn_by_their_keys(sizes: list[int], wanted: list[int], seed: int) -> None:
     """Against a slow loop over all clusters: the first split takes a cluster that has room for it."""
     random = np.random.default_rng(seed)
