@@ -1,8 +1,10 @@
 """Code 130 comes with the word, whichever of the main thread and the watcher of signals is the faster."""
 
+import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -87,3 +89,35 @@ def test_after_the_last_words_a_signal_is_code_130_or_comes_too_late(place: str,
     _, words = process.communicate()
     late = place == "taken down"
     assert (process.returncode, words) == ((0, "") if late else (130, "interrupted\n"))
+
+
+CHILDREN = """
+from paraforge.base.interrupts import end_on_signals, last_words
+end_on_signals()
+import multiprocessing, time
+
+def work(ready):
+    ready.set()
+    time.sleep(60)
+
+if __name__ == "__main__":
+    with last_words():
+        context = multiprocessing.get_context("spawn")
+        ready = context.Event()
+        context.Process(target=work, args=(ready,), daemon=True).start()
+        ready.wait()
+        print("ready", flush=True)
+        time.sleep(60)
+"""
+
+
+def test_ctrl_c_in_a_terminal_is_said_once(tmp_path: Path) -> None:
+    """A terminal sends it to the workers, too, whose main module is the program's."""
+    (tmp_path / "program.py").write_text(CHILDREN)
+    command = [sys.executable, str(tmp_path / "program.py")]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        os.killpg(process.pid, signal.SIGINT)
+        _, words = process.communicate(timeout=60)
+    assert (process.returncode, words) == (130, "interrupted\n")

@@ -29,7 +29,7 @@ _begun = threading.Event()
 _handled = threading.Event()  # by the main thread; the thread that watches signals may be earlier or later
 _ended = threading.Event()
 _announcing = threading.RLock()
-_GRACE_SECONDS = 2.0
+_GRACE_SECONDS = 5.0
 
 
 def stop_requested() -> bool:
@@ -78,10 +78,11 @@ def end_on_signals() -> None:
 
     Call it in the first line of a program, because imports can take seconds. Until :func:`last_words` is
     entered, the program ends at once; afterwards it ends by SystemExit, so that temporary files are removed.
-    A library that is busy or ignores SystemExit gets two seconds. Does nothing in a child process of
-    :mod:`multiprocessing`, which its parent ends.
+    A library that is busy or ignores SystemExit gets five seconds. A child process of
+    :mod:`multiprocessing` only ignores Ctrl-C, because its parent ends it.
     """
-    if multiprocessing.parent_process() is not None:
+    if multiprocessing.current_process().name != "MainProcess":  # known before its main module is imported
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         return
     for number in SIGNALS:
         signal.signal(number, _end)

@@ -163,7 +163,8 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
         "distributed.scheduler.worker-ttl": f"{resources.worker_limit} s",
         "distributed.worker.daemon": True,
         "distributed.admin.large-graph-warning-threshold": "1GB",
-        "distributed.logging.distributed": "error",
+        # A worker's errors come back as results; when its scheduler goes, it writes pages about that.
+        "distributed.logging": {"distributed": "error", "distributed.worker": "critical"},
         # Dask makes glibc release memory at once, so arrays of a few megabytes are mapped and zeroed page by
         # page each time, and scoring takes 1.5 times the processor time.
         "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 256 << 20,
