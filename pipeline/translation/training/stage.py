@@ -13,6 +13,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import (
     DIGESTS,
     check_digests,
+    files_below,
     hash_json,
     read_json,
     remove_directory,
@@ -200,11 +201,9 @@ def _is_whole(model: Path) -> bool:
 def publish(model: Path, output: Path) -> None:
     """Publish a finished model in ``output``, which is replaced as a whole."""
     with replaced_directory(output) as temporary:
-        for path in sorted({*model.rglob("*")} - {model / DIGESTS}):
+        for path in files_below(model):
             target = temporary / path.relative_to(model)
-            if path.is_dir():
-                target.mkdir(parents=True, exist_ok=True)
-            else:
-                target.parent.mkdir(parents=True, exist_ok=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if path != model / DIGESTS:
                 link_or_copy(path, target)
         write_digests(temporary)

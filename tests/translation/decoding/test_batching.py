@@ -53,68 +53,47 @@ WORDS = st.sampled_from(["a", "bb", "ccc", "d!"])
 SENTENCES = st.lists(st.lists(WORDS, max_size=12).map(" ".join), max_size=60)
 
 
-@given(SENTENCES, st.integers(1, 60), st.integers(1, 5), st.integers(1, 20))
-def test_one_result_a_sentence_in_order(
+@given(SENTENCES, st.integers(1, 60), st.integers(2, 5), st.integers(1, 20))
+def test_one_result_a_sentence_in_batches_that_do_not_depend_on_the_queue(
     sentences: list[str], batch_tokens: int, queued: int, window: int
 ) -> None:
-    engine = Upper(batch_tokens, queued)
-    results = list(translate_in_batches(engine, iter(sentences), window))
-    assert texts(results) == [sentence.upper() for sentence in sentences]
-
-
-@given(SENTENCES, st.integers(1, 60), st.integers(1, 5))
-def test_a_batch_with_its_padding_is_within_bounds(
-    sentences: list[str], batch_tokens: int, queued: int
-) -> None:
-    engine = Upper(batch_tokens, queued)
-    list(translate_in_batches(engine, sentences))
-    for batch in engine.batches:
+    """In order, and a batch with its padding is within bounds."""
+    one, several = Upper(batch_tokens, 1), Upper(batch_tokens, queued)
+    for engine in (one, several):
+        results = list(translate_in_batches(engine, iter(sentences), window))
+        assert texts(results) == [sentence.upper() for sentence in sentences]
+        assert engine.most_queued <= engine.queued
+    assert one.batches == several.batches
+    for batch in one.batches:
         longest = max(len(sentence.split()) for sentence in batch) + 1
         assert len(batch) == 1 or longest * len(batch) <= batch_tokens
-    assert engine.most_queued <= queued
 
 
-@given(SENTENCES, st.integers(1, 60), st.integers(2, 5), st.integers(1, 20))
-def test_batches_do_not_depend_on_how_many_are_queued(
-    sentences: list[str], batch_tokens: int, queued: int, window: int
-) -> None:
-    one, several = Upper(batch_tokens, 1), Upper(batch_tokens, queued)
-    list(translate_in_batches(one, sentences, window))
-    list(translate_in_batches(several, sentences, window))
-    assert one.batches == several.batches
-
-
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ({"bad": "!"}, "RuntimeError: '!' is not for me"),
+        ({"unreadable": "!"}, "UnicodeError: cannot be read"),
+    ],
+)
 @given(SENTENCES, st.integers(1, 60), st.integers(1, 5))
-def test_a_sentence_that_raises_fails_alone(sentences: list[str], batch_tokens: int, queued: int) -> None:
-    engine = Upper(batch_tokens, queued, bad="!")
-    results = list(translate_in_batches(engine, sentences))
-    for sentence, result in zip(sentences, results, strict=True):
-        if "!" in sentence:
-            assert result.failed == "RuntimeError: '!' is not for me"
-            assert not result.hypotheses
-        else:
-            assert result.failed is None
-            assert texts([result]) == [sentence.upper()]
-
-
-@given(SENTENCES)
-def test_a_sentence_that_cannot_be_tokenised_fails_alone(sentences: list[str]) -> None:
-    results = list(translate_in_batches(Upper(unreadable="!"), sentences))
-    assert [result.failed for result in results] == [
-        "UnicodeError: cannot be read" if "!" in sentence else None for sentence in sentences
+def test_a_sentence_that_raises_fails_alone(
+    fault: dict[str, str], reason: str, sentences: list[str], batch_tokens: int, queued: int
+) -> None:
+    results = list(translate_in_batches(Upper(batch_tokens, queued, **fault), sentences))
+    bad = ["!" in sentence for sentence in sentences]
+    assert [one.failed for one in results] == [reason if fails else None for fails in bad]
+    assert texts(results) == [
+        None if fails else text.upper() for text, fails in zip(sentences, bad, strict=True)
     ]
 
 
 def test_nothing_to_translate_is_an_empty_hypothesis_without_a_score() -> None:
+    assert list(translate_in_batches(Upper(), [])) == []
     (result,) = translate_in_batches(Upper(), ["   "])
     (hypothesis,) = result.hypotheses
-    assert hypothesis.empty
-    assert not hypothesis.non_finite
+    assert (hypothesis.empty, hypothesis.non_finite) == (True, False)
     assert hypothesis.score != hypothesis.score
-
-
-def test_no_sentences_no_results() -> None:
-    assert list(translate_in_batches(Upper(), [])) == []
 
 
 def test_the_stream_is_read_a_window_at_a_time() -> None:
@@ -133,18 +112,33 @@ def test_the_stream_is_read_a_window_at_a_time() -> None:
         assert read <= number + 40
 
 
-def test_an_engine_that_fails_on_everything_stops_the_run() -> None:
-    with pytest.raises(EngineError, match=r"no longer translates even '1'.*not for me"):
-        list(translate_in_batches(Upper(bad=""), ["a"] * 10))
+def raising(message: str) -> Callable[[Decoded], Decoded]:
+    def raises(found: Decoded) -> Decoded:
+        raise RuntimeError(message)
+
+    return raises
 
 
-def test_a_lost_device_is_held_against_no_sentence() -> None:
-    class Lost(Upper):
+@pytest.mark.parametrize(
+    ("change", "kind", "message"),
+    [
+        (raising("not for me"), EngineError, r"no longer translates even '1'.*not for me"),
+        (raising("CUDA failed with error unspecified launch failure"), DeviceLostError, "unspecified launch"),
+        (lambda found: found[1:], EngineError, "results for"),
+        (lambda found: [*found[1:], ()], EngineError, "no hypothesis"),
+    ],
+    ids=["fails on everything", "lost its device", "loses a sentence", "without a hypothesis or a reason"],
+)
+def test_the_fault_of_an_engine_is_held_against_no_sentence(
+    change: Callable[[Decoded], Decoded], kind: type[EngineError], message: str
+) -> None:
+    class Faulty(Upper):
         def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
-            raise RuntimeError("CUDA failed with error unspecified launch failure")
+            wait = super().submit(batch)
+            return lambda: change(wait())
 
-    with pytest.raises(DeviceLostError, match="unspecified launch failure"):
-        list(translate_in_batches(Lost(), ["a b", "c"]))
+    with pytest.raises(kind, match=message):
+        list(translate_in_batches(Faulty(), ["a b", "c"] * 5))
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -180,23 +174,3 @@ def test_a_source_that_the_engine_does_not_know_fails_with_the_reason() -> None:
 
     found = list(translate_in_batches(Knows(), ["a", "x", "b"]))
     assert [one.failed for one in found] == [None, "unknown source", None]
-
-
-def test_an_engine_that_loses_a_sentence_is_found_out() -> None:
-    class Loses(Upper):
-        def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
-            wait = super().submit(batch)
-            return lambda: wait()[1:]
-
-    with pytest.raises(EngineError, match="results for"):
-        list(translate_in_batches(Loses(), ["a b", "c"]))
-
-
-def test_an_engine_without_a_hypothesis_or_a_reason_is_found_out() -> None:
-    class Silent(Upper):
-        def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
-            wait = super().submit(batch)
-            return lambda: [*wait()[1:], ()]
-
-    with pytest.raises(EngineError, match="no hypothesis"):
-        list(translate_in_batches(Silent(), ["a b", "c"]))

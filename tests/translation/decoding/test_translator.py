@@ -5,6 +5,7 @@ import gzip
 import logging
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,22 +30,18 @@ from tests.translation.engines.tiny_models import gains
 from tests.translation.models.tiny import write_ctranslate2, write_tiny_fairseq
 
 
-def test_flags_of_a_hypothesis_that_ended() -> None:
-    hypothesis = make_hypothesis("a dog", -0.5, ["▁a", "▁dog"], ended=True)
-    assert hypothesis.tokens == 3  # end-of-sentence counts
-    assert (hypothesis.output_truncated, hypothesis.runaway, hypothesis.non_finite) == (False, False, False)
-    assert not hypothesis.empty
-
-
-@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
-def test_a_score_that_is_no_number_is_marked(score: float) -> None:
-    hypothesis = make_hypothesis("a", score, ["▁a"], ended=True)
-    assert hypothesis.non_finite
-    assert math.isnan(hypothesis.score)
-
-
-def test_a_hypothesis_of_spaces_is_empty() -> None:
-    assert make_hypothesis(" ", -1.0, ["▁"], ended=True).empty
+@pytest.mark.parametrize(
+    ("text", "score", "tokens", "flags"),
+    [
+        ("a dog", -0.5, ["▁a", "▁dog"], (3, False, False, False, False)),  # end-of-sentence counts
+        (" ", -1.0, ["▁"], (2, False, False, False, True)),
+        *(("a", score, ["▁a"], (2, False, False, True, False)) for score in (math.nan, math.inf, -math.inf)),
+    ],
+)
+def test_flags_of_a_hypothesis(text: str, score: float, tokens: list[str], flags: tuple[object, ...]) -> None:
+    found = make_hypothesis(text, score, tokens, ended=True)
+    assert (found.tokens, found.output_truncated, found.runaway, found.non_finite, found.empty) == flags
+    assert found.score == score if math.isfinite(score) else math.isnan(found.score)
 
 
 @pytest.mark.parametrize(
@@ -57,21 +54,14 @@ def test_options_that_cannot_be_are_refused(wrong: dict[str, int]) -> None:
 
 
 def test_every_option_is_in_the_fingerprint() -> None:
-    changed = [
-        DecodingOptions(),
-        DecodingOptions(beam=5),
-        DecodingOptions(nbest=2),
-        DecodingOptions(length_penalty=0.6),
-        DecodingOptions(maximum_source_tokens=512),
-        DecodingOptions(maximum_target_tokens=512),
-        DecodingOptions(compute_type="int8"),
+    changes: list[dict[str, Any]] = [
+        *({}, {"beam": 5}, {"nbest": 2}, {"length_penalty": 0.6}, {"compute_type": "int8"}),
+        *({"maximum_source_tokens": 512}, {"maximum_target_tokens": 512}),
     ]
-    fingerprints = [fingerprint_of("ctranslate2", "weights", options) for options in changed]
-    fingerprints += [
-        fingerprint_of("fairseq", "weights", DecodingOptions()),
-        fingerprint_of("ctranslate2", "other weights", DecodingOptions()),
-    ]
-    assert len(set(fingerprints)) == len(fingerprints)
+    found = {fingerprint_of("ctranslate2", "weights", DecodingOptions(**change)) for change in changes}
+    found |= {fingerprint_of("fairseq", "weights", DecodingOptions())}
+    found |= {fingerprint_of("ctranslate2", "other weights", DecodingOptions())}
+    assert len(found) == len(changes) + 2
 
 
 @pytest.mark.full

@@ -12,7 +12,7 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.translation.engines import ENGINES, open_translator
-from tests.translation.engines.tiny_models import gains
+from tests.translation.engines.tiny_models import agree, gains
 from tests.translation.models.tiny import bitext, write_ctranslate2
 
 SENTENCES = [source for source, _ in bitext(80, seed=9, longest=9)]
@@ -28,8 +28,9 @@ def run(
 
 
 @pytest.fixture(scope="module")
-def reference(tiny_fairseq: Path) -> list[Hypotheses]:
-    return run("fairseq", tiny_fairseq, SENTENCES)
+def models(tiny_fairseq: Path, tiny_ctranslate2: Path) -> dict[str, Path]:
+    """What each engine reads of one model."""
+    return {"fairseq": tiny_fairseq, "ctranslate2": tiny_ctranslate2, "torch": tiny_ctranslate2}
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +38,16 @@ def production(tiny_ctranslate2: Path) -> list[Hypotheses]:
     return run("ctranslate2", tiny_ctranslate2, SENTENCES)
 
 
-@pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
+@pytest.mark.parametrize("options", [OPTIONS, DecodingOptions(beam=1, maximum_target_tokens=4)])
 def test_engines_give_the_same_best_hypothesis_and_score(
-    engine: str, reference: list[Hypotheses], tiny_ctranslate2: Path
+    options: DecodingOptions, models: dict[str, Path]
 ) -> None:
-    more = gains(engine, tiny_ctranslate2, SENTENCES)
-    for expected, found, gain in zip(reference, run(engine, tiny_ctranslate2, SENTENCES), more, strict=True):
-        best = found.hypotheses[0]
-        assert best.text == expected.hypotheses[0].text
-        assert best.score == pytest.approx(expected.hypotheses[0].score + gain / best.tokens, abs=1e-5)
-        assert best.tokens == expected.hypotheses[0].tokens
+    """At the cap, too."""
+    expected = run("fairseq", models["fairseq"], SENTENCES, options)
+    assert options is OPTIONS or any(one.hypotheses[0].output_truncated for one in expected)
+    for engine in ("ctranslate2", "torch"):
+        found = run(engine, models[engine], SENTENCES, options)
+        agree(found, expected, 1e-5, gains(engine, models[engine], SENTENCES))
 
 
 def test_the_score_is_the_mean_log_probability_with_end_of_sentence(
@@ -69,12 +70,12 @@ def test_the_score_is_the_mean_log_probability_with_end_of_sentence(
 
 
 @pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
-def test_length_penalty_is_in_the_score(engine: str, tiny_fairseq: Path, tiny_ctranslate2: Path) -> None:
-    model = tiny_fairseq if engine == "fairseq" else tiny_ctranslate2
-    plain = run(engine, model, SENTENCES[:8], DecodingOptions(beam=1, maximum_target_tokens=40))
+def test_length_penalty_is_in_the_score(engine: str, models: dict[str, Path]) -> None:
+    few = SENTENCES[:8]
+    plain = run(engine, models[engine], few, DecodingOptions(beam=1, maximum_target_tokens=40))
     for penalty in (0.0, 1.0):
         options = DecodingOptions(beam=1, length_penalty=penalty, maximum_target_tokens=40)
-        for one, other in zip(run(engine, model, SENTENCES[:8], options), plain, strict=True):
+        for one, other in zip(run(engine, models[engine], few, options), plain, strict=True):
             found, mean = one.hypotheses[0], other.hypotheses[0]
             assert found.text == mean.text
             assert found.score == pytest.approx(mean.score * mean.tokens / found.tokens**penalty, abs=1e-4)
@@ -82,13 +83,10 @@ def test_length_penalty_is_in_the_score(engine: str, tiny_fairseq: Path, tiny_ct
 
 @pytest.mark.parametrize("cap", [2, 3, 4, 6, 40])
 @pytest.mark.parametrize("engine", [pytest.param("fairseq", marks=pytest.mark.full), "ctranslate2", "torch"])
-def test_nbest_is_ranked_and_begins_with_the_best(
-    engine: str, cap: int, tiny_fairseq: Path, tiny_ctranslate2: Path
-) -> None:
-    model = tiny_fairseq if engine == "fairseq" else tiny_ctranslate2
+def test_nbest_is_ranked_and_begins_with_the_best(engine: str, cap: int, models: dict[str, Path]) -> None:
     options = DecodingOptions(beam=5, maximum_target_tokens=cap)
-    alone = run(engine, model, SENTENCES[:15], options)
-    several = run(engine, model, SENTENCES[:15], options.with_changes(nbest=4))
+    alone = run(engine, models[engine], SENTENCES[:15], options)
+    several = run(engine, models[engine], SENTENCES[:15], options.with_changes(nbest=4))
     for one, many in zip(alone, several, strict=True):
         scores = [hypothesis.score for hypothesis in many.hypotheses]
         assert len(scores) == 4
@@ -98,36 +96,23 @@ def test_nbest_is_ranked_and_begins_with_the_best(
 
 
 @pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
-def test_inputs_and_outputs_over_the_cap_are_marked(
-    engine: str, tiny_fairseq: Path, tiny_ctranslate2: Path
-) -> None:
-    model = tiny_fairseq if engine == "fairseq" else tiny_ctranslate2
+def test_inputs_and_outputs_over_the_cap_are_marked(engine: str, models: dict[str, Path]) -> None:
     options = DecodingOptions(beam=5, maximum_source_tokens=8, maximum_target_tokens=4)
-    long, fits, short, blank = run(engine, model, ["pes " * 30, "pes " * 7, "pes", " \t"], options)
-    assert long.source_truncated
-    assert long.hypotheses[0].output_truncated
-    assert long.hypotheses[0].tokens == 4
-    assert not fits.source_truncated
-    assert not short.source_truncated
-    assert not short.hypotheses[0].output_truncated
-    assert short.hypotheses[0].tokens == 2
-    assert blank.hypotheses[0].empty
-    # The cut source is translated as if there were no more of it.
-    assert long.hypotheses == fits.hypotheses
+    found = run(engine, models[engine], ["pes " * 30, "pes " * 7, "pes", " \t"], options)
+    assert [one.source_truncated for one in found] == [True, False, False, False]
+    long, fits, short, blank = (one.hypotheses for one in found)
+    assert (long[0].output_truncated, long[0].tokens) == (True, 4)
+    assert (short[0].output_truncated, short[0].tokens) == (False, 2)
+    assert blank[0].empty
+    assert long == fits  # the cut source is translated as if there were no more of it
 
 
-@pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
-def test_engines_agree_at_the_cap_too(engine: str, tiny_fairseq: Path, tiny_ctranslate2: Path) -> None:
-    options = DecodingOptions(beam=1, maximum_target_tokens=4)
-    expected = run("fairseq", tiny_fairseq, SENTENCES[:40], options)
-    found = run(engine, tiny_ctranslate2, SENTENCES[:40], options)
-    assert any(one.hypotheses[0].output_truncated for one in expected)
-    more = gains(engine, tiny_ctranslate2, SENTENCES[:40])
-    for one, other, gain in zip(expected, found, more, strict=True):
-        best = other.hypotheses[0]
-        assert one.hypotheses[0].text == best.text
-        assert one.hypotheses[0].output_truncated == best.output_truncated
-        assert best.score == pytest.approx(one.hypotheses[0].score + gain / best.tokens, abs=1e-5)
+@pytest.mark.parametrize("engine", ["ctranslate2", "fairseq", "torch"])
+def test_unknown_sources_fail(engine: str, models: dict[str, Path]) -> None:
+    """A source of nothing but unknown pieces is failed, not published as a fluent invention."""
+    found = run(engine, models[engine], ["pes spí", "😀😀", "漢字 漢字", "ѱѯѵ", "pes 😀"])
+    assert [one.failed for one in found] == [None, *["unknown source"] * 3, None]
+    assert not any(one.hypotheses for one in found[1:4])
 
 
 @pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
@@ -164,25 +149,22 @@ def test_batch_size_changes_rounding_and_no_more(
     engine: str, tiny_ctranslate2: Path, production: list[Hypotheses]
 ) -> None:
     # Where production, which is CTranslate2's, is compared with torch.
-    more = gains("ctranslate2", tiny_ctranslate2, SENTENCES) if engine == "torch" else [0.0] * len(SENTENCES)
-    found = run(engine, tiny_ctranslate2, SENTENCES, batch_tokens=1)
-    for one, other, gain in zip(production, found, more, strict=True):
-        best = other.hypotheses[0]
-        assert one.hypotheses[0].text == best.text
-        assert one.hypotheses[0].score == pytest.approx(best.score + gain / best.tokens, abs=1e-5)
+    more = gains("ctranslate2", tiny_ctranslate2, SENTENCES) if engine == "torch" else None
+    agree(production, run(engine, tiny_ctranslate2, SENTENCES, batch_tokens=1), 1e-5, more)
 
 
 def test_int8_is_close_and_auto_says_what_it_chose(
     tiny_ctranslate2: Path, production: list[Hypotheses]
 ) -> None:
-    options = DecodingOptions(beam=5, maximum_target_tokens=40, compute_type="int8")
-    found = run("ctranslate2", tiny_ctranslate2, SENTENCES, options)
+    int8, automatic = (OPTIONS.with_changes(compute_type=kind) for kind in ("int8", "auto"))
+    found = run("ctranslate2", tiny_ctranslate2, SENTENCES, int8)
     scores = [(a.hypotheses[0].score, b.hypotheses[0].score) for a, b in zip(found, production, strict=True)]
     # Of most: without VNNI, processors add products of int8 in 16 bits, which ruins a few sentences.
     assert statistics.median([abs(a - b) for a, b in scores]) < 0.1
-    automatic = DecodingOptions(beam=5, maximum_target_tokens=40, compute_type="auto")
-    chosen = open_translator("ctranslate2", tiny_ctranslate2, automatic, Placement("cpu")).fingerprint
-    named = open_translator("ctranslate2", tiny_ctranslate2, options, Placement("cpu")).fingerprint
+    chosen, named = (
+        open_translator("ctranslate2", tiny_ctranslate2, options, Placement("cpu")).fingerprint
+        for options in (automatic, int8)
+    )
     assert chosen == named
 
 
@@ -207,41 +189,51 @@ def test_tokens_that_a_hypothesis_is_made_to_begin_with_are_no_part_of_it(
     assert best.score == pytest.approx((sum(scored.log_probs[2:]) + gain) / 3, abs=1e-5)
 
 
-def test_what_an_engine_cannot_do_is_refused(tiny_fairseq: Path, tiny_ctranslate2: Path) -> None:
-    int8 = DecodingOptions(compute_type="int8")
-    with pytest.raises(InputError, match="no compute type int8"):
-        open_translator("fairseq", tiny_fairseq, int8)
-    with pytest.raises(InputError, match="not available on cpu"):
-        open_translator(
-            "ctranslate2", tiny_ctranslate2, DecodingOptions(compute_type="float16"), Placement("cpu")
-        )
+@pytest.mark.parametrize(
+    ("engine", "changes", "device", "message"),
+    [
+        ("fairseq", {"compute_type": "int8"}, "auto", "no compute type int8"),
+        ("torch", {"compute_type": "int8"}, "auto", r"no compute type int8.*ctranslate2"),
+        ("ctranslate2", {"compute_type": "float16"}, "cpu", "not available on cpu"),
+        ("torch", {"compute_type": "float16"}, "cpu", "float16 is for GPUs"),
+        ("ctranslate2", {}, "tpu", "no device is called 'tpu'"),
+        ("torch", {}, "tpu", "no device is called 'tpu'"),
+        ("marian", {}, "auto", "no engine is called 'marian'"),
+    ],
+)
+def test_what_an_engine_cannot_do_is_refused(
+    engine: str, changes: dict[str, str], device: str, message: str, models: dict[str, Path]
+) -> None:
+    options = DecodingOptions.model_validate(changes)
+    with pytest.raises(InputError, match=message):
+        open_translator(engine, models.get(engine, Path()), options, Placement(device))
+
+
+def test_a_type_that_there_is_not_and_a_missing_model_are_refused() -> None:
     with pytest.raises(ValueError, match="compute_type"):
         DecodingOptions.model_validate({"compute_type": "bfloat16x"})
-    for engine in ("ctranslate2", "torch"):
-        with pytest.raises(InputError, match="no device is called 'tpu'"):
-            open_translator(engine, tiny_ctranslate2, placement=Placement("tpu"))
-    with pytest.raises(InputError, match=r"no compute type int8.*ctranslate2"):
-        open_translator("torch", tiny_ctranslate2, int8)
-    with pytest.raises(InputError, match="float16 is for GPUs"):
-        open_translator("torch", tiny_ctranslate2, DecodingOptions(compute_type="float16"), Placement("cpu"))
-    with pytest.raises(InputError, match="no engine is called 'marian'"):
-        open_translator("marian", tiny_ctranslate2)
     with pytest.raises(InputError, match="needs a model"):
         open_translator("ctranslate2", None)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("engine", "settings", "message"),
+    [
+        *((engine, {"colour": 1}, f"the engine '{engine}' has no setting colour") for engine in ENGINES),
+        # The settings of the engine are named, and the engines that have the setting.
+        ("fake", {"speed": 3}, r"no setting speed.*seed"),
+        (
+            "ctranslate2",
+            {"groups": 2, "diversity": 1.0},
+            "no setting groups, diversity.*fairseq or torch has",
+        ),
+    ],
+)
 def test_a_setting_that_an_engine_does_not_have_is_never_ignored(
-    engine: str, tiny_fairseq: Path, tiny_ctranslate2: Path
+    engine: str, settings: dict[str, float], message: str, models: dict[str, Path]
 ) -> None:
-    model = tiny_fairseq if engine == "fairseq" else tiny_ctranslate2
-    with pytest.raises(InputError, match=f"the engine '{engine}' has no setting colour"):
-        open_translator(engine, model, settings={"colour": 1})
-
-
-def test_the_engines_that_have_a_setting_are_named(tiny_ctranslate2: Path) -> None:
-    with pytest.raises(InputError, match=r"no setting groups, diversity.*fairseq or torch has"):
-        open_translator("ctranslate2", tiny_ctranslate2, settings={"groups": 2, "diversity": 1.0})
+    with pytest.raises(InputError, match=message):
+        open_translator(engine, models.get(engine, models["torch"]), settings=settings)
 
 
 def test_a_broken_model_is_an_error_that_names_it(tiny_ctranslate2: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import math
 import os
 import sys
 import threading
@@ -11,7 +12,7 @@ import pytest
 
 from paraforge.base.errors import InputError, MissingPackageError
 from paraforge.translation.decoding.faults import EngineError
-from paraforge.translation.decoding.translator import DecodingOptions
+from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses
 from paraforge.translation.engines import open_translator
 from tests.translation.engines.fake_server import (
     EXPECTED,
@@ -28,19 +29,51 @@ from tests.translation.engines.fake_server import (
 )
 
 pytest.importorskip("openai")
+OPTIONS = DecodingOptions.model_fields
 
 
-def test_an_answer_that_repeats_itself_is_marked(server: FakeServer) -> None:
-    server.behave = lambda sentence, body, nth: Reply(completion([choice("he said " + "and so " * 30)]))
-    (found,) = translate(["Pes spí."])
-    assert [hypothesis.runaway for hypothesis in found.hypotheses] == [True]
+def answered(server: FakeServer, answer: Json, **options: Any) -> Hypotheses:
+    """What becomes of a sentence with one answer."""
+    server.behave = lambda sentence, body, nth: Reply(completion([answer]))
+    (found,) = translate(["Pes spí."], **options)
+    return found
 
 
-def test_an_answer_in_parts_is_joined(server: FakeServer) -> None:
-    parts = [{"type": "text", "text": "The dog "}, {"type": "thinking"}, {"type": "text", "text": "sleeps."}]
-    server.behave = lambda sentence, body, nth: Reply(completion([choice(None, content=parts)]))
-    (found,) = translate(["Pes spí."])
-    assert [hypothesis.text for hypothesis in found.hypotheses] == ["The dog sleeps."]
+_PARTS = [{"type": "text", "text": "The dog "}, {"type": "thinking"}, {"type": "text", "text": "sleeps."}]
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "marks"),
+    [
+        (choice("he said" + " and so" * 30), "he said" + " and so" * 30, {"runaway"}),
+        (choice(None, content=_PARTS), "The dog sleeps.", set()),
+        (choice(""), "", {"empty"}),
+        (choice("one two three four", reason="length"), "one two three four", {"output_truncated"}),
+        (choice('"The dog."'), "The dog.", set()),
+        (choice("<think>Hm.</think> The dog.", [-1.0]), "The dog.", set()),
+    ],
+)
+def test_what_is_made_of_an_answer(server: FakeServer, answer: Json, text: str, marks: set[str]) -> None:
+    (found,) = answered(server, answer).hypotheses
+    assert found.text == text and math.isnan(found.score)  # without the reasoning, the score is not known
+    names = ("runaway", "empty", "output_truncated", "non_finite")
+    assert {name for name in names if getattr(found, name)} == marks
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (choice("I'm sorry, but I can't assist with that."), "refusal"),
+        (choice("The dog.", refusal="No."), "refusal"),
+        (choice("two\nlines"), "several lines"),
+    ],
+)
+def test_an_answer_that_is_no_translation_fails_with_the_reason(
+    server: FakeServer, answer: Json, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    assert answered(server, answer).failed == reason
+    assert str(answer["message"]["content"])[:3] in caplog.text
 
 
 def test_what_is_sent_and_what_comes_back(server: FakeServer) -> None:
@@ -84,25 +117,6 @@ def test_samples_are_ranked_and_asked_for_until_there_are_enough(server: FakeSer
     assert [(body.get("n"), body["seed"]) for body in server.bodies] == [(3, 1), (None, 3)]
 
 
-def test_answers_that_are_no_translations_fail_with_the_reason(
-    server: FakeServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    said = {
-        "a": "I'm sorry, but I can't assist with that.",
-        "b": "two\nlines",
-        "c": "",
-        "d": "one two three four five six seven",
-    }
-    server.behave = lambda sentence, body, nth: Reply(
-        completion([choice(said[sentence], None, "length" if sentence == "d" else "stop")])
-    )
-    a, b, c, d = translate(list(said))
-    assert (a.failed, b.failed) == ("refusal", "several lines")
-    assert said["a"] in caplog.text
-    assert c.hypotheses[0].empty and d.hypotheses[0].output_truncated
-
-
 def test_a_source_that_is_too_long_is_cut_and_marked(server: FakeServer) -> None:
     options = DecodingOptions(maximum_source_tokens=4)
     translator = open_translator("server", None, options, settings={"model": "m"})
@@ -112,31 +126,23 @@ def test_a_source_that_is_too_long_is_cut_and_marked(server: FakeServer) -> None
 
 
 def test_the_fingerprint_is_of_what_decides_a_translation(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fingerprint(options: DecodingOptions = DecodingOptions(), **changes: Any) -> str:
+    def fingerprint(address: str = "http://two/v1", **changes: Any) -> str:
+        monkeypatch.setenv("PARAFORGE_SERVER_URL", address)
+        options = DecodingOptions(**{name: changes.pop(name) for name in OPTIONS if name in changes})
         return open_translator("server", None, options, settings={"model": "m", **changes}).fingerprint
 
-    monkeypatch.setenv("PARAFORGE_SERVER_URL", "http://one/v1")
-    first = fingerprint()
-    monkeypatch.setenv("PARAFORGE_SERVER_URL", "http://two/v1")
-    same = [
-        fingerprint(concurrency=3),
-        fingerprint(timeout_seconds=1, max_retries=1),
-        fingerprint(DecodingOptions(beam=4, length_penalty=0.5)),
-        fingerprint(user="{sentence}"),
+    first = fingerprint("http://one/v1")
+    same: list[Json] = [
+        *({"concurrency": 3}, {"timeout_seconds": 1, "max_retries": 1}, {"user": "{sentence}"}),
+        {"beam": 4, "length_penalty": 0.5},
     ]
-    assert set(same) == {first}
-    other = [
-        fingerprint(model="n"),
-        fingerprint(source_language="Czech"),
-        fingerprint(target_language="German"),
-        fingerprint(system="Translate."),
-        fingerprint(user="Czech: {sentence}"),
-        fingerprint(temperature=0.5),
-        fingerprint(seed=2),
-        fingerprint(body={"top_k": 1}),
-        fingerprint(DecodingOptions(maximum_target_tokens=9)),
+    other: list[Json] = [
+        *({"model": "n"}, {"source_language": "Czech"}, {"target_language": "German"}, {"seed": 2}),
+        *({"system": "Translate."}, {"user": "Czech: {sentence}"}, {"temperature": 0.5}, {"body": {"a": 1}}),
+        {"maximum_target_tokens": 9},
     ]
-    assert len({first, *other}) == len(other) + 1
+    assert {fingerprint(**change) for change in same} == {first}
+    assert len({first, *(fingerprint(**change) for change in other)}) == len(other) + 1
 
 
 @pytest.mark.parametrize(

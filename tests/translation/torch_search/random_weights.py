@@ -2,9 +2,11 @@
 
 import math
 
+import pytest
 import torch
 from torch.nn import functional
 
+from paraforge.translation.torch_search.results import Found
 from paraforge.translation.torch_search.search import Request, Search
 from paraforge.translation.torch_search.state import Rules
 from paraforge.translation.torch_search.transformer import (
@@ -120,3 +122,25 @@ def all_hypotheses(
         begun = longer
     found += [(total / request.cap**length_penalty, tokens, False) for tokens, total in begun]
     return sorted(found, reverse=True)
+
+
+def same(one: list[list[Found]], other: list[list[Found]]) -> None:
+    """Assert that two results are the same but for rounding."""
+    for first, second in zip(one, other, strict=True):
+        assert [(h.tokens, h.ended) for h in first] == [(h.tokens, h.ended) for h in second]
+        assert [h.score for h in first] == pytest.approx([h.score for h in second], abs=1e-5)
+
+
+def scored_alone(
+    weights: Weights, requests: list[Request], results: list[list[Found]], free: int = 0
+) -> None:
+    """Assert that each hypothesis has the score of its tokens alone, after the first ``free``, and no more
+    tokens than the cap."""
+    for request, result in zip(requests, results, strict=True):
+        assert result
+        for found in result:
+            tokens = (*found.tokens, END) if found.ended else found.tokens
+            scores = token_scores(weights, request, found.tokens)
+            logs = [float(scores[place, token]) for place, token in enumerate(tokens)][free:]
+            assert found.score == pytest.approx(sum(logs) / len(logs), abs=1e-5)
+            assert len(logs) <= request.cap

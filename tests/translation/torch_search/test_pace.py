@@ -7,18 +7,12 @@ import pytest
 import torch
 
 from paraforge.translation.torch_search.graphs import RecordedSteps
-from paraforge.translation.torch_search.results import Found
 from paraforge.translation.torch_search.search import Pace, Request, Search
 from paraforge.translation.torch_search.selection import best_candidates, force
 from paraforge.translation.torch_search.state import Arena, SearchState, Shape
-from tests.translation.torch_search.random_weights import random_weights, rules, sentences
+from tests.translation.torch_search.random_weights import random_weights, rules, same, sentences
 
 PACE = Pace(look_every=2, keep=0.75, doubling=True, batch_sizes=(4, 16, 64), source_multiple=8, room=2)
-
-
-def same(one: list[list[Found]], other: list[list[Found]]) -> None:
-    for first, second in zip(one, other, strict=True):
-        assert [(h.tokens, h.ended) for h in first] == [(h.tokens, h.ended) for h in second]
 
 
 def test_an_arena_is_as_large_as_the_largest_state() -> None:

@@ -18,7 +18,7 @@ from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.text.units import load_processor
 from paraforge.translation.models.fairseq_compat import import_fairseq
 from paraforge.translation.training import binarisation, parts
-from paraforge.translation.training.binarisation import held_out_threshold, prepare_bitext
+from paraforge.translation.training.binarisation import PreparedBitext, held_out_threshold, prepare_bitext
 from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.parts import encode_sentences
 from paraforge.translation.training.training_pairs import held_out_values
@@ -30,16 +30,17 @@ RESOURCES = Resources()
 PARAMETERS: dict[str, Any] = {"vocabulary": {"size": 70}, "validation": {"held_out": 20}}
 
 
-def write_shards(
-    path: Path, rows: list[tuple[str, str, str | None]], rows_per_shard: int = 100
-) -> ShardDirectory:
-    table = pa.table(
-        {
-            "source_text": pa.array([row[0] for row in rows], pa.string()),
-            "reference": pa.array([row[1] for row in rows], pa.string()),
-            "rejected": pa.array([row[2] for row in rows], pa.string()),
-        }
-    )
+# Foreign side, reference, why ingest refused it.
+Row = tuple[str, str, str | None]
+
+
+def accepted(pairs: int, longest: int = 7) -> list[Row]:
+    return [(cs, en, None) for cs, en in bitext(pairs, longest=longest)]
+
+
+def write_shards(path: Path, rows: list[Row], rows_per_shard: int = 100) -> ShardDirectory:
+    columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+    table = pa.table(columns, ["source_text", "reference", "rejected"])
     writer = ShardWriter(path, table.schema, rows_per_shard)
     writer.write(table)
     writer.close({"step": "ingest"})
@@ -50,9 +51,18 @@ def parameters(**changes: Any) -> NmtParameters:
     return NmtParameters.model_validate({**PARAMETERS, **changes})
 
 
-ROWS: list[tuple[str, str, str | None]] = [
+ROWS: list[Row] = [
     (cs, en, "identical" if number % 11 == 0 else None) for number, (cs, en) in enumerate(bitext(400))
 ]
+
+
+def prepare(place: Path, rows: list[Row] = ROWS, rows_per_shard: int = 100, **changes: Any) -> PreparedBitext:
+    """Prepare rows in ``place/work``; every pair is counted once."""
+    shards = write_shards(place / "shards", rows, rows_per_shard)
+    found = prepare_bitext(shards, place / "work", parameters(**changes), RESOURCES)
+    assert found.pairs == len([row for row in rows if row[2] is None and row[0] and row[1]])
+    assert found.trained + found.held_out + found.set_aside + found.too_long == found.pairs
+    return found
 
 
 def read_part(part: Path, split: str, language: str) -> list[list[int]]:
@@ -74,40 +84,34 @@ def test_at_most_a_tenth_is_held_out(rows: int, wanted: int) -> None:
     assert 0 <= held_out_threshold(rows, wanted) <= 0.1
 
 
-def test_counts_add_up_and_sides_are_disjoint(tmp_path: Path) -> None:
+def test_sides_are_disjoint(tmp_path: Path) -> None:
     # Many Czech sentences occur several times, with different references.
-    bitext_shards = write_shards(tmp_path / "shards", ROWS)
-    prepared = prepare_bitext(bitext_shards, tmp_path / "work", parameters(), RESOURCES)
-    accepted = [row for row in ROWS if row[2] is None]
-    assert prepared.pairs == len(accepted)
-    assert prepared.trained + prepared.held_out + prepared.set_aside + prepared.too_long == prepared.pairs
+    prepared = prepare(tmp_path)
     held_out = pq.read_table(tmp_path / "work" / "held_out.parquet")
     assert 0 < held_out.num_rows == prepared.held_out <= 20
-    processor = load_processor(tmp_path / "work" / "source.spm")
     part = tmp_path / "work" / prepared.parts[0]
-    trained = {tuple(row) for row in read_part(part, "train", "cs")}
-    held = {tuple(row) for row in read_part(part, "valid", "cs")}
-    assert len(read_part(part, "train", "cs")) == len(read_part(part, "train", "en")) == prepared.trained
+    sources, targets = (read_part(part, "train", language) for language in ("cs", "en"))
+    assert len(sources) == len(targets) == prepared.trained
+    assert prepared.target_tokens == sum(map(len, targets))
+    trained, held = set(map(tuple, sources)), set(map(tuple, read_part(part, "valid", "cs")))
     assert not trained & held
-    refused = {row[0] for row in ROWS if row[2]} - {row[0] for row in accepted}
+    refused = {row[0] for row in ROWS if row[2]} - {row[0] for row in ROWS if not row[2]}
+    processor = load_processor(tmp_path / "work" / "source.spm")
     encoded = set(map(tuple, encode_sentences(processor, sorted(refused)).to_pylist()))
     assert not encoded & (trained | held)
-    assert prepared.target_tokens == sum(map(len, read_part(part, "train", "en")))
 
 
 @pytest.mark.full
 def test_of_more_pairs_than_the_maximum_sources_are_drawn(tmp_path: Path) -> None:
-    rows = [
+    rows: list[Row] = [
         (f"{cs} {number % 1500}", f"{en} {number}", None) for number, (cs, en) in enumerate(2 * bitext(1500))
     ]
     found = {}
     for maximum, order in ((10**6, 1), (1000, 1), (1000, -1)):
-        work = tmp_path / f"{maximum}{order}"
-        shards = write_shards(tmp_path / f"shards{maximum}{order}", rows[::order])
-        prepared = prepare_bitext(shards, work, parameters(maximum_pairs=maximum), RESOURCES)
-        assert prepared.trained + prepared.held_out + prepared.set_aside + prepared.too_long == 3000
-        (part,) = (work / part for part in prepared.parts)
-        processor = load_processor(work / "source.spm")
+        place = tmp_path / f"{maximum}{order}"
+        prepared = prepare(place, rows[::order], maximum_pairs=maximum)
+        (part,) = (place / "work" / part for part in prepared.parts)
+        processor = load_processor(place / "work" / "source.spm")
         sources = sorted({row[0] for row in rows})
         encoded = list(map(tuple, encode_sentences(processor, sources).to_pylist()))
         source_of = dict(zip(encoded, sources, strict=True))
@@ -119,30 +123,18 @@ def test_of_more_pairs_than_the_maximum_sources_are_drawn(tmp_path: Path) -> Non
     assert found[1000, 1] == found[1000, -1]
 
 
-def test_the_result_does_not_depend_on_the_shards_cut_or_the_processes(tmp_path: Path) -> None:
+def test_the_result_does_not_depend_on_the_shards(tmp_path: Path) -> None:
     for name, rows_per_shard in (("a", 50), ("b", 1000)):
-        prepare_bitext(
-            write_shards(tmp_path / name, ROWS, rows_per_shard),
-            tmp_path / f"work-{name}",
-            parameters(),
-            RESOURCES,
-        )
-    names = sorted(path.relative_to(tmp_path / "work-a") for path in (tmp_path / "work-a").rglob("*.*"))
-    assert any(name.suffix == ".bin" for name in names)
-    for name in names:
-        if (tmp_path / "work-a" / name).is_file() and name.suffix != ".parquet":
-            assert (tmp_path / "work-a" / name).read_bytes() == (tmp_path / "work-b" / name).read_bytes(), (
-                name
-            )
+        prepare(tmp_path / name, rows_per_shard=rows_per_shard)
+    one, other = (digests(tmp_path / name / "work") for name in ("a", "b"))
+    assert one == other and any(name.endswith(".bin") for name in one)
 
 
 def test_bytes_are_those_of_fairseq_preprocess(tmp_path: Path) -> None:
     from fairseq import options
     from fairseq_cli import preprocess
 
-    shards = write_shards(tmp_path / "shards", ROWS)
-    chosen = parameters(validation={"held_out": 1})
-    prepared = prepare_bitext(shards, tmp_path / "work", chosen, RESOURCES)
+    prepared = prepare(tmp_path, validation={"held_out": 1})
     processor = load_processor(tmp_path / "work" / "source.spm")
     held = set(pq.read_table(tmp_path / "work" / "held_out.parquet")["source_text"].to_pylist())
     threshold = held_out_threshold(prepared.pairs, 1)
@@ -165,14 +157,13 @@ def test_bytes_are_those_of_fairseq_preprocess(tmp_path: Path) -> None:
 
 
 def test_parts_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shards = write_shards(tmp_path / "shards", ROWS)
-    whole = prepare_bitext(shards, tmp_path / "whole", parameters(), RESOURCES)
+    whole = prepare(tmp_path / "whole")
     monkeypatch.setattr(parts, "PAIRS_PER_PART", 128)
-    cut = prepare_bitext(shards, tmp_path / "cut", parameters(), RESOURCES)
+    cut = prepare(tmp_path / "cut")
     assert len(cut.parts) == -(-whole.trained // 128)
-    rows = [row for part in cut.parts for row in read_part(tmp_path / "cut" / part, "train", "en")]
-    assert rows == read_part(tmp_path / "whole" / whole.parts[0], "train", "en")
-    assert (tmp_path / "cut" / cut.parts[1] / "dict.cs.txt").is_file()
+    rows = [row for part in cut.parts for row in read_part(tmp_path / "cut" / "work" / part, "train", "en")]
+    assert rows == read_part(tmp_path / "whole" / "work" / whole.parts[0], "train", "en")
+    assert (tmp_path / "cut" / "work" / cut.parts[1] / "dict.cs.txt").is_file()
 
 
 @pytest.mark.parametrize("types", [70, 70_000])
@@ -197,19 +188,12 @@ def test_parts_are_those_of_fairseqs_builder(tmp_path: Path, types: int) -> None
 
 def test_long_pairs_are_counted(tmp_path: Path) -> None:
     rows = [*ROWS, ("pes " * 80, "dog", None), ("pes", "", None), ("pes", "dog " * 80, None)]
-    prepared = prepare_bitext(
-        write_shards(tmp_path / "shards", rows), tmp_path / "work", parameters(maximum_tokens=64), RESOURCES
-    )
-    assert prepared.too_long == 2
-    assert prepared.pairs == len([row for row in rows if row[2] is None and row[1]])
+    assert prepare(tmp_path, rows, maximum_tokens=64).too_long == 2
 
 
 def test_loss_and_bleu_are_of_the_same_text(tmp_path: Path) -> None:
     # Sentences of 1 to 30 words: some are longer than 24 tokens.
-    rows: list[tuple[str, str, str | None]] = [(cs, en, None) for cs, en in bitext(300, longest=30)]
-    chosen = parameters(maximum_tokens=24, validation={"held_out": 25})
-    prepared = prepare_bitext(write_shards(tmp_path / "shards", rows), tmp_path / "work", chosen, RESOURCES)
-    assert prepared.trained + prepared.held_out + prepared.set_aside + prepared.too_long == prepared.pairs
+    prepared = prepare(tmp_path, accepted(300, 30), maximum_tokens=24, validation={"held_out": 25})
     held_out = pq.read_table(tmp_path / "work" / "held_out.parquet")
     assert 10 < held_out.num_rows == prepared.held_out
     for language, column, side in (("cs", "source_text", "source"), ("en", "reference", "target")):
@@ -220,8 +204,7 @@ def test_loss_and_bleu_are_of_the_same_text(tmp_path: Path) -> None:
 
 
 def test_separate_vocabularies(tmp_path: Path) -> None:
-    chosen = parameters(vocabulary={"size": 50, "shared": False})
-    prepare_bitext(write_shards(tmp_path / "shards", ROWS), tmp_path / "work", chosen, RESOURCES)
+    prepare(tmp_path, vocabulary={"size": 50, "shared": False})
     source, target = (load_processor(tmp_path / "work" / f"{side}.spm") for side in ("source", "target"))
     assert source.decode(source.encode("kočka")) == "kočka"
     assert target.unk_id() in target.encode("č")
@@ -235,23 +218,24 @@ def test_a_sampled_vocabulary_sees_fewer_rows(tmp_path: Path, monkeypatch: pytes
         raise InputError("enough")
 
     monkeypatch.setattr(binarisation, "train_vocabulary", count)
-    shards = write_shards(tmp_path / "shards", ROWS)
     for sample in (10**6, 100):
         with pytest.raises(InputError):
-            prepare_bitext(shards, tmp_path / "work", parameters(vocabulary={"sample": sample}), RESOURCES)
+            prepare(tmp_path, vocabulary={"sample": sample})
     assert seen[0] > 600
     assert 100 < seen[1] < 300  # both sides of about 100 pairs
 
 
 def test_a_finished_preparation_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shards = write_shards(tmp_path / "shards", ROWS)
-    first = prepare_bitext(shards, tmp_path / "work", parameters(), RESOURCES)
+    first = prepare(tmp_path)
+    shutil.rmtree(tmp_path / "work" / "parts")
+    assert prepare(tmp_path) == first  # without its parts it is made again
+    assert (tmp_path / "work" / first.parts[0]).is_dir()
 
     def fail(*arguments: Any, **options: Any) -> None:
         raise AssertionError("prepared twice")
 
     monkeypatch.setattr(binarisation, "train_vocabulary", fail)
-    assert prepare_bitext(shards, tmp_path / "work", parameters(), RESOURCES) == first
+    assert prepare(tmp_path) == first
 
 
 @pytest.mark.parametrize("killed", ["train_vocabulary", "write_json"])
@@ -259,8 +243,7 @@ def test_a_killed_preparation_begins_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: str
 ) -> None:
     """write_json: killed with everything written but the record of it."""
-    shards, work = write_shards(tmp_path / "shards", ROWS, 20), tmp_path / "work"
-    expected = prepare_bitext(shards, tmp_path / "whole", parameters(), RESOURCES)
+    expected = prepare(tmp_path / "whole", rows_per_shard=20)
 
     def kill(*arguments: Any, **options: Any) -> None:
         raise KeyboardInterrupt
@@ -268,26 +251,16 @@ def test_a_killed_preparation_begins_anew(
     with monkeypatch.context() as patched:
         patched.setattr(binarisation, killed, kill)
         with pytest.raises(KeyboardInterrupt):
-            prepare_bitext(shards, work, parameters(), RESOURCES)
-    assert prepare_bitext(shards, work, parameters(), RESOURCES) == expected
-    assert digests(work) == digests(tmp_path / "whole")
+            prepare(tmp_path, rows_per_shard=20)
+    assert prepare(tmp_path, rows_per_shard=20) == expected
+    assert digests(tmp_path / "work") == digests(tmp_path / "whole" / "work")
 
 
-def test_a_preparation_without_its_parts_is_made_again(tmp_path: Path) -> None:
-    shards = write_shards(tmp_path / "shards", ROWS)
-    first = prepare_bitext(shards, tmp_path / "work", parameters(), RESOURCES)
-    shutil.rmtree(tmp_path / "work" / "parts")
-    assert prepare_bitext(shards, tmp_path / "work", parameters(), RESOURCES) == first
-    assert (tmp_path / "work" / first.parts[0]).is_dir()
-
-
-def test_a_corpus_of_paraphrases_needs_no_model(tmp_path: Path) -> None:
-    rows: list[tuple[str, str, str | None]] = [("", "dog", None), ("", "cat", None)]
+@pytest.mark.parametrize(
+    "rows",
+    [[("", "dog", None), ("", "cat", None)], [("pes", "dog", "duplicate")]],
+    ids=["paraphrases", "none"],
+)
+def test_nothing_to_train_on(tmp_path: Path, rows: list[Row]) -> None:
     with pytest.raises(InputError, match=r"no pairs to train on.*none"):
-        prepare_bitext(write_shards(tmp_path / "shards", rows), tmp_path / "work", parameters(), RESOURCES)
-
-
-def test_nothing_to_train_on(tmp_path: Path) -> None:
-    rows: list[tuple[str, str, str | None]] = [("pes", "dog", "duplicate")]
-    with pytest.raises(InputError, match="no pairs to train on"):
-        prepare_bitext(write_shards(tmp_path / "shards", rows), tmp_path / "work", parameters(), RESOURCES)
+        prepare(tmp_path, rows)

@@ -30,7 +30,7 @@ from paraforge.translation.training.training import TrainingResult
 from paraforge.translation.training.validation import Scores, evaluate, score_hypotheses
 from tests.project import digests
 from tests.translation.models.tiny import bitext, write_ctranslate2, write_tiny_fairseq
-from tests.translation.training.test_binarisation import write_shards
+from tests.translation.training.test_binarisation import accepted, write_shards
 from tests.translation.training.test_training import RESOURCES, parameters, start
 
 pytestmark = pytest.mark.full
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.full
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TrainingResult]:
     directory = tmp_path_factory.mktemp("trained")
-    shards = write_shards(directory / "shards", [(cs, en, None) for cs, en in bitext(200)])
+    shards = write_shards(directory / "shards", accepted(200))
     prepared = prepare_bitext(shards, directory / "work", parameters(), RESOURCES)
     run = start(directory / "run", (directory / "work", prepared))
     reason = run.train()
@@ -144,7 +144,7 @@ def stopped_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.timeout(900)
 def test_any_file_may_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A training that was stopped or has finished, and lost one file, gives the same model."""
-    write_shards(tmp_path / "ingested", [(cs, en, None) for cs, en in bitext(300)])
+    write_shards(tmp_path / "ingested", accepted(300))
     begun, whole, place = tmp_path / "begun", tmp_path / "whole", tmp_path / "damaged"
     wanted = build(whole)
     with monkeypatch.context() as patched, suppress(Interrupted):

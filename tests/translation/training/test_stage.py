@@ -1,7 +1,6 @@
 """The stage nmt: training once, reusing, importing, and doing without a model. Which pairs a model is trained
 on: references, or what a teacher made of the sources."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from pydantic import ValidationError
 
 from paraforge import versions
 from paraforge.base.errors import InputError
+from paraforge.base.files import read_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.text.units import load_processor
@@ -22,57 +22,54 @@ from paraforge.translation.training import stage as nmt
 from paraforge.translation.training.binarisation import prepare_bitext
 from paraforge.translation.training.finishing import training_signature
 from paraforge.translation.training.parameters import NmtParameters
-from paraforge.translation.training.stage import build_nmt, training_key
+from paraforge.translation.training.stage import NmtReport, build_nmt, training_key
 from paraforge.translation.training.training_pairs import accepted_pairs, pair_columns
+from tests.project import digests
 from tests.translation.models.tiny import bitext
-from tests.translation.training.test_binarisation import read_part, write_shards
+from tests.translation.training.test_binarisation import accepted, read_part, write_shards
 from tests.translation.training.test_training import parameters
 
 FAULTS = ("source_truncated", "output_truncated", "empty_output", "non_finite", "runaway")
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+def build(root: Path, chosen: NmtParameters, **resources: Any) -> NmtReport:
+    where = {"threads": 1, "devices": ["cpu"], "work": root / "work", **resources}
+    return build_nmt(chosen, root / "ingested", root / "nmt", root / "nmt.csv", Resources(**where))
+
+
+def stop(*arguments: Any) -> None:
+    raise InputError("training begins")
 
 
 @pytest.mark.full
 def test_training_once_and_publishing_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_shards(tmp_path / "ingested", [(cs, en, None) for cs, en in bitext(300)])
-    resources = Resources(threads=1, devices=["cpu"], work=tmp_path / "work")
-    arguments = (tmp_path / "ingested", tmp_path / "models" / "nmt", tmp_path / "nmt.csv")
-    report = build_nmt(parameters(), *arguments, resources)
+    write_shards(tmp_path / "ingested", accepted(300))
+    report = build(tmp_path, parameters())
     assert report.origin == "trained"
     assert report.trained_on is not None
-    assert report.trained_on["updates"] == 12
+    assert (report.trained_on["updates"], report.trained_on["ended_by"]) == (12, "maximum_updates")
     pairs = report.trained_on["pairs"]
     assert report.trained_on["signature"].endswith(
         f"|pairs:{pairs}|spm:unigram-50-shared|arch:1+1x16|updates:12|seed:1|v:{versions.NMT}"
     )
-    assert report.trained_on["ended_by"] == "maximum_updates"
-    description = json.loads((tmp_path / "models" / "nmt" / "model.json").read_text(encoding="utf-8"))
+    description = read_json(tmp_path / "nmt" / "model.json")
     assert description["metrics"]["beam"] == 3
     assert description["metrics"]["bleu_signature"].startswith("nrefs:1|case:mixed|eff:no|tok:13a")
-    before = files(tmp_path / "models" / "nmt")
-    curve = (tmp_path / "nmt.csv").read_text(encoding="utf-8")
-
-    def fail(*arguments: Any) -> None:
-        raise AssertionError("trained twice")
-
-    monkeypatch.setattr(nmt, "train_model", fail)
-    (tmp_path / "models" / "nmt" / "model.json").unlink()
-    build_nmt(parameters(), *arguments, resources.model_copy(update={"threads": 2}))
-    assert files(tmp_path / "models" / "nmt") == before
-    assert (tmp_path / "nmt.csv").read_text(encoding="utf-8") == curve
+    before, curve = digests(tmp_path / "nmt"), (tmp_path / "nmt.csv").read_bytes()
+    monkeypatch.setattr(nmt, "train_model", stop)
+    (tmp_path / "nmt" / "model.json").unlink()
+    build(tmp_path, parameters(), threads=2)
+    assert (digests(tmp_path / "nmt"), (tmp_path / "nmt.csv").read_bytes()) == (before, curve)
     # Another result parameter is another training.
-    with pytest.raises(AssertionError, match="trained twice"):
-        build_nmt(parameters(training={"seed": 2}), *arguments, resources)
+    with pytest.raises(InputError, match="training begins"):
+        build(tmp_path, parameters(training={"seed": 2}))
     # A finished model that was damaged is made again, and comes out the same.
     monkeypatch.undo()
     (damaged,) = (tmp_path / "work" / "nmt").glob("*/model/source.spm")
     damaged.unlink()
     assert not list((tmp_path / "work" / "nmt").glob("*/parts"))
-    build_nmt(parameters(), *arguments, resources)
-    assert files(tmp_path / "models" / "nmt") == before
+    build(tmp_path, parameters())
+    assert digests(tmp_path / "nmt") == before
 
 
 def test_the_key_follows_parameters_and_shards(tmp_path: Path) -> None:
@@ -108,11 +105,8 @@ def test_the_key_has_the_precision_that_auto_means(
 def test_the_time_of_a_training_is_told_before_it_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def stop(*_: object) -> None:
-        raise InputError("training begins")
-
     monkeypatch.setattr(nmt, "train_model", stop)
-    write_shards(tmp_path / "ingested", [(cs, en, None) for cs, en in bitext(10)])
+    write_shards(tmp_path / "ingested", accepted(10))
     # 12,000 updates with 2 x 2,000 tokens; weights: 500,000, 750,000, and 1,000,000 for the vocabulary.
     trained = NmtParameters.model_validate(
         {
@@ -124,9 +118,8 @@ def test_the_time_of_a_training_is_told_before_it_begins(
         }
     )  # fmt: skip
     assert trained.training_time == f"{round(48e6 * (63 + 11 * 2.25) / 1e6 / 60)} minutes"
-    resources = Resources(threads=1, devices=["cpu"], work=tmp_path / "work")
     with caplog.at_level("INFO"), pytest.raises(InputError, match="training begins"):
-        build_nmt(trained, tmp_path / "ingested", tmp_path / "nmt", tmp_path / "nmt.csv", resources)
+        build(tmp_path, trained)
     assert "takes about 70 minutes on two CPU cores" in caplog.text
     assert "translation=ready nmt.model=NAME" in caplog.text
     short = trained.model_copy(
@@ -135,31 +128,33 @@ def test_the_time_of_a_training_is_told_before_it_begins(
     assert short.training_time == "5 minutes"
 
 
-def test_a_bitext_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "own.tsv").write_text("".join(f"{cs}\t{en}\n" for cs, en in bitext(50)), encoding="utf-8")
-    source = {
-        "name": "own",
-        "format": "tsv",
-        "path": str(tmp_path / "own.tsv"),
-        "columns": {"source_text": 0, "reference": 1},
-    }
-    seen: list[int] = []
+def own_bitext(place: Path) -> dict[str, Any]:
+    """A section ``bitext`` with a file of 50 pairs."""
+    (place / "own.tsv").write_text("".join(f"{cs}\t{en}\n" for cs, en in bitext(50)), encoding="utf-8")
+    columns = {"source_text": 0, "reference": 1}
+    return {"sources": [{"name": "own", "format": "tsv", "path": str(place / "own.tsv"), "columns": columns}]}
 
-    def stop(shards: ShardDirectory, *arguments: Any) -> None:
-        seen.append(shards.total_rows)
-        raise InputError("seen")
 
-    monkeypatch.setattr(nmt, "train_model", stop)
-    resources = Resources(threads=1, work=tmp_path / "work")
-    with pytest.raises(InputError, match="seen"):
-        build_nmt(
-            parameters(bitext={"sources": [source]}),
-            tmp_path / "no",
-            tmp_path / "nmt",
-            tmp_path / "c.csv",
-            resources,
-        )
-    assert seen == [50]
+@pytest.mark.parametrize("function", ["train_model", "ingest"])
+def test_a_bitext_of_its_own_in_the_languages_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    """What both models are trained on, and the languages of both files."""
+    seen: list[Any] = []
+
+    def noted(*arguments: Any) -> None:
+        seen.append(arguments[0].total_rows if function == "train_model" else arguments[-1])
+        stop()
+
+    monkeypatch.setattr(nmt, function, noted)
+    section = parameters(forward="train", bitext=own_bitext(tmp_path))
+    for one in (section, section.reversed()):
+        with pytest.raises(InputError, match="training begins"):
+            build(tmp_path, one)
+    if function == "train_model":
+        assert seen == [50, 50]
+    else:
+        assert seen[0] == seen[1] and (seen[0].source, seen[0].target) == ("cs", "en")
 
 
 def test_the_forward_model_is_trained_with_the_sides_exchanged(
@@ -187,49 +182,17 @@ def test_the_forward_model_is_trained_with_the_sides_exchanged(
     assert accepted_pairs(teacher, there).num_rows == 1
 
 
-def test_the_bitext_of_both_models_is_in_the_languages_of_the_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "own.tsv").write_text("".join(f"{cs}\t{en}\n" for cs, en in bitext(50)), encoding="utf-8")
-    columns = {"source_text": 0, "reference": 1}
-    source = {"name": "own", "format": "tsv", "path": str(tmp_path / "own.tsv"), "columns": columns}
-    seen = []
-
-    def stop(*arguments: Any) -> None:
-        seen.append(arguments[-1])
-        raise InputError("seen")
-
-    monkeypatch.setattr(nmt, "ingest", stop)
-    section = parameters(forward="train", bitext={"sources": [source]})
-    resources = Resources(threads=1, work=tmp_path / "work")
-    for one in (section, section.reversed()):
-        with pytest.raises(InputError, match="seen"):
-            build_nmt(one, tmp_path / "no", tmp_path / "nmt", tmp_path / "c.csv", resources)
-    assert seen[0] == seen[1] and (seen[0].source, seen[0].target) == ("cs", "en")
-
-
 def test_no_model(tmp_path: Path) -> None:
-    report = build_nmt(
-        NmtParameters(model="none"), tmp_path / "no", tmp_path / "nmt", tmp_path / "nmt.csv", Resources()
-    )
-    assert report.origin == "none"
+    assert build(tmp_path, NmtParameters(model="none")).origin == "none"
     assert [path.name for path in (tmp_path / "nmt").iterdir()] == ["model.json"]
     assert (tmp_path / "nmt.csv").read_text(encoding="utf-8").startswith("update,epoch")
 
 
 def test_a_ready_model(tiny_fairseq: Path, tmp_path: Path) -> None:
-    chosen = NmtParameters(model=str(tiny_fairseq))
-    report = build_nmt(chosen, tmp_path / "no", tmp_path / "nmt", tmp_path / "nmt.csv", Resources())
-    assert report.origin == "fairseq"
-    assert report.bleu is None
+    report = build(tmp_path, NmtParameters(model=str(tiny_fairseq)))
+    assert (report.origin, report.bleu) == ("fairseq", None)
     with pytest.raises(InputError, match="no such model"):
-        build_nmt(
-            NmtParameters(model="missing"),
-            tmp_path / "no",
-            tmp_path / "nmt",
-            tmp_path / "nmt.csv",
-            Resources(),
-        )
+        build(tmp_path, NmtParameters(model="missing"))
 
 
 @pytest.mark.parametrize(
@@ -339,10 +302,4 @@ def test_what_cannot_be_distilled(tmp_path: Path) -> None:
     # What the next stage is about to replace is no teacher.
     write_translated(tmp_path / "translated", [row("a", "A", "Ta")])
     with pytest.raises(InputError, match="Keep a copy elsewhere"):
-        build_nmt(
-            distilled(tmp_path / "translated"),
-            tmp_path / "ingested",
-            tmp_path / "nmt",
-            tmp_path / "nmt.csv",
-            Resources(work=tmp_path / "work"),
-        )
+        build(tmp_path, distilled(tmp_path / "translated"))

@@ -18,8 +18,7 @@ from paraforge.translation.training.binarisation import PreparedBitext, prepare_
 from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.training import trainer_settings
 from paraforge.translation.training.training_run import TrainingRun
-from tests.translation.models.tiny import bitext
-from tests.translation.training.test_binarisation import write_shards
+from tests.translation.training.test_binarisation import accepted, write_shards
 
 RESOURCES = Resources(threads=1, devices=["cpu"])
 
@@ -46,7 +45,7 @@ def parameters(**changes: Any) -> NmtParameters:
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, PreparedBitext]:
     directory = tmp_path_factory.mktemp("prepared")
-    shards = write_shards(directory / "shards", [(cs, en, None) for cs, en in bitext(300)])
+    shards = write_shards(directory / "shards", accepted(300))
     return directory / "work", prepare_bitext(shards, directory / "work", parameters(), RESOURCES)
 
 
@@ -213,7 +212,7 @@ def test_time_ends_a_run(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) 
 
 def test_parts_are_gone_through_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.translation.training.parts.PAIRS_PER_PART", 100)
-    shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
+    shards = write_shards(tmp_path / "shards", accepted(300))
     cut = prepare_bitext(shards, tmp_path / "work", parameters(), RESOURCES)
     assert len(cut.parts) == 3
     run = start(

@@ -23,8 +23,7 @@ from paraforge.translation.training import processes, training
 from paraforge.translation.training.ranks import Ranks, rank_count
 from paraforge.translation.training.training import train_model, trainer_settings, write_history
 from paraforge.translation.training.training_pairs import held_out_values
-from tests.translation.models.tiny import bitext
-from tests.translation.training.test_binarisation import write_shards
+from tests.translation.training.test_binarisation import accepted, write_shards
 from tests.translation.training.test_training import RESOURCES, parameters
 
 
@@ -83,7 +82,7 @@ def test_precision() -> None:
 
 @pytest.mark.full
 def test_the_process_trains_reports_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
+    shards = write_shards(tmp_path / "shards", accepted(300))
     chosen = parameters()
     # SIGTERM after the first report: the process writes a checkpoint and ends, and so does the stage.
     begun: list[Path] = []
@@ -110,7 +109,7 @@ def test_the_process_trains_reports_and_resumes(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.full
 def test_the_number_of_processes_changes_nothing_but_rounding(tmp_path: Path) -> None:
-    shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
+    shards = write_shards(tmp_path / "shards", accepted(300))
     chosen = parameters(training={"accumulate": 2, "maximum_updates": 8})
     results = {
         threads: train_model(
@@ -133,7 +132,7 @@ def test_the_number_of_processes_changes_nothing_but_rounding(tmp_path: Path) ->
 
 @pytest.mark.full
 def test_a_process_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
+    shards = write_shards(tmp_path / "shards", accepted(300))
     written = trainer_settings
 
     def broken(*arguments: Any) -> dict[str, Any]:
@@ -180,7 +179,7 @@ def test_a_process_that_falls_silent_is_named_and_ended(
 def test_a_training_whose_process_stops_is_resumed_by_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
+    shards = write_shards(tmp_path / "shards", accepted(300))
     chosen = parameters()
     undisturbed = train_model(shards, tmp_path / "undisturbed", chosen, RESOURCES)
     validated = processes._show
@@ -223,7 +222,7 @@ def test_a_training_whose_process_stops_is_resumed_by_the_next_run(
 @pytest.mark.parametrize(("rows", "wanted"), [(200, 1), (12, 20), (14, 1000)])
 def test_where_chance_holds_no_pair_out_no_process_is_started(rows: int, wanted: int, tmp_path: Path) -> None:
     # Which sentences are below the threshold follows from their hashes: these are those above a tenth.
-    pairs = [(cs, en, None) for cs, en in bitext(400)]
+    pairs = accepted(400)
     values = held_out_values(pa.chunked_array([[cs for cs, _, _ in pairs]]))
     shards = write_shards(
         tmp_path / "in", [pair for pair, value in zip(pairs, values, strict=True) if value > 0.1][:rows]
