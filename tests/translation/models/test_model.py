@@ -170,30 +170,23 @@ def test_the_fingerprint_is_of_weights_and_vocabulary(tiny_fairseq: Path, tmp_pa
     assert open_model(copy).fingerprint != open_model(tiny_fairseq).fingerprint
 
 
-def test_a_bare_directory_without_vocabulary_is_refused(tiny_ctranslate2: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(tiny_ctranslate2, copy)
-    (copy / "sentencepiece.model").rename(copy / "kept.txt")
-    with pytest.raises(InputError, match="no SentencePiece model"):
-        open_model(copy)
-    (copy / "kept.txt").rename(copy / "sentencepiece.model")
-    for vocabulary in copy.glob("*vocabulary*"):
-        vocabulary.unlink()
-    with pytest.raises(InputError, match="no vocabulary"):
-        open_model(copy)
-
-
-def test_a_fairseq_directory_without_dictionaries_is_refused(tiny_fairseq: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(tiny_fairseq, copy)
-    (copy / "dict.cs.txt").unlink()
-    with pytest.raises(InputError, match=r"dict\.cs\.txt: no such dictionary"):
-        open_model(copy)
-
-
-def test_no_directory(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such model directory"):
-        open_model(tmp_path / "missing")
+@pytest.mark.parametrize(
+    ("kind", "name", "message"),
+    [
+        ("ctranslate2", "sentencepiece.model", "no SentencePiece model"),
+        ("ctranslate2", "shared_vocabulary.json", "no vocabulary"),
+        ("fairseq", "dict.cs.txt", r"dict\.cs\.txt: no such dictionary"),
+        ("fairseq", "", "no such model directory"),
+    ],
+)
+def test_a_bare_directory_without_a_part_is_refused(
+    tiny_fairseq: Path, tiny_ctranslate2: Path, tmp_path: Path, kind: str, name: str, message: str
+) -> None:
+    if name:
+        shutil.copytree(tiny_fairseq if kind == "fairseq" else tiny_ctranslate2, tmp_path / "copy")
+        (tmp_path / "copy" / name).unlink()
+    with pytest.raises(InputError, match=message):
+        open_model(tmp_path / "copy")
 
 
 def test_opening_never_converts(tiny_fairseq: Path, tmp_path: Path) -> None:
@@ -207,14 +200,13 @@ def test_opening_never_converts(tiny_fairseq: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_no_model(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such model"):
-        import_model(tmp_path / "missing", tmp_path / "nmt")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="not a model that can be imported"):
-        import_model(tmp_path / "empty", tmp_path / "nmt")
     (tmp_path / "text.txt").touch()
-    with pytest.raises(InputError, match="not a model that can be imported"):
-        import_model(tmp_path / "text.txt", tmp_path / "nmt")
+    for name in ("missing", "empty", "text.txt"):
+        with pytest.raises(
+            InputError, match="no such model" if name == "missing" else "not a model that can"
+        ):
+            import_model(tmp_path / name, tmp_path / "nmt")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "text.txt"]
 
 

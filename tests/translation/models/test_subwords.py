@@ -138,15 +138,14 @@ def test_a_size_beyond_the_text_gives_what_there_is(tmp_path: Path) -> None:
     assert load_processor(tmp_path / "large.spm").get_piece_size() < 500
 
 
-def test_no_sentences(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no sentences"):
-        train_vocabulary([], tmp_path / "m.spm", size=70)
+@pytest.mark.parametrize(
+    ("sentences", "size", "message"),
+    [([], 70, "no sentences"), (SENTENCES, 5, r"no vocabulary of 5 pieces .* 600 sentences")],
+)
+def test_what_cannot_be_trained(tmp_path: Path, sentences: list[str], size: int, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        train_vocabulary(sentences, tmp_path / "m.spm", size=size)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_size_below_the_number_of_characters(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no vocabulary of 5 pieces .* 600 sentences"):
-        train_vocabulary(SENTENCES, tmp_path / "m.spm", size=5)
 
 
 def test_missing_and_damaged_models(tmp_path: Path, model: Path) -> None:
@@ -192,16 +191,13 @@ def test_dictionary_round_trip(tmp_path: Path, model: Path) -> None:
         (b"a 1\nb\n", ":2: not a line of a fairseq dictionary"),
         (b"a 1\nb one\n", ":2: not a line"),
         (b"a 1\n\xff 1\n", ":2: not UTF-8"),
+        (None, "no such dictionary"),
     ],
 )
-def test_bad_dictionaries(tmp_path: Path, content: bytes, message: str) -> None:
-    (tmp_path / "dict.cs.txt").write_bytes(content)
+def test_bad_dictionaries(tmp_path: Path, content: bytes | None, message: str) -> None:
+    if content is not None:
+        (tmp_path / "dict.cs.txt").write_bytes(content)
     with pytest.raises(InputError, match=message):
-        read_dictionary(tmp_path / "dict.cs.txt")
-
-
-def test_missing_dictionary(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such dictionary"):
         read_dictionary(tmp_path / "dict.cs.txt")
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from paraforge.base.errors import IncompleteError, InputError, Interrupted
 from paraforge.base.files import read_json
 from paraforge.base.progress import progress
 from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.training import processes, training
 from paraforge.translation.training.ranks import Ranks, rank_count
@@ -48,22 +50,17 @@ def test_the_training_device_is_the_first_gpu_that_is_named_and_there(
     assert (chosen("auto"), chosen("cuda:1")) == ("cpu", "cpu")
 
 
-def test_a_training_on_the_cpu_sees_no_gpu() -> None:
-    """fairseq would bring the norm of the gradients to one."""
+@pytest.mark.parametrize(("has_amx", "kernels"), [(True, "1024"), (False, "0")])
+def test_the_environment_of_a_training(has_amx: bool, kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the CPU it sees no GPU, to which fairseq would bring the norm of the gradients; and matrix kernels
+    are kept where they take long to generate."""
+    monkeypatch.setattr(processes, "cpu_has_amx", lambda: has_amx)
     on_cpu, on_gpu = (
         processes.training_environment({"threads": 1, "device": device}) for device in ("cpu", "cuda:1")
     )
     assert on_cpu["CUDA_VISIBLE_DEVICES"] == ""
     assert on_gpu.get("CUDA_VISIBLE_DEVICES") == os.environ.get("CUDA_VISIBLE_DEVICES")
-
-
-@pytest.mark.parametrize(("has_amx", "kernels"), [(True, "1024"), (False, "0")])
-def test_matrix_kernels_are_kept_where_they_take_long_to_generate(
-    has_amx: bool, kernels: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(processes, "cpu_has_amx", lambda: has_amx)
-    environment = processes.training_environment({"threads": 1, "device": "cpu"})
-    assert environment["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == kernels
+    assert on_cpu["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == kernels
 
 
 def precision(wanted: str, device: str) -> str:
@@ -80,10 +77,15 @@ def test_precision() -> None:
     assert precision("auto", "cpu") in ("float32", "bfloat16")
 
 
+@pytest.fixture
+def shards(tmp_path: Path) -> ShardDirectory:
+    return write_shards(tmp_path / "shards", accepted(300))
+
+
 @pytest.mark.full
-def test_the_process_trains_reports_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shards = write_shards(tmp_path / "shards", accepted(300))
-    chosen = parameters()
+def test_the_process_trains_reports_and_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: ShardDirectory
+) -> None:
     # SIGTERM after the first report: the process writes a checkpoint and ends, and so does the stage.
     begun: list[Path] = []
 
@@ -95,9 +97,9 @@ def test_the_process_trains_reports_and_resumes(tmp_path: Path, monkeypatch: pyt
         patch.setattr(processes, "progress", bar)
         patch.setattr(processes, "stop_requested", lambda: bool(begun))
         with pytest.raises(Interrupted):
-            train_model(shards, tmp_path / "work", chosen, RESOURCES)
+            train_model(shards, tmp_path / "work", parameters(), RESOURCES)
     assert (tmp_path / "work" / "checkpoints" / "checkpoint_last.pt").is_file()
-    result = train_model(shards, tmp_path / "work", chosen, RESOURCES)
+    result = train_model(shards, tmp_path / "work", parameters(), RESOURCES)
     assert result.reason == "maximum_updates"
     assert [row["update"] for row in result.history] == [4, 8, 12]
     write_history(result.history, tmp_path / "nmt.csv")
@@ -108,8 +110,7 @@ def test_the_process_trains_reports_and_resumes(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.full
-def test_the_number_of_processes_changes_nothing_but_rounding(tmp_path: Path) -> None:
-    shards = write_shards(tmp_path / "shards", accepted(300))
+def test_the_number_of_processes_changes_nothing_but_rounding(tmp_path: Path, shards: ShardDirectory) -> None:
     chosen = parameters(training={"accumulate": 2, "maximum_updates": 8})
     results = {
         threads: train_model(
@@ -119,11 +120,10 @@ def test_the_number_of_processes_changes_nothing_but_rounding(tmp_path: Path) ->
     }
     assert read_json(tmp_path / "work-1" / "settings.json")["ranks"] == 1
     assert read_json(tmp_path / "work-2" / "settings.json")["ranks"] == 2
+    close = {"valid_loss": 2e-3, "train_loss": 2e-3, "target_tokens": 0, "epoch": 0.05}
     for alone, together in zip(results[1].history, results[2].history, strict=True):
-        assert together["valid_loss"] == pytest.approx(alone["valid_loss"], abs=2e-3)
-        assert together["train_loss"] == pytest.approx(alone["train_loss"], abs=2e-3)
-        assert together["target_tokens"] == alone["target_tokens"]
-        assert together["epoch"] == pytest.approx(alone["epoch"], abs=0.05)
+        for name, most in close.items():
+            assert together[name] == pytest.approx(alone[name], abs=most), name
     # Stopped with two processes, it resumes with one.
     last = load_checkpoint(tmp_path / "work-2" / "checkpoints" / "checkpoint_last.pt")
     alone_last = load_checkpoint(tmp_path / "work-1" / "checkpoints" / "checkpoint_last.pt")
@@ -131,8 +131,9 @@ def test_the_number_of_processes_changes_nothing_but_rounding(tmp_path: Path) ->
 
 
 @pytest.mark.full
-def test_a_process_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shards = write_shards(tmp_path / "shards", accepted(300))
+def test_a_process_that_dies_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: ShardDirectory
+) -> None:
     written = trainer_settings
 
     def broken(*arguments: Any) -> dict[str, Any]:
@@ -177,9 +178,8 @@ def test_a_process_that_falls_silent_is_named_and_ended(
 
 @pytest.mark.full
 def test_a_training_whose_process_stops_is_resumed_by_the_next_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: ShardDirectory
 ) -> None:
-    shards = write_shards(tmp_path / "shards", accepted(300))
     chosen = parameters()
     undisturbed = train_model(shards, tmp_path / "undisturbed", chosen, RESOURCES)
     validated = processes._show
@@ -260,10 +260,10 @@ def test_a_process_alone_has_the_totals() -> None:
 def test_a_process_that_says_it_has_ended_must_end_well(tmp_path: Path, code: int) -> None:
     lines = ['{"event": "start", "update": 0, "history": []}', '{"event": "end", "reason": "patience"}']
     program = f"print({lines[0]!r}); print({lines[1]!r}); raise SystemExit({code})"
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
-        if code:
-            with pytest.raises(IncompleteError, match=r"died \(3\)"):
-                processes.follow([process], 10, tmp_path / "log", silence_limit=60)
-        else:
-            found = processes.follow([process], 10, tmp_path / "log", silence_limit=60)
-            assert found == ("patience", [])
+    bad = pytest.raises(IncompleteError, match=r"died \(3\)")
+    with (
+        subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process,
+        bad if code else nullcontext(),
+    ):
+        found = processes.follow([process], 10, tmp_path / "log", silence_limit=60)
+        assert found == ("patience", [])

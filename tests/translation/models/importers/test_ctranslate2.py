@@ -3,6 +3,7 @@ formats."""
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,39 +28,42 @@ def test_the_files_are_copied(tiny_ctranslate2: Path, tmp_path: Path) -> None:
     assert shapes["decoder/embeddings/weight"] == shapes["decoder/projection/weight"]
 
 
-@pytest.fixture
-def damaged(tiny_ctranslate2: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(tiny_ctranslate2, tmp_path / "damaged"))
+def _cut(length: int) -> Callable[[Path], None]:
+    def cut(folder: Path) -> None:
+        (folder / "model.bin").write_bytes((folder / "model.bin").read_bytes()[:length])
+
+    return cut
 
 
-def test_without_a_vocabulary(damaged: Path, tmp_path: Path) -> None:
-    for vocabulary in damaged.glob("*vocabulary*"):
-        vocabulary.unlink()
-    with pytest.raises(InputError, match="no vocabulary beside model"):
-        import_model(damaged, tmp_path / "nmt")
+def _words(change: int) -> Callable[[Path], None]:
+    def resize(folder: Path) -> None:
+        file = folder / "shared_vocabulary.json"
+        words = json.loads(file.read_text(encoding="utf-8"))
+        words = words[:change] if change < 0 else [*words, *(f"word{number}" for number in range(change))]
+        file.write_text(json.dumps(words), encoding="utf-8")
+
+    return resize
 
 
-def test_without_a_configuration(damaged: Path, tmp_path: Path) -> None:
-    (damaged / "config.json").unlink()
-    with pytest.raises(InputError, match=r"no config.json beside model.bin"):
-        import_model(damaged, tmp_path / "nmt")
+_OTHER_SIZE = r"embedding has \d+ rows, but the source vocabulary \d+ types"
 
 
-@pytest.mark.parametrize("length", [9, 500, 5000])
-def test_cut_short(damaged: Path, tmp_path: Path, length: int) -> None:
-    (damaged / "model.bin").write_bytes((damaged / "model.bin").read_bytes()[:length])
-    with pytest.raises(InputError, match="CTranslate2 cannot load this model"):
-        import_model(damaged, tmp_path / "nmt")
-
-
-@pytest.mark.parametrize("change", [-3, 3])
-def test_a_vocabulary_of_another_size(damaged: Path, tmp_path: Path, change: int) -> None:
-    """CTranslate2 itself opens such a model, and reads beyond the end of its embeddings."""
-    file = damaged / "shared_vocabulary.json"
-    words = json.loads(file.read_text(encoding="utf-8"))
-    words = words[:change] if change < 0 else [*words, *(f"word{number}" for number in range(change))]
-    file.write_text(json.dumps(words), encoding="utf-8")
-    with pytest.raises(InputError, match=r"embedding has \d+ rows, but the source vocabulary \d+ types"):
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder: (folder / "shared_vocabulary.json").unlink(), "no vocabulary beside model"),
+        (lambda folder: (folder / "config.json").unlink(), r"no config.json beside model.bin"),
+        *((_cut(length), "CTranslate2 cannot load this model") for length in (9, 500, 5000)),
+        # CTranslate2 itself opens such a model, and reads beyond the end of its embeddings.
+        *((_words(change), _OTHER_SIZE) for change in (-3, 3)),
+    ],
+)
+def test_what_is_damaged_is_refused(
+    tiny_ctranslate2: Path, tmp_path: Path, damage: Callable[[Path], None], message: str
+) -> None:
+    damaged = Path(shutil.copytree(tiny_ctranslate2, tmp_path / "damaged"))
+    damage(damaged)
+    with pytest.raises(InputError, match=message):
         import_model(damaged, tmp_path / "nmt")
 
 
