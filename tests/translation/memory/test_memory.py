@@ -259,20 +259,6 @@ def test_threads_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len({tuple(segment.sha256 for segment in one.segments()) for one in sets}) == 1
 
 
-def test_the_number_of_tasks_has_a_bound() -> None:
-    chosen = parameters(sentences_per_task=None)
-    for number in (1, 6_400_000, 6_400_001, 50_000_001, 225_000_000, 900_000_000):
-        for rate in (0.0, 7.0, 5000.0):
-            for window in (512, 32_768):
-                size = chosen.task_size(number, rate, workers=3, window=window)
-                assert size % window == 0
-                assert -(-number // size) <= 12_500
-    assert chosen.task_size(1_000_000, rate=100.0) == 12 * 512  # a minute
-    # What is set is what is done.
-    for size in (10, 4000, 100_000):
-        assert parameters(sentences_per_task=size).task_size(900_000_000) == size
-
-
 def test_translated_anew_on_request(tmp_path: Path, seen: list[str]) -> None:
     corpus = corpus_of(tmp_path / "in", MANY)
     _, expected = run(tmp_path, corpus, CHOSEN)

@@ -15,7 +15,6 @@ from benchmarks.bitext import write_ingested
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.translation.engines.fake import FakeTranslator
 from paraforge.translation.stage import chosen
 from paraforge.translation.stage.chosen import NOT_CHOSEN, chosen_corpus, draw
 from paraforge.translation.stage.parameters import TranslateParameters
@@ -139,16 +138,8 @@ def test_killed_it_begins_again_and_gives_the_same(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.full
 def test_a_higher_limit_translates_the_new_sentences_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, paid: Counter[tuple[int, str]]
 ) -> None:
-    asked: Counter[str] = Counter()
-    hypotheses = FakeTranslator._hypotheses
-
-    def counted(self: FakeTranslator, source: Any) -> Any:
-        asked[source.sentence] += source.sentence != "1"
-        return hypotheses(self, source)
-
-    monkeypatch.setattr(FakeTranslator, "_hypotheses", counted)
     corpus = write_corpus(tmp_path / "in")
     resources = Resources(work=tmp_path / "work", devices=["cpu"])
     for limit in (30, 100, None):
@@ -157,5 +148,5 @@ def test_a_higher_limit_translates_the_new_sentences_alone(
         failed = report.failed.get(NOT_CHOSEN, 0)
         assert (failed > 0) == (limit is not None)
         assert report.rows == report.translated + report.rejected + failed and report.given == 0
-        assert asked.total() == report.sentences == (limit or len(asked))
-    assert set(asked.values()) == {1} and len(asked) == 304
+        assert paid.total() == report.sentences == (limit or len(paid))
+    assert set(paid.values()) == {1} and len(paid) == 304

@@ -1,18 +1,18 @@
 """The stage: distinct sentences once, rows complete, counts that add up, the same bytes however it is run."""
 
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from benchmarks.bitext import write_ingested
-from paraforge.base.errors import IncompleteError, InputError, ParaforgeError, WorkLockedError
+from paraforge.base.errors import IncompleteError, InputError, Interrupted, ParaforgeError, WorkLockedError
 from paraforge.base.files import remove_directory
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.resources import Resources
@@ -323,7 +323,40 @@ def test_the_size_of_a_task_is_measured_and_decides_no_byte(
     ],
 )
 def test_task_sizes(sentences: int, rate: float, workers: int, nbest: int, size: int) -> None:
-    chosen = parameters(nbest=nbest, beam=max(nbest, 5))
-    chosen = chosen.model_copy(update={"sentences_per_task": None})
+    chosen = parameters(nbest=nbest, beam=max(nbest, 5), sentences_per_task=None)
     assert chosen.task_size(sentences, rate, workers) == size
     assert parameters(sentences_per_task=7).task_size(sentences, rate, workers) == 7
+
+
+@example(6_400_001, 0.0, 512)
+@example(900_000_000, 0.0, 32_768)
+@given(st.integers(1, 10**9), st.sampled_from([0.0, 7.0, 5000.0]), st.sampled_from([512, 32_768]))
+def test_the_number_of_tasks_has_a_bound(sentences: int, rate: float, window: int) -> None:
+    size = parameters(sentences_per_task=None).task_size(sentences, rate, workers=3, window=window)
+    assert size % window == 0
+    assert -(-sentences // size) <= 12_500
+
+
+def figures(report: TranslationReport) -> dict[str, Any]:
+    """A report without times and without what the last process had to do."""
+    own = {"seconds", "sentences_per_second", "reused_tasks", "run"}
+    return {name: value for name, value in asdict(report).items() if name not in own}
+
+
+def interrupted(*arguments: object) -> None:
+    raise Interrupted()
+
+
+@pytest.mark.parametrize("moment", ["translate.rows_step", "remembering.recall"])
+def test_a_resumed_run_reports_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Whenever it was killed."""
+    corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
+    whole, _ = run(tmp_path / "whole", corpus, parameters(sentences_per_task=10))
+    with monkeypatch.context() as patched, pytest.raises(Interrupted):
+        patched.setattr(f"paraforge.translation.stage.{moment}", interrupted)
+        run(tmp_path, corpus, parameters(sentences_per_task=10))
+    resumed, _ = run(tmp_path, corpus, parameters(sentences_per_task=10))
+    assert whole.tasks > 3
+    assert figures(resumed) == figures(whole)
