@@ -246,10 +246,11 @@ def test_a_slow_server_is_not_waited_for(server: FakeServer) -> None:
 def test_what_never_works_is_an_error(
     server: FakeServer, status: int, kind: type[Exception], message: str
 ) -> None:
-    server.behave = lambda sentence, body, nth: Reply(f"no {KEY}", status, {"Retry-After": "0.01"})
+    refusal = Reply({"error": {"message": f"no {KEY}"}}, status, {"Retry-After": "0.01"})
+    server.behave = lambda sentence, body, nth: refusal
     with pytest.raises(kind, match=message) as error:
         translate(max_retries=1)
-    assert KEY not in str(error.value)
+    assert "no $OPENAI_API_KEY" in str(error.value) and KEY not in str(error.value)
     assert max(server.asked.values()) == (2 if status == 500 else 1)
 
 

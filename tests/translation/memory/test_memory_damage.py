@@ -43,16 +43,14 @@ def test_a_damaged_file_costs_its_own_sentences(
     segments = sorted(directory.glob("*.parquet"))
     assert len(segments) == 5
     path = directory / "00000001.json" if damage.startswith("entry") else segments[2]
-    content = path.read_bytes()
-    middle = len(content) // 2
-    changed = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
-    match damage.partition(" ")[2] or damage:
-        case "gone":
-            path.unlink()
-        case "cut":
-            path.write_bytes(content[: len(content) // 2])
-        case _:
-            path.write_bytes(changed)
+    content = bytearray(path.read_bytes())
+    if damage == "gone":
+        path.unlink()
+    elif damage.endswith("cut"):
+        path.write_bytes(content[: len(content) // 2])
+    else:
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
     seen.clear()
     report, published = run(tmp_path, corpus, CHOSEN)
     assert published.records == expected.records
@@ -64,40 +62,43 @@ def test_a_damaged_file_costs_its_own_sentences(
     assert (published.records, seen, again.sentences_from_memory) == (expected.records, [], 97)
 
 
+@pytest.fixture
+def entry(tmp_path: Path) -> Path:
+    """The only entry of a memory that has translated a corpus."""
+    run(tmp_path, corpus_of(tmp_path / "in", MANY), CHOSEN)
+    (path,) = (tmp_path / "work" / "memory").glob("*/0*.json")
+    return path
+
+
 @pytest.mark.parametrize("size", [0, 40])
 def test_an_entry_that_is_being_written_is_read_when_it_is_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+    entry: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     """Where there are no hard links, a host may find an entry of which a part is written."""
-    run(tmp_path, corpus_of(tmp_path / "in", MANY), CHOSEN)
-    (target,) = memory.sets_of(tmp_path / "work" / "memory")
-    (entry,) = target.path.glob("0*.json")
     content = entry.read_bytes()
     entry.write_bytes(content[:size])
     monkeypatch.setattr(
         "paraforge.translation.memory.memory.time.sleep", lambda seconds: entry.write_bytes(content)
     )
+    (target,) = sets_of(entry.parents[1])
     assert sum(segment.sentences for segment in target.segments()) == 97
 
 
-def test_an_entry_of_a_newer_version_is_not_taken_for_a_damaged_one(tmp_path: Path, seen: list[str]) -> None:
-    corpus = corpus_of(tmp_path / "in", MANY)
-    run(tmp_path, corpus, CHOSEN)
-    (entry,) = (tmp_path / "work" / "memory").glob("*/0*.json")
+def test_an_entry_of_a_newer_version_is_not_taken_for_a_damaged_one(
+    entry: Path, tmp_path: Path, seen: list[str]
+) -> None:
     entry.write_text(json.dumps({**json.loads(entry.read_text()), "format": 2}))
     seen.clear()
     with pytest.raises(InputError, match=r"00000001.json: written in format 2.*Upgrade"):
-        run(tmp_path, corpus, CHOSEN)
+        run(tmp_path, tmp_path / "in", CHOSEN)
     assert not seen
 
 
-def test_an_entry_names_files_of_its_own_set_only(tmp_path: Path) -> None:
-    run(tmp_path, corpus_of(tmp_path / "in", MANY), CHOSEN)
-    (target,) = memory.sets_of(tmp_path / "work" / "memory")
-    (entry,) = target.path.glob("0*.json")
+def test_an_entry_names_files_of_its_own_set_only(entry: Path) -> None:
     (segment,) = json.loads(entry.read_text())["segments"]
     listed = [{**segment, "path": "../../../in/shard-00000.parquet", "later": 1}]
     entry.write_text(json.dumps({"format": 1, "check": hash_json(listed), "segments": listed}))
+    (target,) = sets_of(entry.parents[1])
     assert target.segments() == []
 
 

@@ -9,19 +9,25 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import InputError
-from paraforge.translation.engines.fake import Fake
 from paraforge.translation.engines.imported import Imported
 from paraforge.translation.memory.files import import_file
+from paraforge.translation.stage.parameters import TranslateParameters
 from tests.here import run_command
 from tests.translation.memory.test_memory import corpus_of, counts
 from tests.translation.stage.test_translate import found, parameters, run
 
-CHOSEN = parameters(nbest=2, fake=Fake(fail_pattern="špatná", defects=0.3))
 TEXTS = [f"věta {number}" for number in range(30)] + ["špatná", ""]
 
 
-def invoke(*arguments: str | Path) -> str:
-    return str(run_command("memory", *arguments).output)
+def add(place: Path, name: str, rows: dict[str, Any]) -> None:
+    """Add translations to the memory of ``place``, as a user does."""
+    pq.write_table(pa.table(rows), place / f"{name}.parquet")
+    root = place / "work" / "memory"
+    run_command("memory", "import", place / f"{name}.parquet", "--name", name, "--memory", root)
+
+
+def imported(name: str) -> TranslateParameters:
+    return parameters(engine="imported", nbest=1, imported=Imported(name=name))
 
 
 def test_translations_made_elsewhere_are_used_by_name(tmp_path: Path) -> None:
@@ -30,12 +36,9 @@ def test_translations_made_elsewhere_are_used_by_name(tmp_path: Path) -> None:
         "hypotheses": [["one", "uno"], ["cafe\u0301"], ["  "], ["never"]],
         "scores": [[-0.5, -0.7], [None], [-1.0], [-0.1]],
     }
-    pq.write_table(pa.table(rows), tmp_path / "marian.parquet")
-    root = tmp_path / "work" / "memory"
-    invoke("import", tmp_path / "marian.parquet", "--name", "marian", "--memory", root)
-    chosen = parameters(engine="imported", nbest=1, imported=Imported(name="marian"))
+    add(tmp_path, "marian", rows)
     corpus = corpus_of(tmp_path / "in", ["věta 3", "věta 1", "věta 9", "věta 2", "věta 1"])
-    report, published = run(tmp_path, corpus, chosen)
+    report, published = run(tmp_path, corpus, imported("marian"))
     assert counts(report) == (3, 0, 1)
     assert [(row["translation"], row["score"]) for row in found(published)] == [
         ("  ", -1.0),
@@ -47,26 +50,21 @@ def test_translations_made_elsewhere_are_used_by_name(tmp_path: Path) -> None:
     assert report.marks["empty_output"] == 1
     assert list(report.failed) == ["not among the imported translations 'marian'"]
     # What was missing may come later.
-    pq.write_table(pa.table({"sentence": ["věta 9"], "hypotheses": ["nine"]}), tmp_path / "more.parquet")
-    invoke("import", tmp_path / "more.parquet", "--name", "marian", "--memory", root)
-    report, published = run(tmp_path, corpus, chosen)
+    add(tmp_path, "marian", {"sentence": ["věta 9"], "hypotheses": ["nine"]})
+    report, published = run(tmp_path, corpus, imported("marian"))
     assert counts(report) == (4, 0, 0)
     assert found(published)[2]["translation"] == "nine"
-    other, _ = run(tmp_path, corpus, parameters(engine="imported", imported=Imported(name="nobody")))
+    other, _ = run(tmp_path, corpus, imported("nobody"))
     assert counts(other) == (0, 0, 4)
 
 
 def test_corrected_translations_replace_those_of_the_run_before(tmp_path: Path) -> None:
     """The same corpus, engine and options, but another memory: rows of the first run are not used again."""
-    root = tmp_path / "work" / "memory"
-    chosen = parameters(engine="imported", nbest=1, imported=Imported(name="marian"))
     corpus = corpus_of(tmp_path / "in", ["věta 1", "věta 2"])
     for text in ("wrong", "right"):
-        shutil.rmtree(root, ignore_errors=True)
-        sentences = {"sentence": ["věta 1", "věta 2"], "hypotheses": [text, text]}
-        pq.write_table(pa.table(sentences), tmp_path / "marian.parquet")
-        invoke("import", tmp_path / "marian.parquet", "--name", "marian", "--memory", root)
-        _, published = run(tmp_path, corpus, chosen)
+        shutil.rmtree(tmp_path / "work" / "memory", ignore_errors=True)
+        add(tmp_path, "marian", {"sentence": ["věta 1", "věta 2"], "hypotheses": [text, text]})
+        _, published = run(tmp_path, corpus, imported("marian"))
         assert [row["translation"] for row in found(published)] == [text, text]
 
 
@@ -134,8 +132,7 @@ def test_a_sentence_is_found_in_the_form_that_ingest_gives_it(tmp_path: Path) ->
     _, sentences = import_file(tmp_path / "x.parquet", tmp_path / "work" / "memory", "x")
     assert sentences == 4
     corpus = corpus_of(tmp_path / "in", ["věta  jedna", "věta dva", "věta tři", "ve\u030cta\tdva"])
-    chosen = parameters(engine="imported", imported=Imported(name="x"))
-    report, published = run(tmp_path, corpus, chosen)
+    report, published = run(tmp_path, corpus, imported("x"))
     assert counts(report) == (4, 0, 0)
     assert [(row["translation"], row["score"]) for row in found(published)] == [
         ("one", None),

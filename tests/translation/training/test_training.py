@@ -152,15 +152,14 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(
 
 
 @pytest.mark.full
-def test_an_orphan_stops(
-    tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_orphan_stops_and_so_does_time(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) -> None:
     run = start(tmp_path / "run", prepared)
     run.parent = -1
     with pytest.raises(Interrupted):
         run.train()
-    assert run.updates == 1
-    assert start(tmp_path / "run", prepared).updates == 1
+    assert run.updates == start(tmp_path / "run", prepared).updates == 1
+    late = start(tmp_path / "late", prepared, training={"maximum_minutes": 1e-6})
+    assert (late.train(), late.updates) == ("maximum_minutes", 1)
 
 
 def test_a_finished_run_is_not_continued(
@@ -201,13 +200,6 @@ def test_patience_ends_a_run(
     # The best and the last two, which may be averaged.
     snapshots = {"update-00000004.pt", "update-00000008.pt", "update-00000010.pt"}
     assert kept == snapshots
-
-
-@pytest.mark.full
-def test_time_ends_a_run(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) -> None:
-    run = start(tmp_path / "run", prepared, training={"maximum_minutes": 1e-6})
-    assert run.train() == "maximum_minutes"
-    assert run.updates == 1
 
 
 def test_parts_are_gone_through_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
