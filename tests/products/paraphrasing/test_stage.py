@@ -21,7 +21,6 @@ from paraforge.translation.engines import open_translator
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.training import stage as nmt_stage
 from tests.project import digests
-from tests.translation.training.test_stage import files
 
 TINY: dict[str, Any] = {
     "model": "train",
@@ -64,7 +63,7 @@ def test_training_once(published: Path, tmp_path: Path, monkeypatch: pytest.Monk
     translator: Any = open_translator("ctranslate2", tmp_path / "model", DecodingOptions(beam=2))
     tokens = translator.encode(["⟦overlap1⟧⟦length2⟧ a"])[0].tokens
     assert {"⟦overlap1⟧", "⟦length2⟧"} <= set(tokens)
-    before = files(tmp_path / "model")
+    before = digests(tmp_path / "model")
 
     def fail(*arguments: Any) -> None:
         raise AssertionError("trained twice")
@@ -72,7 +71,7 @@ def test_training_once(published: Path, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(nmt_stage, "train_model", fail)
     (tmp_path / "model" / "model.json").unlink()
     build(published, tmp_path)
-    assert files(tmp_path / "model") == before
+    assert digests(tmp_path / "model") == before
     with pytest.raises(AssertionError, match="trained twice"):
         build(published, tmp_path, training={"seed": 2})
 
@@ -112,7 +111,7 @@ def test_an_lstm_trains_resumes_translates_and_is_imported(
     import_model(folder, tmp_path / "imported", source_language="en", target_language="en-paraphrase")
     assert translations(tmp_path / "imported", sentences) == found
     build(published, tmp_path / "ready", model=str(tmp_path / "model"))
-    assert files(tmp_path / "ready" / "model") == files(tmp_path / "model")
+    assert digests(tmp_path / "ready" / "model") == digests(tmp_path / "model")
 
 
 def translations(model: Path, sentences: list[str]) -> list[str]:

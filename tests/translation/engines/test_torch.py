@@ -14,12 +14,14 @@ import pytest
 import torch
 
 from paraforge.base.errors import InputError
+from paraforge.base.shards.resources import Resources
 from paraforge.base.text.units import load_processor
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
 from paraforge.translation.engines import open_translator
 from paraforge.translation.engines.torch import TorchTranslator
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model_file import ModelFile
+from paraforge.translation.stage.sentences import choose_engine
 from paraforge.translation.torch_search.graphs import RecordedSteps
 from paraforge.translation.torch_search.search import Search
 from paraforge.translation.torch_search.weights import load_weights
@@ -72,6 +74,16 @@ def test_weights_stored_in_few_bits_are_read(tiny_fairseq: Path, tmp_path: Path)
         assert np.abs(found - expected.array(name)).max() < tolerance * np.abs(found).max()
         shutil.copy(tiny_fairseq / "sentencepiece.model", folder)
         assert len(run("torch", folder, SENTENCES[:3])) == 3
+
+
+def test_a_vocabulary_of_another_size_is_refused_before_any_work(
+    tiny_ctranslate2: Path, tmp_path: Path
+) -> None:
+    model = Path(shutil.copytree(tiny_ctranslate2, tmp_path / "model"))
+    words = json.loads((model / "shared_vocabulary.json").read_text(encoding="utf-8"))
+    (model / "shared_vocabulary.json").write_text(json.dumps(words[:-3]), encoding="utf-8")
+    with pytest.raises(InputError, match=r"rows, but the source vocabulary has \d+ tokens"):
+        choose_engine("torch", model, OPTIONS, {}, Resources(devices=["cpu"]))
 
 
 def test_tied_matrices_are_there_once(tiny_ctranslate2: Path) -> None:
