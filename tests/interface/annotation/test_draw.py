@@ -105,7 +105,7 @@ def test_rejected_pairs_of_another_run(published: Path, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_graded(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"there is no _manifest\.json"):
+    with pytest.raises(InputError, match=r"_manifest\.json: no such file, so this is not a published"):
         open_for_annotation(tmp_path)
     pairs = with_columns(random_pairs(30), paraphrase_score=[None] * 30)
     publish_pairs(tmp_path, table=pairs, filters={"filters": []})

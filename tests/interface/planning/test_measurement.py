@@ -70,6 +70,14 @@ def test_time_is_kept_and_blocks_fit_it(tmp_path: Path) -> None:
     assert engine.calls[0] == 64  # six seconds would be fewer
 
 
+def test_a_late_sample_still_has_an_interval(tmp_path: Path) -> None:
+    population = survey(write_corpus(tmp_path / "in", [f"{number} {'y' * 80}" for number in range(600)]))
+    clock = Clock()
+    engine = Engine(clock, noise=0.5)
+    found = measure(lambda: engine, population, seconds=1, sentences_per_task=4000, clock=clock)
+    assert len(engine.calls) == 3 and 0 < found.rate.seconds < found.rate.high < float("inf")
+
+
 @pytest.mark.parametrize("sentences", [2, 40, 400, 4000])
 def test_measuring_takes_hardly_longer_than_the_work(sentences: int, tmp_path: Path) -> None:
     population = survey(write_corpus(tmp_path / "in", [f"{number} {'y' * 9}" for number in range(sentences)]))

@@ -184,6 +184,16 @@ TABLES: dict[str, tuple[Callable[[Rows], str | bytes], list[int | str], dict[str
         {"format": "csv", "header": True},
     ),
     "t.tab": (_named, ["zdroj", "cíl"], {"format": "tsv", "header": True}),
+    "some_numbers.tsv": (  # a name above numbers and words is a row
+        lambda rows: _lines(
+            [
+                ("chapter", "Dobrý den", "Good day"),
+                *((n if n % 2 else "intro", *row) for n, row in enumerate(rows[1:])),
+            ]
+        ),
+        [1, 2],
+        {"format": "tsv", "header": False},
+    ),
     "t.jsonl": (_objects, ["translation.cs", "translation.en"], {"format": "jsonl"}),
     "t.ndjson": (_objects, ["translation.cs", "translation.en"], {"format": "jsonl"}),
     "array.json": (

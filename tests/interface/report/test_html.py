@@ -12,11 +12,11 @@ import pytest
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import write_json
-from paraforge.corpus.columns import SCALES
+from paraforge.corpus.columns import LABELS, SCALES
 from paraforge.corpus.publication.datasets import neighbours, open_published
 from paraforge.corpus.publication.lexicon_layout import FORMAT, SCHEMA
 from paraforge.corpus.publication.manifest import read_manifest
-from paraforge.interface.report.charts import Bar, bars_of, count_mismatched, count_pairs, histogram
+from paraforge.interface.report.charts import Bar, bars_of, count_mismatched, count_pairs, histogram, pictures
 from paraforge.interface.report.html import write_report
 from paraforge.interface.report.parameters import ReportParameters
 from tests.corpus.publication.test_verdict_words import NUMBER, drawn, published
@@ -174,6 +174,13 @@ def test_bars_count_the_pairs_of_the_files(root: Path) -> None:
         assert [bar.kept for bar in bars] == expected[0][first : first + len(bars)].tolist()
         assert [bar.rejected for bar in bars] == expected[1][first : first + len(bars)].tolist()
         assert sum(bar.kept + bar.rejected for bar in bars) == sum(map(sum, expected))
+
+
+def test_the_score_comes_first_and_then_the_lengths(root: Path) -> None:
+    views, _ = neighbours(open_published(root / "plain" / "corpus"))
+    names = [name for name, _ in pictures(root / "plain" / "corpus", views)]
+    first = ["paraphrase_score", "reference_tokens", "translation_tokens"]
+    assert names[:3] == [LABELS[name] for name in first] and len(names) == len(set(names)) > 5
 
 
 def test_mismatched_pairs_are_counted_by_their_weights(tmp_path: Path) -> None:
