@@ -15,7 +15,7 @@ from paraforge.interface.cli import main
 from paraforge.interface.cli.translate import _settings
 from tests.project import environment
 
-COMMAND = [sys.executable, "-c", "from paraforge.interface.cli import main; main()", "translate"]
+COMMAND = [sys.executable, "-m", "paraforge", "translate"]
 
 
 def run(*arguments: str | Path, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
@@ -120,7 +120,7 @@ def test_mistakes_are_one_line(
 
 
 @pytest.mark.full
-def test_sigterm_finishes_the_batch_and_exits_with_130(tmp_path: Path, tiny_ctranslate2: Path) -> None:
+def test_sigterm_is_code_130_and_keeps_what_is_translated(tmp_path: Path, tiny_ctranslate2: Path) -> None:
     many = tmp_path / "many.txt"
     many.write_text("pes spí velký dům a strom\n" * 200_000, encoding="utf-8")
     output = tmp_path / "out.tsv"
