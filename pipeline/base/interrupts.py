@@ -1,7 +1,8 @@
 """SIGTERM, Ctrl-C and closed pipes: a program ends with the right exit code.
 
-It ends at once, because files under their final names are complete and the next run goes on from there. Only
-training finishes its update and writes a checkpoint first (:func:`graceful_interrupts`).
+A signal ends the program immediately. This is safe: every file under its final name is complete, and the next
+run picks up from those files. Only training first finishes its update and writes a checkpoint
+(:func:`graceful_interrupts`).
 """
 
 import _thread

@@ -14,6 +14,7 @@ pytest.importorskip("flask")
 from flask.testing import FlaskClient
 from hypothesis import given
 from hypothesis import strategies as st
+from werkzeug.test import TestResponse
 
 from paraforge.interface.annotation.server import QUESTIONS, create_app, presentation_order
 from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store
@@ -39,11 +40,11 @@ class Annotating:
         self.token = found[1]
         assert self.post("/annotators", name="Anna").headers["Location"] == "/annotators/1/next"
 
-    def post(self, path: str, **fields: str):  # type: ignore[no-untyped-def]
+    def post(self, path: str, **fields: str) -> TestResponse:
         """Send a form."""
         return self.client.post(path, data={"token": self.token, **fields})
 
-    def grade(self, place: int, paraphrase: str = "", fluency: str = "", **more: str):  # type: ignore[no-untyped-def]
+    def grade(self, place: int, paraphrase: str = "", fluency: str = "", **more: str) -> TestResponse:
         """Send the grades of the pair at a place."""
         fields = {"paraphrase": paraphrase, "fluency": fluency, **more}
         return self.post(
