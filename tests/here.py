@@ -22,7 +22,7 @@ from paraforge.interface import cli
 from paraforge.interface.project import creation
 from tests.project import stage_names
 
-_PROJECT = str(Path(paraforge.__file__).resolve().parent)
+_PROJECT = str(Path(paraforge.__file__).parent)
 
 
 def run_command(

@@ -188,12 +188,13 @@ def test_killed_in_any_pivot_it_resumes_to_the_same_bytes_and_loses_a_task_at_mo
     shutil.rmtree(project / "work")
     wanted = digests(project / "data/translated")
     with inside(project):
-        with ended_at() as calls:
-            run_stage("translate")
-        once = Counter(paid)
-        shutil.rmtree("work")
-        shutil.rmtree("data/translated")
-        paid.clear()
+        for _ in range(2):  # the first run also imports modules
+            with ended_at() as calls:
+                run_stage("translate")
+            once = Counter(paid)
+            shutil.rmtree("work")
+            shutil.rmtree("data/translated")
+            paid.clear()
         with pytest.raises(SystemExit), ended_at(part * calls.count):
             run_stage("translate")
         for _ in range(2):

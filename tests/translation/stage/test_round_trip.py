@@ -201,6 +201,8 @@ def test_killed_on_either_way_it_resumes_to_the_same_bytes_and_loses_a_task_at_m
     tmp_path: Path, paid: Counter[tuple[int, str]], part: float
 ) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS)
+    run(tmp_path / "first", corpus, parameters())  # imports modules
+    paid.clear()
     with ended_at() as calls:
         _, _, whole = run(tmp_path / "whole", corpus, parameters())
     once = paid.total()
