@@ -18,7 +18,6 @@ from paraforge.interface.cli.project import init
 from paraforge.interface.configuration import load_parameters
 from paraforge.interface.project import creation, files
 from paraforge.interface.project.files import VERSIONS, check_versions, read_versions
-from paraforge.interface.project.upgrade import changed_stages, project_findings, upgrade
 from paraforge.stages.common import parameters_of
 from tests.here import run_command
 from tests.interface.project.bitexts import bitext
@@ -61,7 +60,7 @@ def test_a_new_project_is_like_the_clone(new: Path) -> None:
     assert {"params.yaml", "inputs/ingest/.gitignore", "data/.gitignore", ".dvcignore"} <= set(untracked)
     assert "everything" not in run("dvc", "status", cwd=new).stderr
     assert len((new / "README.md").read_text(encoding="utf-8").splitlines()) <= 10
-    assert read_versions(new) is not None and changed_stages(new) is None
+    assert read_versions(new) is not None
 
 
 def test_the_place_for_a_bitext_is_one_that_configure_takes(
@@ -71,7 +70,7 @@ def test_the_place_for_a_bitext_is_one_that_configure_takes(
     bitext(project / "data" / "raw", "my.cs.gz", "my.en.gz")
     monkeypatch.chdir(project)
     said = run_command("configure", "corpus=my", "translation=small", "select=quality").output
-    assert "will run every stage" in said
+    assert "nmt.training.maximum_updates: 600 -> 6000" in said
     names = (path.name for path in (project / "inputs" / "ingest").glob("0*"))
     assert {name.split("-", 1)[1] for name in names} == {"my.cs.gz", "my.en.gz"}
 
@@ -136,9 +135,7 @@ def test_a_project_of_other_steps_stops(project: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(versions, "SELECT", versions.SELECT + 1)
     with pytest.raises(InputError, match=r"versions\.yaml: of paraforge .*paraforge init --upgrade"):
         parameters_of("publish")
-    assert [one.remedy for one in project_findings(project) if one.state == "broken"] == [
-        "paraforge init --upgrade"
-    ]
+    assert "paraforge init --upgrade" in run_command("doctor", expect=1).output
     run_command("init", "--upgrade")
     check_versions()
     assert yaml.safe_load(VERSIONS.read_text(encoding="utf-8"))["SELECT"] == versions.SELECT
@@ -164,10 +161,9 @@ def test_commands_refuse_a_project_of_other_steps_and_name_the_one_that_helps(
     with pytest.raises(InputError, match=r"versions\.yaml: .*paraforge init --upgrade"):
         run_command(*command)
     assert digests(project) == before
-    assert "paraforge init --upgrade" in [one.remedy for one in project_findings(project)]
     run_command("init", "--upgrade")
     run_command("configure", "--no-files")
-    assert all(one.state != "broken" for one in project_findings(project))
+    check_versions()
 
 
 @pytest.mark.parametrize("content", ["", "[", "a: 1\n", "paraforge: 1\n", "- stages", "\xff"])
@@ -175,7 +171,7 @@ def test_a_damaged_versions_file_is_written_again(content: str, project: Path) -
     (project / VERSIONS).write_text(content, encoding="latin-1")
     with pytest.raises(InputError, match=r"versions\.yaml: .*paraforge init --upgrade"):
         check_versions(project)
-    upgrade(project)
+    creation.upgrade_project(project)
     check_versions(project)
 
 
@@ -195,9 +191,9 @@ def test_an_upgrade_replaces_dvc_yaml_unless_the_user_changed_it(
     before = digests(project)
     older = (project / "dvc.yaml").read_text(encoding="utf-8")
     newer = {**wanted, "dvc.yaml": f"{wanted['dvc.yaml']}# newer\n", "inputs/novel/.gitignore": "*\n"}
-    monkeypatch.setattr("paraforge.interface.project.upgrade.project_files", lambda name: newer)
+    monkeypatch.setattr("paraforge.interface.project.creation.project_files", lambda name: newer)
     for _ in range(2):
-        assert upgrade(project) == (not mine)
+        assert creation.upgrade_project(project) == (not mine)
         after = digests(project)
         assert before.keys() - after.keys() == set()
         differing = {name for name in after if before.get(name) != after[name]}

@@ -60,14 +60,17 @@ def init(
     """
     from paraforge.interface.configuration import PARAMETERS, load_parameters
     from paraforge.interface.project.bitext import look_at, look_at_english, look_at_table
-    from paraforge.interface.project.creation import make_project
+    from paraforge.interface.project.creation import make_project, upgrade_project
     from paraforge.translation.training.parameters import READY_MODEL
 
     given = sum(map(bool, (sample, bitext, table, english)))
     if upgrade:
         if given:
             raise InputError("use --upgrade without --sample, --bitext, --table and --english")
-        _upgrade(directory or Path())
+        project = directory or Path()
+        if not upgrade_project(project):
+            typer.echo("  dvc.yaml: kept, because you changed it; this version's is in dvc.yaml.new")
+        typer.echo(f"{project}: up to date. Next: paraforge configure && dvc status")
         return
     if directory is None:
         raise InputError("DIR is missing: paraforge init DIR")
@@ -99,16 +102,6 @@ def init(
     typer.echo("Before 'dvc exp run': git add . && git commit -m 'A corpus'")
 
 
-def _upgrade(project: Path) -> None:
-    from paraforge.interface.project.upgrade import upgrade, what_runs
-
-    if not upgrade(project):
-        typer.echo("  dvc.yaml: kept, because you changed it; this version's is in dvc.yaml.new")
-    typer.echo(f"{project}: up to date")
-    for line in what_runs(project):
-        typer.echo(line)
-
-
 def configure(
     overrides: list[str] = typer.Argument(
         None,
@@ -128,8 +121,8 @@ def configure(
 
     A choice is a file: one of those that come with Paraforge, or your own in configs/GROUP/.
 
-    Earlier choices, and your edits in params.yaml, stay unless this call changes them. Prints what changes,
-    and which stages 'dvc repro' will run for it.
+    Earlier choices, and your edits in params.yaml, stay unless this call changes them. Prints what changes;
+    'dvc status' then lists the stages that 'dvc repro' will run for it.
 
     \b
     Examples:
@@ -145,7 +138,6 @@ def configure(
     from paraforge.interface.configuration.composition import choices, shipped
     from paraforge.interface.configuration.inputs import INPUTS, link_inputs
     from paraforge.interface.project.files import check_versions
-    from paraforge.interface.project.upgrade import changed_stages
 
     if schema:
         typer.echo(json.dumps(Parameters.model_json_schema(), indent=2, ensure_ascii=False))
@@ -174,7 +166,6 @@ def configure(
     project = output.parent
     if (project / "dvc.yaml").is_file():
         link_inputs(found.parameters, root=project / INPUTS)
-        typer.echo(_what_runs(changed_stages(project, found.content)))
 
 
 def _lines(found: Configured, output: Path) -> list[str]:
@@ -186,14 +177,6 @@ def _lines(found: Configured, output: Path) -> list[str]:
     return [*lines, *(f"  {one}" for one in found.changes or [])] + (
         [] if found.changes else ["  nothing changes"]
     )
-
-
-def _what_runs(stages: dict[str, list[str]] | None) -> str:
-    if stages is None:
-        return "'dvc repro' will run every stage."
-    if not stages:
-        return "'dvc repro' will not rerun anything for this."
-    return f"'dvc repro' will run {', '.join(stages)}, and the stages that depend on what they write."
 
 
 def doctor(
@@ -208,8 +191,7 @@ def doctor(
 ) -> None:
     """Check the installation, its engines and this project.
 
-    In a project from another version, this shows which stages will rerun and why. Exits with 1 if something
-    that every corpus needs is broken.
+    Exits with 1 if something that every corpus needs is broken.
     """
     if install_fairseq:
         from paraforge.translation.models.fairseq_installation import install_fairseq as install
@@ -225,10 +207,14 @@ def doctor(
             typer.echo(f"{path}: removed; it was a link to {path.readlink()}, which no longer exists")
             path.unlink()
         return
-    from paraforge.interface.configuration.diagnosis import diagnose
-    from paraforge.interface.project.upgrade import project_findings
+    from paraforge.interface.configuration.diagnosis import Finding, diagnose
+    from paraforge.interface.project.files import VERSIONS, check_versions
 
-    findings = [*diagnose(), *project_findings(Path())]
+    findings = diagnose()
+    try:
+        check_versions()
+    except InputError as error:
+        findings.append(Finding("project", str(VERSIONS), "broken", error.message, error.remedy or ""))
     section = ""
     for finding in findings:
         if finding.section != section:

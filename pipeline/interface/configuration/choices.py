@@ -44,7 +44,7 @@ _WHOLE: Key = ("select", "filters")
 class Configured:
     """A params.yaml to be written.
 
-    text: the whole text. content: its sections. parameters: the same, checked.
+    text: the whole text. parameters: the same, checked.
     choices: what it was composed from, including earlier choices and manual edits.
     forgotten: earlier values that a newly chosen group replaces.
     edited: manual edits that are kept, each as `KEY: OLD -> NEW`, `default` if not given.
@@ -52,7 +52,6 @@ class Configured:
     """
 
     text: str
-    content: dict[str, Any]
     parameters: Parameters
     choices: list[str]
     forgotten: list[str]
@@ -80,7 +79,6 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
     content: dict[str, Any] = yaml.safe_load(compose(configs, chosen))
     return Configured(
         _header_text(chosen, content) + _dumped(content),
-        content,
         check_parameters(content, str(path)),
         chosen,
         [one for one in forgotten if one not in edits],

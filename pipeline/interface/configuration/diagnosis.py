@@ -188,10 +188,13 @@ def _project() -> Iterator[Finding]:
         )
         return
     from paraforge.interface.configuration import load_parameters
+    from paraforge.interface.configuration.choices import stale_words
 
     try:
         load_parameters()
         yield Finding("project", "params.yaml", "ok", "every value is allowed")
+        if stale := stale_words(Path()):
+            yield Finding("project", "choices", "note", stale, "paraforge configure")
     except ParaforgeError as error:
         # The message says what to do; composing the file again would undo the user's choices.
         yield Finding("project", "params.yaml", "broken", str(error))

@@ -1,4 +1,4 @@
-"""A new project: its files, its repository and its parameters."""
+"""Make a project with its files, repository and parameters; bring one of another version up to date."""
 
 import configparser
 import importlib.util
@@ -12,7 +12,14 @@ from paraforge.base.files import write_whole
 from paraforge.interface.configuration.choices import reconfigure
 from paraforge.interface.configuration.composition import shipped
 from paraforge.interface.project.bitext import Bitext
-from paraforge.interface.project.files import MY_BITEXT, STAGES, project_files, write_versions
+from paraforge.interface.project.files import (
+    MY_BITEXT,
+    STAGES,
+    checksum,
+    project_files,
+    read_versions,
+    write_versions,
+)
 
 _MOST_NAMED = 5
 # Is there while a project is being made: the same command continues with a directory that has it.
@@ -61,6 +68,37 @@ def make_project(directory: Path, bitext: Bitext | None = None) -> None:
     found = reconfigure(directory / "configs", choices, directory / "params.yaml")
     write_whole(directory / "params.yaml", found.text)
     mark.unlink()
+
+
+def upgrade_project(project: Path) -> bool:
+    """Bring dvc.yaml and the versions of the steps up to this version of Paraforge. All other files stay as
+    they are, and so does a dvc.yaml that the user changed: this version's is written to `dvc.yaml.new`.
+
+    Returns whether dvc.yaml is this version's now.
+
+    Raises InputError if this is not a project, or if it is the clone that the program runs from.
+    """
+    file = project / STAGES
+    if not file.is_file():
+        raise InputError(
+            "no project: there is no dvc.yaml", project, remedy="'paraforge init DIR' makes one."
+        )
+    if shipped(STAGES).resolve() == file.resolve():
+        raise InputError("this is the clone itself", project, remedy="'git pull' upgrades it.")
+    try:
+        read = read_versions(project)
+    except InputError:
+        read = None
+    wanted = project_files(project.resolve().name)
+    current = checksum(file.read_text(encoding="utf-8", errors="replace"))
+    ours = current in (checksum(wanted[STAGES]), read[2] if read else None)
+    write_whole(file if ours else project / f"{STAGES}.new", wanted[STAGES])
+    for path in (one for one in wanted if one.startswith("inputs/")):
+        if not (project / path).exists():
+            (project / path).parent.mkdir(parents=True, exist_ok=True)
+            write_whole(project / path, wanted[path])
+    write_versions(project, wanted[STAGES] if ours else "")
+    return ours
 
 
 def _set_up_git(directory: Path) -> list[str]:

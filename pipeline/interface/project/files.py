@@ -22,11 +22,6 @@ _KEEP_DIRECTORY = "/*\n!.gitignore\n"
 _KEEP_LINKS = "# Links to files of yours, made by the stage.\n*\n!.gitignore\n"
 
 
-def is_clone(project: Path) -> bool:
-    """Return whether a project is the clone that this program runs from."""
-    return shipped("dvc.yaml").resolve() == (project / "dvc.yaml").resolve()
-
-
 def project_files(name: str) -> dict[str, str]:
     """Return the text of every file of a new project but `params.yaml` and `versions.yaml`, by its path.
 
@@ -42,7 +37,7 @@ def project_files(name: str) -> dict[str, str]:
     return found | {f"inputs/{stage}/.gitignore": _KEEP_LINKS for stage in LINKED}
 
 
-def installed_versions() -> dict[str, int]:
+def _installed_versions() -> dict[str, int]:
     """Return the number of each step of the program that runs."""
     return {name: number for name, number in vars(versions).items() if isinstance(number, int)}
 
@@ -50,7 +45,7 @@ def installed_versions() -> dict[str, int]:
 def write_versions(project: Path, stages: str) -> None:
     """Write `versions.yaml`. stages: the text of dvc.yaml that was written for the project, or "" if the file
     is the user's."""
-    content = {"paraforge": versions.__version__, **installed_versions(), "stages": checksum(stages)}
+    content = {"paraforge": versions.__version__, **_installed_versions(), "stages": checksum(stages)}
     title = "# Written by 'paraforge init', not to be edited: a stage runs again when its number changes.\n"
     text = title + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=200)
     (project / VERSIONS).write_text(text, encoding="utf-8")
@@ -76,13 +71,12 @@ def check_versions(project: Path = Path()) -> None:
     """Refuse a project whose stages DVC would record under the numbers of another version's steps. Raises
     InputError: that, or `versions.yaml` is damaged."""
     found = read_versions(project)
-    if found is None or found[1] == installed_versions():
+    if found is None or found[1] == _installed_versions():
         return
     raise InputError(
         f"of paraforge {found[0]}; {versions.__version__} is installed and has other steps",
         project / VERSIONS,
-        remedy="'paraforge doctor' shows which stages run again; 'paraforge init --upgrade' brings the "
-        "project up to date.",
+        remedy="'paraforge init --upgrade' brings the project up to date.",
     )
 
 

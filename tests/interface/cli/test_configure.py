@@ -15,8 +15,6 @@ from paraforge.base.errors import ConfigurationError, ParaforgeError
 from paraforge.interface.configuration import load_parameters
 from paraforge.interface.configuration.choices import reconfigure
 from paraforge.interface.configuration.composition import compose
-from paraforge.interface.project.files import installed_versions
-from paraforge.interface.project.upgrade import project_findings, value_at
 from paraforge.stages.common import parameters_of
 from tests.here import run_command
 from tests.project import ROOT, copy_code, run
@@ -147,9 +145,9 @@ def test_a_group_that_changed_later_is_named(project: Path, caplog: pytest.LogCa
     file.write_text(MY.replace("licence: other", "licence: cc-by-4.0"))
     parameters_of("ingest")
     assert words in caplog.text
-    assert words in [finding.detail for finding in project_findings(Path())]
+    assert words in run_command("doctor", expect=None).output
     configure()
-    assert "choices" not in [finding.name for finding in project_findings(Path())]
+    assert words not in run_command("doctor", expect=None).output
 
 
 def test_a_file_of_another_program_keeps_what_differs_from_the_defaults(project: Path) -> None:
@@ -158,38 +156,6 @@ def test_a_file_of_another_program_keeps_what_differs_from_the_defaults(project:
     configure("select=wieting2021")
     assert written() == yaml.safe_load(
         compose(Path("configs"), ["corpus=my", "translate.beam=4", "select=wieting2021"])
-    )
-
-
-def test_what_will_run(project: Path) -> None:
-    assert "will run every stage" in configure("translate.beam=4")
-    stages = yaml.safe_load((project / "dvc.yaml").read_text())["stages"]
-    parameters = written()
-    ran = {}
-    for name, stage in stages.items():
-        keys = [key for key in stage["params"] if isinstance(key, str)]
-        if name == "embeddings":
-            values = {key: parameters["embeddings"][key.split(".")[1]] for key in keys[1:]}
-            values["embeddings.models.word"] = parameters["embeddings"]["models"]["word"]
-            name = "embeddings@word"
-        else:
-            values = {key: value_at(parameters, key) for key in keys}
-        numbers = {"pipeline/versions.py": installed_versions()}
-        command = stage["cmd"].replace("${item.name}", "word")
-        ran[name] = {"cmd": command, "params": {"params.yaml": values, **numbers}}
-    (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": ran}))
-    assert "'dvc repro' will not rerun anything for this." in configure()
-    assert "will not rerun anything" in configure("resources.workers=1")
-    end = ", and the stages that depend on what they write."
-    assert f"will run select{end}" in configure("select=wieting2021")
-    assert f"will run publish{end}" in configure("publish.splits={test: 10}", "select=sample")
-    # DVC compares what is written: an empty section is not the same as none.
-    assert "will run select, publish, and" in configure("publish.splits={}", "select=wieting2021")
-    # Compared with what ran last, not with the file that was there.
-    assert "will run select, publish, report, and" in configure("report.entries=2")
-    assert "will not rerun anything" in configure("--reset", "translate.beam=4")
-    assert "will run embeddings@other, and" in configure(
-        "embeddings.models.other.encoder.kind=lstm", "embeddings.names=[word,other]"
     )
 
 
