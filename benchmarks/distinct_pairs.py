@@ -5,11 +5,9 @@ similar frequency, the same ones on both sides. One exchanged word in 2,000 is i
 vocabulary of a corpus grows with it. Among a million pairs 3 texts in 10,000 are there twice.
 """
 
-import gzip
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,33 +27,6 @@ _NEW_WORD = 2_000
 _LEAST_WORDS = 5
 # Words among which the one for the most frequent word is chosen; more for others.
 _CHOICE = 20
-_BITEXTS = ("multi30k.train", "newstest2008-2023", "tatoeba", "software.*")
-
-
-def rows_of(path: Path) -> Iterator[list[str]]:
-    """Yield the fields of a compressed TSV's lines, except the first, which can be a header."""
-    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-        next(file)
-        for line in file:
-            yield line.removesuffix("\n").split("\t")
-
-
-def paraphrase_pairs(data: Path) -> list[Pair]:
-    """Read about 300,000 pairs: news and its machine translations, verses, captions, subtitles."""
-    news = rows_of(data / "mt_outputs" / "newstest2021.cs-en.tsv.gz")
-    pairs = [(fields[1], translation) for fields in news for translation in fields[2:]]
-    for fields in rows_of(data / "bitext" / "bkr_cs_x_en7.tsv.gz"):
-        pairs += [(fields[2], fields[3]), (fields[4], fields[5])]
-    for fields in rows_of(data / "captions" / "train.en5.tsv.gz"):
-        pairs += [(fields[0], fields[1]), (fields[2], fields[3])]
-    return pairs + [(fields[1], fields[2]) for fields in rows_of(data / "paranmt" / "pairs.tsv.gz")]
-
-
-def bitext_pairs(data: Path) -> list[Pair]:
-    """Read about 130,000 pairs of references and Czech sentences: captions, news, everyday sentences,
-    software."""
-    paths = [path for name in _BITEXTS for path in sorted((data / "bitext").glob(f"{name}.en-cs.tsv.gz"))]
-    return [(fields[-2], fields[-1]) for path in paths for fields in rows_of(path)]
 
 
 class DistinctPairs:
@@ -80,18 +51,10 @@ class DistinctPairs:
             self._sides.append((np.concatenate(split).astype(np.uint64), starts))
         self._seed = np.uint64(seed)
 
-    def blocks(self, pairs: int, repeated: int = 0, after: int = 0) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """Yield both sides of ``pairs`` pairs after the first ``after``, block by block.
-
-        repeated: in each block the second side of one pair in so many is that of the pair before; 0: of none.
-        """
+    def blocks(self, pairs: int) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """Yield both sides of the first ``pairs`` pairs, block by block."""
         for first in range(0, pairs, BLOCK):
-            texts = self.texts(after + np.arange(first, min(first + BLOCK, pairs)))
-            if repeated:
-                rows = np.arange(len(texts[1]))
-                rows[repeated - 1 :: repeated] -= 1
-                texts = (texts[0], texts[1].take(pa.array(rows)))
-            yield texts
+            yield self.texts(np.arange(first, min(first + BLOCK, pairs)))
 
     def texts(self, numbers: NDArray[np.int64]) -> tuple[pa.Array, pa.Array]:
         """Return both sides of the pairs with these numbers."""
