@@ -4,7 +4,7 @@ python -m benchmarks.gpu_proof --model models/nmt --text newstest.en-cs.tsv.gz
 python -m benchmarks.gpu_proof --model models/nmt --text newstest.en-cs.tsv.gz --device cpu --small
 
 A call takes nine minutes at most (``--minutes``), and the next one does the parts that have no line in
-results/gpu_proof.jsonl yet: 52 minutes in all at most. A part that fails or takes too long has a line too.
+results/gpu_proof.jsonl yet: 44 minutes in all at most. A part that fails or takes too long has a line too.
 """
 
 import hashlib
@@ -21,7 +21,6 @@ from functools import partial
 from itertools import count, islice, product
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import typer
 
@@ -29,17 +28,19 @@ from benchmarks.bitext import read_bitext, write_ingested
 from benchmarks.device import Watch, ceilings, name_of
 from benchmarks.hardware import answer_of, hardware
 from benchmarks.results import append, directory, latest, read
-from benchmarks.training import sample, trained
 from benchmarks.transformer_base import Size, speed, write_random_model
 from paraforge.base.errors import InputError
 from paraforge.base.files import write_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.translation.decoding.batching import SourceTokens
+from paraforge.intake.bitext.ingest import ingest
+from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.translation.decoding.torch_device import device_of
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Hypothesis, Placement
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.model import files_fingerprint, open_model
+from paraforge.translation.training.parameters import NmtParameters
+from paraforge.translation.training.training import train_model
 
 TASK = "gpu_proof"
 BEAM = 12
@@ -110,12 +111,6 @@ def _best(results: Sequence[Hypotheses]) -> list[Hypothesis]:
 
 def _failed(results: Sequence[Hypotheses]) -> int:
     return sum(one.failed is not None for one in results)
-
-
-def _differing(results: Sequence[Hypotheses], others: Sequence[Hypotheses], scores: bool = False) -> int:
-    """Return the sentences whose best hypothesis has another text, or another score in the last bit."""
-    pairs = zip(_best(results), _best(others), strict=True)
-    return sum(a.text != b.text or (scores and repr(a.score) != repr(b.score)) for a, b in pairs)
 
 
 def _percent(share: float | None) -> float | None:
@@ -201,107 +196,6 @@ def on_this_cpu(setting: Setting) -> Figures:
     return {"sentences": len(pairs)}
 
 
-def graphs_equal(setting: Setting) -> Figures:
-    """Compare recorded steps with the same steps run directly, with the same shapes, bit by bit."""
-    from paraforge.translation.torch_search import graphs
-
-    _, sources = setting.bitext(4_000, 24)
-    replaying = setting.open("torch", "bfloat16", graphs=True)
-    for _ in range(2):
-        found = list(replaying.translate(sources))
-    with mock.patch.object(graphs, "_MOST_GRAPHS", 0):
-        eager = list(setting.open("torch", "bfloat16", graphs=True).translate(sources))
-    return {
-        "differing_sentences": _differing(found, eager, scores=True),
-        "failed_sentences": _failed(found),
-        "replayed_steps": sum(one.replayed for one in replaying._recorded),
-        "failed_recordings": replaying.counts["unrecorded"],
-    }
-
-
-def shapes(setting: Setting) -> Figures:
-    """Measure the memory reserved for each of 256 batch shapes, when new and when repeated."""
-    import numpy as np
-    import psutil
-    import torch
-
-    _, sources = setting.bitext(1_536, 32)
-    translator = setting.open("torch", "bfloat16", graphs=True, maximum_target_tokens=setting.size(32, 4))
-    tokens = [token for one in translator.encode(sources) for token in one.tokens]
-    # Of those that the engine's batches are filled up to.
-    rows = [16, 32, 64, *range(128, 257, 64), *range(384, 1537, 128)][: setting.size(16, 2)]
-    columns = range(8, setting.size(129, 17), 8)  # with end-of-sentence
-    mib: list[float] = []
-    for row, column in [*product(rows, columns)] * 2:
-        translator.submit([SourceTokens(sources[n], tokens[n : n + column - 1]) for n in range(row)])()
-        held = psutil.Process().memory_info().rss if setting.on_cpu else torch.cuda.memory_reserved()
-        mib.append(held / 2**20)
-    new, known = np.reshape(mib, (2, -1))
-    places = range(len(new))
-    return {
-        "shapes": len(new),
-        "mib_per_new_shape": float(np.polyfit(places, new, 1)[0]),
-        "mib_per_known_shape": float(np.polyfit(places, known, 1)[0]),
-        "reserved_mib": mib[-1],
-    }
-
-
-def memory_fraction(setting: Setting, engine: str) -> Figures:
-    """Run batches that do not fit in a tenth of the device's memory: they are halved once, and none fails."""
-    import torch
-
-    _, sources = setting.bitext(8_000, 24)
-    held = None
-    if not setting.on_cpu and engine == "torch":
-        torch.cuda.set_per_process_memory_fraction(0.1, setting.device)
-    elif not setting.on_cpu:  # CTranslate2 has an allocator of its own
-        free, total = torch.cuda.mem_get_info(setting.device)
-        held = torch.empty(max(0, free - total // 10), dtype=torch.uint8, device=setting.device)
-    translator = setting.open(engine, "bfloat16" if engine == "torch" else "float16", batch_tokens=262_144)
-    found = list(translator.translate(sources))
-    room = translator.batch_tokens
-    again = list(translator.translate(sources))
-    del held
-    return {
-        "failed_sentences": _failed(found) + _failed(again),
-        "batch_tokens": room,
-        "shrank_again": translator.batch_tokens < room,
-        "differing_texts": _differing(found, again),
-    }
-
-
-def overflow(setting: Setting) -> Figures:
-    """Run weights that make a feed-forward block overflow in half precision, without changing its function:
-    results that are not finite are computed again in float32."""
-    from paraforge.translation.torch_search import weights
-
-    _, sources = setting.bitext(1_000, 24)
-    plain = list(setting.open("torch", "float32").translate(sources))
-    load = weights.load_weights
-
-    def scaled(file: Any, device: Any, dtype: Any) -> Any:
-        loaded = load(file, device, dtype)
-        # A power of two, which rounds nothing; bfloat16 has the range of float32.
-        factor = 2.0 ** {"torch.float16": 16, "torch.bfloat16": 127, "torch.float32": 0}[str(dtype)]
-        block = loaded.decoder[0].feed_forward
-        block.inner.weight.mul_(factor)
-        if block.inner.bias is not None:
-            block.inner.bias.mul_(factor)
-        block.outer.weight.div_(factor)
-        return loaded
-
-    with mock.patch.object(weights, "load_weights", scaled):
-        translator = setting.open("torch", "float16")
-        found = list(translator.translate(sources))
-    return {
-        "sentences": len(sources),
-        "recomputed_sentences": translator.counts["recomputed_sentences"],
-        "failed_sentences": _failed(found),
-        "non_finite_sentences": sum(one.non_finite for one in _best(found)),
-        "texts_unlike_float32": _differing(found, plain),
-    }
-
-
 def _kill_the_busiest(work: Path, killed: list[int], over: threading.Event) -> None:
     """Kill the busiest child of this process once a task is finished."""
     import psutil
@@ -352,23 +246,42 @@ def two_workers(setting: Setting) -> Figures:
 
 
 def training(setting: Setting) -> Figures:
-    """Measure 300 updates of a translation model on the sample bitext."""
+    """Measure 300 updates of a translation model of 3+3 layers on the sample bitext."""
+    updates, width = setting.size(300, 4), setting.size(512, 16)
+    source = {"name": "sample", "format": "sample", "pairs": setting.size(20_000, 400)}
+    parameters = NmtParameters.model_validate(
+        {
+            "vocabulary": {"size": setting.size(8_000, 300)},
+            "architecture": {
+                "encoder_layers": 3,
+                "decoder_layers": 3,
+                "width": width,
+                "feed_forward": 4 * width,
+                "heads": 4,
+            },
+            "training": {
+                "batch_tokens": setting.size(16_384, 512),
+                "accumulate": 1,
+                "precision": "float32" if setting.on_cpu else "bfloat16",
+                "maximum_updates": updates,
+                "warmup_updates": updates // 2,
+                "learning_rate": 0.002,
+            },
+            "validation": {"held_out": 50, "every_updates": updates // 2, "beam": 1},
+        }
+    )
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary)
         resources = Resources(devices=[setting.device], threads=setting.size(0, 1), work=place / "work")
-        bitext = sample(place / "ingested", resources, setting.size(20_000, 400))
-        figures = trained(
-            bitext,
-            place / "training",
-            resources,
-            precision="float32" if setting.on_cpu else "bfloat16",
-            updates=setting.size(300, 4),
-            width=setting.size(512, 16),
-            vocabulary=setting.size(8_000, 300),
-            batch_tokens=setting.size(16_384, 512),
-            processes=1,
-        )
-        return {**figures}
+        ingest(IngestParameters.model_validate({"sources": [source]}), place / "ingested", resources)
+        result = train_model(ShardDirectory(place / "ingested"), place / "training", parameters, resources)
+    first, last = result.history[0], result.history[-1]
+    tokens, seconds = (last[name] - first[name] for name in ("target_tokens", "seconds"))
+    return {
+        "target_tokens_per_second": tokens / seconds,
+        "validation_loss_bits": last["valid_loss"],
+        "bleu": last["bleu"],
+    }
 
 
 def tasks(setting: Setting, engine: str, size: int, at_once: int) -> Figures:
@@ -416,16 +329,11 @@ PARTS: dict[str, tuple[Callable[[Setting], Figures], int]] = {
     "transformer-base, CTranslate2 float16, beam 4": (partial(transformer_base, **_FLOAT16, beam=4), 60),
     "transformer-base, 8192 tokens": (partial(transformer_base, **_GRAPHS, batch_tokens=8_192), 60),
     "transformer-base, 131072 tokens": (partial(transformer_base, **_GRAPHS, batch_tokens=131_072), 60),
-    "256 shapes": (shapes, 150),
-    "overflow in float16": (overflow, 60),
-    "graphs equal to eager": (graphs_equal, 120),
     "bfloat16, graphs": (partial(translation, **_GRAPHS), 200),
     "bfloat16": (partial(translation, **_BFLOAT16), 200),
     "float16": (partial(translation, **_TORCH, compute_type="float16"), 160),
     "CTranslate2 float16": (partial(translation, **_FLOAT16), 160),
     "CTranslate2 int8_float16": (partial(translation, **_INT8), 160),
-    "a tenth of the memory, torch": (partial(memory_fraction, engine="torch"), 70),
-    "a tenth of the memory, ctranslate2": (partial(memory_fraction, engine="ctranslate2"), 70),
     "two workers, one killed": (two_workers, 180),
     "training": (training, 220),
 }

@@ -7,19 +7,17 @@ sentence is never among the best tokens, so each target is as long as its source
 
 import json
 import shutil
-import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from benchmarks.device import Watch
 from paraforge.translation.models.model import MODEL_FILE, TranslationModel
-from paraforge.translation.models.model_file import ModelFile, read_vocabulary
+from paraforge.translation.models.model_file import read_vocabulary
 
-_KINDS = {"float32": 0, "int8": 1, "int16": 2}
 _POSITIONS = 1024
 
 
@@ -43,8 +41,6 @@ def write_random_model(pattern: TranslationModel, output: Path, size: Size, seed
     source = pattern.folder("ctranslate2")
     folder = output / "ctranslate2"
     folder.mkdir(parents=True)
-    configuration = json.loads((source / "config.json").read_text(encoding="utf-8"))
-    shutil.copyfile(source / "config.json", folder / "config.json")
     sides = {"source": pattern.source_sentencepiece, "target": pattern.target_sentencepiece}
     for side, file in sides.items():
         shutil.copyfile(file, output / f"{side}{file.suffix}")
@@ -62,72 +58,50 @@ def write_random_model(pattern: TranslationModel, output: Path, size: Size, seed
     both = (read_vocabulary(source, side) for side in sides)
     pieces = list(dict.fromkeys(piece for side in both for piece in side))[: size.pieces]
     pieces += [f"▁random{number}" for number in range(size.pieces - len(pieces))]
-    (folder / "shared_vocabulary.json").write_text(json.dumps(pieces), encoding="utf-8")
-    end = pieces.index(configuration["eos_token"])
-    known = ModelFile(source)
-    variables = dict(_variables(size, end, np.random.default_rng(seed)))
-    for name, variable in known.variables.items():  # activations, norms and other switches
-        if not variable.shape and name not in variables:
-            variables[name] = known._raw(variable)
-    aliases = {
-        "decoder/projection/weight": "decoder/embeddings/weight",
-        "encoder/embeddings_0/weight": "decoder/embeddings/weight",
-        "encoder/position_encodings/encodings": "decoder/position_encodings/encodings",
-    }
-    with (folder / "model.bin").open("wb") as binary:
-        binary.write(struct.pack("<I", 6))
-        _write_text(binary, "TransformerSpec")
-        binary.write(struct.pack("<II", 7, len(variables)))
-        for name, values in variables.items():
-            _write_text(binary, name)
-            binary.write(struct.pack(f"<B{values.ndim}I", values.ndim, *values.shape))
-            binary.write(struct.pack("<BI", _KINDS[str(values.dtype)], values.nbytes))
-            binary.write(values.tobytes())
-        binary.write(struct.pack("<I", len(aliases)))
-        for alias, name in aliases.items():
-            _write_text(binary, alias)
-            _write_text(binary, name)
+    end = pieces.index(json.loads((source / "config.json").read_text(encoding="utf-8"))["eos_token"])
+    specification = _specification(size, end, np.random.default_rng(seed))
+    specification.register_source_vocabulary(pieces)
+    specification.register_target_vocabulary(pieces)
+    specification.validate()
+    specification.optimize()  # stores the embeddings, which all parts share, once
+    specification.save(str(folder))
+    shutil.copyfile(source / "config.json", folder / "config.json")
     return output
 
 
-def _write_text(file: BinaryIO, text: str) -> None:
-    content = text.encode() + b"\0"
-    file.write(struct.pack("<H", len(content)) + content)
+def _specification(size: Size, end: int, dice: np.random.Generator) -> Any:
+    """Return weights in CTranslate2's form; linear layers preserve the variance of their inputs."""
+    from ctranslate2.specs import TransformerSpec, model_spec
 
+    width = size.width
+    outputs = {
+        "self_attention/linear_0": 3 * width,
+        "attention/linear_1": 2 * width,
+        "ffn/linear_0": size.feed_forward,
+    }
 
-def _variables(size: Size, end: int, dice: np.random.Generator) -> Iterator[tuple[str, Any]]:
-    """Return weights by CTranslate2's names; linear layers preserve the variance of their inputs."""
-    width, inner = size.width, size.feed_forward
+    def random(rows: int, columns: int) -> np.ndarray:
+        return dice.standard_normal((rows, columns), np.float32) / np.float32(columns) ** 0.5
 
-    def linear(name: str, outputs: int, inputs: int) -> Iterator[tuple[str, Any]]:
-        yield (
-            f"{name}/weight",
-            dice.standard_normal((outputs, inputs), np.float32) / np.float32(inputs) ** 0.5,
-        )
-        yield f"{name}/bias", np.zeros(outputs, np.float32)
-
-    def block(name: str, *shapes: tuple[int, int]) -> Iterator[tuple[str, Any]]:
-        yield f"{name}/layer_norm/gamma", np.ones(width, np.float32)
-        yield f"{name}/layer_norm/beta", np.zeros(width, np.float32)
-        for number, shape in enumerate(shapes):
-            yield from linear(f"{name}/linear_{number}", *shape)
-
-    embeddings = dice.standard_normal((size.pieces, width), np.float32) / np.float32(width) ** 0.5
+    embeddings, positions = random(size.pieces, width), random(_POSITIONS, width)
     embeddings[end] = 0
-    yield "decoder/embeddings/weight", embeddings
-    yield (
-        "decoder/position_encodings/encodings",
-        dice.standard_normal((_POSITIONS, width), np.float32) / np.float32(width) ** 0.5,
-    )
-    for side in ("encoder", "decoder"):
-        yield f"{side}/num_heads", np.array(size.heads, np.int16)
-        for layer in range(size.layers):
-            place = f"{side}/layer_{layer}"
-            yield from block(f"{place}/self_attention", (3 * width, width), (width, width))
-            if side == "decoder":
-                shapes = ((width, width), (2 * width, width), (width, width))
-                yield from block(f"{place}/attention", *shapes)
-            yield from block(f"{place}/ffn", (inner, width), (width, inner))
+
+    def fill(layer: Any, path: str, _: Any) -> None:
+        place, _, name = path.rpartition("/")
+        rows = next((rows for part, rows in outputs.items() if f"/{place}".endswith(f"/{part}")), width)
+        if name == "encodings":
+            layer.encodings = positions
+        elif name == "gamma":
+            layer.gamma, layer.beta = np.ones(width, np.float32), np.zeros(width, np.float32)
+        elif name == "weight" and ("embeddings" in place or place == "decoder/projection"):
+            layer.weight = embeddings
+        elif name == "weight":
+            layer.weight = random(rows, size.feed_forward if place.endswith("ffn/linear_1") else width)
+            layer.bias = np.zeros(rows, np.float32)
+
+    specification = TransformerSpec.from_config(size.layers, size.heads, pre_norm=False)
+    model_spec.visit_spec(specification, fill)
+    return specification
 
 
 def speed(
