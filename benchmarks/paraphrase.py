@@ -3,7 +3,6 @@
 python -m benchmarks.paraphrase models/paraphraser --text captions --sentences 500
 python -m benchmarks.paraphrase models/paraphraser --text news --back-translation models/nmt
 python -m benchmarks.paraphrase models/paraphraser --text corpus --pairs work/paraphraser/pairs-KEY
-python -m benchmarks.paraphrase models/paraphraser --text corpus --pairs work/paraphraser/pairs-KEY --curve
 """
 
 from __future__ import annotations
@@ -43,7 +42,6 @@ from paraforge.translation.engines import open_translator
 ALPHA = 0.8
 SEEDS = 3
 PARSER = "link-grammar"
-CURVE_BEAM = 4
 
 
 @dataclass(frozen=True)
@@ -209,52 +207,6 @@ def measured(sources: Sequence[str], outputs: Sequence[str]) -> dict[str, np.nda
     }
 
 
-def control_curve(model: Paraphraser, sources: Sequence[str]) -> list[dict[str, Any]]:
-    """Return means over English sentences: without control, by bucket of overlap, and the same at high
-    similarity.
-
-    Each row has the request in ``asked`` (``overlap`` and ``similarity``: a bucket from 1, or None), the
-    means of :func:`measured`, and ``missed``: the share of outputs outside the requested bucket of overlap.
-    """
-    edges = model.controls.edges
-    buckets = range(1, len(edges["overlap"]) + 2) if "overlap" in edges else ()
-    highest = len(edges["similarity"]) + 1 if "similarity" in edges else None
-    ways: list[tuple[int | None, int | None]] = [(None, None), *((bucket, None) for bucket in buckets)]
-    if highest is not None:
-        ways += [(bucket, highest) for bucket in buckets]
-    rows = []
-    for overlap, similarity in ways:
-        asked = {"overlap": overlap, "similarity": similarity}
-        given = {name: model.controls.names(name)[bucket - 1] for name, bucket in asked.items() if bucket}
-        found = model.paraphrase(sources, beam=CURVE_BEAM, **given)
-        values = measured(sources, [texts[0] if texts else "" for texts in found])
-        missed = (
-            None if overlap is None else model.controls.buckets("overlap", values["overlap"]) != overlap - 1
-        )
-        rows.append(
-            {
-                "asked": asked,
-                **{name: _mean(column) for name, column in values.items()},
-                "missed": None if missed is None else _mean(missed.astype(np.float64)),
-            }
-        )
-    return rows
-
-
-def _mean(values: np.ndarray) -> float | None:
-    """Return the mean of the values that are not NaN; None if there are none."""
-    finite = values[np.isfinite(values)]
-    return round(float(finite.mean()), 4) if len(finite) else None
-
-
-def record_curve(model: Paraphraser, name: str, text: str, sources: Sequence[str]) -> None:
-    """Append similarity by overlap."""
-    for row in control_curve(model, sources):
-        asked = ", ".join(f"{control} {bucket}" for control, bucket in row.pop("asked").items() if bucket)
-        label = ", ".join((text, name, asked or "beam"))
-        append("paraphrase_curve", label, row, model=name, text=text, sentences=len(sources))
-
-
 def main(
     model: Annotated[Path, typer.Argument(help="of the stage paraphraser")],
     text: Annotated[str, typer.Option(help="captions, news or corpus (with --pairs)")] = "captions",
@@ -266,7 +218,6 @@ def main(
     name: Annotated[str, typer.Option(help="of the model in the results")] = "transformer",
     templates: Annotated[int, typer.Option(help="that are asked for, the most frequent ones")] = 4,
     only: list[str] = typer.Option([], help="beginning of a way; may be repeated"),
-    curve: Annotated[bool, typer.Option("--curve", help="measure only similarity against overlap")] = False,
     examples: Annotated[Path | None, typer.Option(help="TSV of the first twenty, as they are")] = None,
     threads: int = 1,
 ) -> None:
@@ -282,9 +233,6 @@ def main(
     texts = texts.first(sentences)
     sources, references = texts.sources, texts.references
     opened = Paraphraser(model, "cpu", threads)
-    if curve:
-        record_curve(opened, name, text, sources)
-        return
     judging = None if transformer is None else open_model(transformer).model
     print(f"{hardware()}\n{len(sources)} sentences of {text}")
 

@@ -35,7 +35,7 @@ def test_the_newest_command_can_be_typed(program: str) -> None:
     ]
     if not typed:
         pytest.skip("nothing is recorded")
-    newest = max(typed, key=lambda one: one[0])[1]
+    newest = sorted(typed, key=lambda one: one[0])[-1][1]
     module = importlib.import_module(f"benchmarks.{program}")
     app = getattr(module, "app", None)
     if app is None:
