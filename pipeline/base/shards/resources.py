@@ -22,7 +22,7 @@ LEAST_JOB_MEMORY = 64 << 20
 class Resources(Section):
     """Section ``resources`` of params.yaml. Changing any of these invalidates nothing."""
 
-    workers: int = Field(0, ge=0, description="number of processes for CPU steps; 0: one per core")
+    workers: int = Field(0, ge=0, description="cores that CPU steps use; 0: all")
     scheduler: str | None = Field(
         None,
         pattern=r"^(tcp|tls|ucx|ws|wss)://.+",

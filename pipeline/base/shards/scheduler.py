@@ -301,19 +301,23 @@ def open_jobs(
     resources: where to run. rows: the sum over all jobs.
     jobs: the number of jobs if known, so that no more workers are started.
     workers: number of processes, if different from ``resources``.
-    gpu, at_once: see :class:`Jobs`.
+    gpu: see :class:`Jobs`.
+    at_once: jobs that a process works on at the same time, in threads. The workers of ``resources`` are
+        then threads, ``at_once`` to a process.
     travels: whether all jobs name their files, so that workers need not see this disk. Otherwise the work is
         done on this host if a worker of the scheduler does not see it.
     """
     if not (travels or on_shared_disk(resources)):
         resources = resources.model_copy(update={"scheduler": None})
-    count = workers if workers is not None else resources.worker_count()
-    few = count == 1 or jobs == 1 or rows <= resources.in_process_rows
+    if workers is None:
+        at_once = min(at_once, resources.worker_count())
+        workers = -(-resources.worker_count() // at_once)
+    few = workers == 1 or jobs == 1 or rows <= resources.in_process_rows
     if resources.scheduler is None and few:
         yield Jobs(at_once=at_once)
         return
     with (
         announced(resources) as disk,
-        connect(resources, count if jobs is None else min(count, jobs), gpu, at_once) as client,
+        connect(resources, workers if jobs is None else min(workers, jobs), gpu, at_once) as client,
     ):
         yield Jobs(client, gpu=gpu, disk=disk)

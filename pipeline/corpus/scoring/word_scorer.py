@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import local
 from typing import Any, Final
 
 import numpy as np
@@ -51,7 +52,7 @@ class WordScorer:
         self.vectors = vectors
         self.about = dict(about)
         self.fingerprint = fingerprint
-        self._last: tuple[Sequence[str], tuple[FloatArray, FloatArray, FloatArray]] | None = None
+        self._last = local()  # the last words of each thread and what `of_words` returned for them
 
     def of_words(self, words: Sequence[str]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the vectors of words, (words, dimension), and their directions and lengths, see
@@ -59,10 +60,11 @@ class WordScorer:
         scores ask for the words of one shard; it must not be modified."""
         from paraforge.corpus.scoring.alignment import directions_of  # numba takes a second to import
 
-        if self._last is None or self._last[0] is not words:
+        last = getattr(self._last, "value", None)
+        if last is None or last[0] is not words:
             vectors = self.vectors.of_words(words)
-            self._last = words, (vectors, *directions_of(vectors))
-        return self._last[1]
+            last = self._last.value = words, (vectors, *directions_of(vectors))
+        return last[1]
 
     def scores(self, references: TokenColumn, translations: TokenColumn) -> FloatArray:
         """Return the score of each pair, (pairs,) float32, 0 to 1; NaN if a side has no token.

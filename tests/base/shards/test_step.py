@@ -134,19 +134,19 @@ def test_more_input_reuses_the_shards_that_did_not_change(place: Path) -> None:
 def test_two_shards_at_once_give_the_same_files(place: Path) -> None:
     run_step(multiply_step(3), [place / "in"], place / "one", resources(place))
     both = replace(multiply_step(3), at_once=2)
-    report = run_step(both, [place / "in"], place / "two", resources(place, work=place / "other"))
+    report = run_step(both, [place / "in"], place / "two", resources(place, workers=2, work=place / "other"))
     assert report.shards == 10
     assert contents(place / "one") == contents(place / "two")
     failing = replace(multiply_step(5, fail_at=44), at_once=2)
     with pytest.raises(IncompleteError, match=r"1 of 10 shards failed.*\n.*shard 4 \("):
-        run_step(failing, [place / "in"], place / "three", resources(place))
+        run_step(failing, [place / "in"], place / "three", resources(place, workers=2))
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_in_process_a_spoilt_process_stops_the_run(place: Path, at_once: int) -> None:
     step = Step("give", 1, {}, build_spoilt, {"log": str(place / "lives"), "lives": 1}, at_once=at_once)
     with pytest.raises(Spoilt):
-        run_step(step, [place / "in"], place / "out", resources(place))
+        run_step(step, [place / "in"], place / "out", resources(place, workers=at_once))
 
 
 @pytest.mark.full

@@ -1,6 +1,11 @@
 """The score step: row-aligned, null where there is nothing to score, the same for any number of workers."""
 
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -37,6 +42,7 @@ ALONE = [
     "adequacy",
 ]
 SIGNS = ["unknown_words", "length_surprise", "copied_words", "source_similarity"]
+SIDES = [("reference", "dog"), ("translation", "hound")]
 _BEFORE = ALONE.index("digit_mismatch") + 1
 SCORES = [*ALONE[:_BEFORE], SIGNS[0], *ALONE[_BEFORE:-1], *SIGNS[1:], ALONE[-1]]
 
@@ -96,6 +102,28 @@ def test_columns_types_and_nulls(vectors: Path) -> None:
             assert result.pop("copied_words") is result.pop("source_similarity") is None
             assert result.pop("unknown_words") is result.pop("adequacy") is None  # few words, other vectors
             assert None not in result.values()
+
+
+def test_threads_share_the_scorers() -> None:
+    """Each shard has words of its own, which the scorers cache. The threads take turns at every line."""
+    tables = [
+        pa.table({side: [f"the {word}{number} cat of {k}" for k in range(3)] for side, word in SIDES})
+        for number in range(30)
+    ]
+    scorers = build_scorers(general.DIRECTORY, counts=counted(rows(40)), lexical=NO_SOURCE)
+    alone = [score_table(table, scorers) for table in tables]
+
+    def switch(frame: FrameType, event: str, value: object) -> Callable[..., Any] | None:
+        time.sleep(0)
+        return switch if "paraforge" in frame.f_globals["__name__"] else None
+
+    threading.settrace(switch)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            together = list(threads.map(lambda table: score_table(table, scorers), tables))
+    finally:
+        threading.settrace(None)  # type: ignore[arg-type]  # as its documentation says
+    assert together == alone
 
 
 @pytest.mark.parametrize("scorer", ["vectors", "built-in"])
