@@ -143,12 +143,6 @@ FILES = {"files": [{"path": "x"}]}
             "shares text with a test file",
             "decon:exact+8gram:0123abcd",
         ),
-        ({"kind": "command", "command": ["awk", "-f"]}, "rejected by the program awk", "cmd:it:0123abcd"),
-        (
-            {"kind": "command", "command": ["awk"], "files": ["x/a.awk"]},
-            "rejected by the program a.awk",
-            "cmd:it:0123abcd",
-        ),
         (
             {"kind": "sample", "size": 5_000_000, "seed": 7},
             "not among the 5,000,000 drawn at random",

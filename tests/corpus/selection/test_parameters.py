@@ -90,7 +90,6 @@ FAILED = {
         ([{"kind": "length", "minimum": {"wrong_pairs": 0.01}}], "valid number"),
         ([{"kind": "bounds", "score": "unknown_words", "maximum": {"good_pairs": 0.02}}],
          "good pairs are not sampled with their unknown_words"),
-        ([{"kind": "command", "command": ["cat"], "reads": ["refrence"]}], "no such column: refrence"),
         ([DECONTAMINATION | {"files": [{"path": "a", "columns": [1]}]}], "a plain file has no columns"),
         ([DECONTAMINATION | {"files": [{"path": "a", "format": "tsv"}]}], "name the columns of the TSV"),
         ([DECONTAMINATION | {"files": [{"path": "a", "format": "tsv", "columns": [-1]}]}], "numbers from 0"),

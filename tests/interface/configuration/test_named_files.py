@@ -52,9 +52,6 @@ NO_FILES = {
     "select.filters.column": "a column",
     "select.filters.languages": "languages",
     "select.filters.files.columns": "columns",
-    "select.filters.command": "a program, whose files are named beside it",
-    "select.filters.reads": "columns",
-    "select.filters.keep": "words",
     "publish.name": "a title",
     "publish.licence": "a licence",
     "publish.licences": "licences",
@@ -133,7 +130,6 @@ NAMED = {
         "filters": [
             {"kind": "decontamination", "files": [{"path": "%"}]},
             {"kind": "near_repeats", "model": "%"},
-            {"kind": "command", "command": ["cat"], "files": ["%"]},
         ]
     },
     "lexicon": {"word_lists": ["%"], "reference_lexicons": ["%"]},
