@@ -1,10 +1,8 @@
 """DVC stage ``select``: decides which pairs are kept, and which filter rejects the others."""
 
-from functools import partial
 from pathlib import Path
 
 from paraforge.corpus.selection.select import select
-from paraforge.products.loading import load_fixed
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
 
@@ -17,7 +15,6 @@ def main() -> None:
         inputs=[Path("data/translated"), Path("data/scored")],
         output=Path("data/selected"),
         resources=parameters.resources,
-        open_model=partial(load_fixed, device=parameters.resources.devices[0]),
     )
     write_metrics("select", report.metrics(), result=report.result())
 

@@ -18,7 +18,6 @@ from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.schema import FATE_COLUMNS
 from paraforge.base.shards.store import ShardRecord, ShardView, shard_name, write_shard
 from paraforge.corpus.columns import COLUMNS
-from paraforge.corpus.scoring.score import OpenModel
 from paraforge.corpus.selection.fate import Counts, count_rows, fate_of, kept_mask
 from paraforge.corpus.selection.filters import Filter, apply_filters, decile_column, numbers
 from paraforge.corpus.selection.filters.bounds import interval_filter
@@ -84,8 +83,6 @@ class Selection:
     Attributes:
         column_names: the columns of the corpus.
         directory: for files that are needed until the selection ends.
-        unfinished: a directory for files that the next run can reuse if this one is killed.
-        open_model: opens a trained model's directory.
         filters: the filters, in order. tenths: the deciles of each score that has them.
     """
 
@@ -96,13 +93,10 @@ class Selection:
         directory: Path,
         workers: int,
         bar: Progress,
-        open_model: OpenModel | None = None,
     ) -> None:
         self.parameters = parameters
-        self.open_model = open_model
         self.view = view
         self.directory = directory
-        self.unfinished = directory.with_name("unfinished")
         self.column_names = view.column_names
         self.workers = workers
         self.bar = bar

@@ -15,7 +15,6 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardView, write_index
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.corpus.columns import COLUMNS
-from paraforge.corpus.scoring.score import OpenModel
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.corpus.selection.fate import Counts
 from paraforge.corpus.selection.filters.values import LANGUAGES
@@ -39,7 +38,6 @@ def select(
     inputs: Sequence[Path],
     output: Path,
     resources: Resources,
-    open_model: OpenModel | None = None,
 ) -> SelectReport:
     """Judge every pair, and write ``rejected`` and the decile columns, row-aligned with the input.
 
@@ -48,8 +46,6 @@ def select(
         one of them are used for minima given as a share of mismatched pairs.
     output: directory to write, replaced as a whole.
     resources: threads, and the work directory for state between passes.
-    open_model: opens the model that a filter compares sentences with; without it, only word vectors can be
-        used.
 
     Raises:
         ConfigurationError: a filter needs a column, or mismatched pairs, that the corpus does not have.
@@ -73,7 +69,7 @@ def select(
         stack.callback(remove_directory, scratch)
         bar = stack.enter_context(progress(total=view.total_rows, unit="rows", description=STEP))
         workers = threads_for(resources, view.total_rows)
-        selection = Selection(parameters, view, scratch, workers, bar, open_model)
+        selection = Selection(parameters, view, scratch, workers, bar)
         selection.prepare()
         with replaced_directory(output) as directory:
             records, counts = selection.write(directory)
@@ -88,7 +84,6 @@ def select(
                 "verdict": judged,
             }
             write_index(directory, records, description)
-        remove_directory(selection.unfinished)
     if not counts.kept:
         logger.warning("no pair was kept: %s", _most_frequent(counts))
     words = explain_reasons({STEP: {"parameters": parameters}})

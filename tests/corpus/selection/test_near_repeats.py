@@ -21,10 +21,7 @@ from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.word_scorer import WordScorer
 from paraforge.corpus.selection import near_vectors
 from paraforge.corpus.selection.near_vectors import NearVectors, bands_for, projections, rounded
-from paraforge.corpus.selection.parameters import SelectParameters
-from paraforge.corpus.selection.select import select
-from paraforge.products.loading import load_fixed
-from tests.corpus.selection.corpora import WORDS, cut, random_pairs, resources, with_columns, write_corpus
+from tests.corpus.selection.corpora import WORDS, cut, random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.corpus.selection.test_select import fates, run
 
@@ -192,58 +189,17 @@ def word_table(directory: Path) -> WordVectors:
 
 
 def test_a_model_that_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such"):
-        run({"filters": [{**FILTER, "model": str(tmp_path / "none")}]}, PAIRS, tmp_path, [600])
+    (tmp_path / "trained").mkdir()
+    for name in ("none", "trained"):
+        with pytest.raises(InputError, match=f"{name}.*: no such file"):
+            run({"filters": [{**FILTER, "model": str(tmp_path / name)}]}, PAIRS, tmp_path, [600])
 
 
-@pytest.mark.full  # the library takes long to import
-def test_models_that_load_opens(tmp_path: Path) -> None:
-    """A vector file and a sentence-transformers model of the same vectors reject the same pairs."""
-    package = pytest.importorskip("sentence_transformers")
-    from sentence_transformers.models import Pooling, WordEmbeddings
-    from sentence_transformers.models.tokenizer import WhitespaceTokenizer
-
-    table = word_table(tmp_path / "table")
-    table.write_text(tmp_path / "words.txt")
-    words = WordEmbeddings(WhitespaceTokenizer(WORDS, stop_words=[]), np.array(table.vectors))
-    pooling = Pooling(words.get_word_embedding_dimension(), pooling_mode="mean")
-    package.SentenceTransformer(modules=[words, pooling], device="cpu").save(str(tmp_path / "model"))
-    inputs = write_corpus(PAIRS, tmp_path, cut(600, 100))
-    rejected = []
-    for name in ("table", "words.txt", "model"):
-        parameters = SelectParameters.model_validate({"filters": [{**FILTER, "model": str(tmp_path / name)}]})
-        report = select(parameters, inputs, tmp_path / "selected", resources(tmp_path, 2), load_fixed)
-        rejected.append([fate == "near_repeat" for fate in fates(tmp_path / "selected", PAIRS)])
-        assert report.counts.rejected["near_repeat"] == sum(rejected[-1]) > 50
-    for other in rejected[1:]:
-        assert sum(np.not_equal(other, rejected[0])) <= 2  # sums of other orders may be rounded otherwise
-
-
-class Model:
-    """Sums of word vectors, which break after some calls."""
-
-    def __init__(self, table: WordVectors, calls: int) -> None:
-        self.table, self.calls = table, calls
-
-    def encode(self, texts: Any) -> Any:
-        if self.calls == 0:
-            raise RuntimeError("out of memory")
-        self.calls -= 1
-        return averages(texts.to_pylist(), self.table)
-
-
-def test_vectors_of_a_model_are_not_computed_twice(tmp_path: Path) -> None:
-    table, directory = word_table(tmp_path / "table"), tmp_path / "model"
-    directory.mkdir()
-    (directory / "weights").write_bytes(b"1")
-    inputs = write_corpus(PAIRS, tmp_path, cut(600, 100))
-    parameters = SelectParameters.model_validate({"filters": [{**FILTER, "model": str(directory)}]})
-
-    def selected(model: Model, root: Path) -> Any:
-        select(parameters, inputs, root / "selected", resources(root), lambda path: model)
-        return pa.concat_tables(ShardDirectory(root / "selected").tables()).to_pylist()
-
-    with pytest.raises(RuntimeError):
-        selected(Model(table, 4), tmp_path)
-    assert selected(Model(table, 2), tmp_path) == selected(Model(table, 6), tmp_path / "again")
-    assert not (tmp_path / "work" / "select" / "unfinished").exists()
+def test_a_vector_file(tmp_path: Path) -> None:
+    """It rejects the pairs that the table made from it rejects."""
+    word_table(tmp_path / "table").write_text(tmp_path / "words.txt")
+    found = []
+    for name in ("table", "words.txt"):
+        run({"filters": [{**FILTER, "model": str(tmp_path / name)}]}, PAIRS, tmp_path, cut(600, 100))
+        found.append(fates(tmp_path / "selected", PAIRS))
+    assert found[0] == found[1] and found[0].count("near_repeat") > 50

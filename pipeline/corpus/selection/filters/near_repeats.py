@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,63 +12,19 @@ import pyarrow.compute as pc
 from pydantic import Field, field_validator
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import atomic_path, sha256_directory, sha256_file
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.text.paths import FilePath, expand
 from paraforge.base.text.tokens import tokenize_column
-from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.base.word_vectors.subword_vectors import SubwordVectors
+from paraforge.base.word_vectors.vectors import WordVectors, table_directory
 from paraforge.corpus.scoring import general
-from paraforge.corpus.scoring.word_scorer import WordScorer
+from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
 from paraforge.corpus.selection.filters import Filter, FilterParameters, check_score, short_name
 
 if TYPE_CHECKING:
-    from paraforge.corpus.scoring.score import OpenModel
     from paraforge.corpus.selection.passes import Selection
 
-Encode = Callable[[Any], npt.NDArray[np.int8]]
 _PLACE = np.dtype([("source", "<i4"), ("line", "<i8"), ("rank", "i1")])
-
-
-def open_encoder(model: Path, open_model: OpenModel | None, directory: Path) -> tuple[Encode, str]:
-    """Return the function from texts (pyarrow) to :func:`~paraforge.corpus.selection.near_vectors.rounded`
-    vectors, and the model's fingerprint.
-
-    directory: for the vectors of a trained model, which are slow to compute, so that a killed run can reuse
-        them.
-
-    Raises InputError: missing, damaged, or vectors of too many numbers.
-    """
-    from paraforge.corpus.scoring.score import open_vectors
-    from paraforge.corpus.selection.near_vectors import rounded  # numba takes a second to import
-
-    _, opened = open_vectors(model, open_model)
-    if isinstance(opened, WordScorer | WordVectors):
-        table = opened.vectors if isinstance(opened, WordScorer) else opened
-
-        def averaged(texts: Any) -> npt.NDArray[np.int8]:
-            tokens = tokenize_column(texts)
-            return rounded(tokens.sums(table.of_words(tokens.vocabulary)))
-
-        return averaged, opened.fingerprint
-    fingerprint = sha256_directory(model) if model.is_dir() else sha256_file(model)
-    lock = Lock()  # models use all cores, and their tokenizers cannot be shared
-
-    def encoded(texts: Any) -> npt.NDArray[np.int8]:
-        if not len(texts):
-            return np.zeros((0, 0), np.int8)
-        digest = hashlib.sha256(fingerprint.encode())
-        for text in texts.to_pylist():
-            digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
-        path = directory / f"{digest.hexdigest()}.npy"
-        with lock:
-            if not path.is_file():
-                directory.mkdir(parents=True, exist_ok=True)
-                with atomic_path(path) as temporary, temporary.open("wb") as file:
-                    np.save(file, rounded(opened.encode(texts)), allow_pickle=False)
-        vectors: npt.NDArray[np.int8] = np.load(path, allow_pickle=False)
-        return vectors
-
-    return encoded, fingerprint
 
 
 class NearRepeatsParameters(FilterParameters):
@@ -87,8 +40,8 @@ class NearRepeatsParameters(FilterParameters):
     model: FilePath | None = Field(
         None,
         min_length=1,
-        description="a vector file, or a directory with word vectors, a trained model or a sentence-"
-        "transformers model; null: the built-in scorer's vectors",
+        description="a file or directory of word vectors, such as models/paragram; null: the built-in "
+        "scorer's vectors",
     )
 
     needs_all_pairs: ClassVar[bool] = True
@@ -111,16 +64,28 @@ class NearRepeatsParameters(FilterParameters):
         score = "" if self.score == "paraphrase_score" else f":{short_name(self.score)}"
         return "nrep", f"{self.cosine:g}{score}:{(fingerprint or 'none')[:8]}"
 
+    def _table(self) -> tuple[WordVectors | SubwordVectors, str]:
+        """Return the word vectors and their fingerprint. Raises InputError: missing or damaged."""
+        directory = general.DIRECTORY if self.model is None else table_directory(Path(expand(self.model)))
+        if (directory / DESCRIPTION).is_file():
+            scorer = WordScorer.open(directory)
+            return scorer.vectors, scorer.fingerprint
+        table = WordVectors.open(directory)
+        return table, table.fingerprint
+
     def prepare(self, pairs: Selection) -> Filter:
         """Compare the sentences of the pairs."""
-        from paraforge.corpus.selection.near_vectors import MOST_NUMBERS, NearVectors
+        # numba takes a second to import
+        from paraforge.corpus.selection.near_vectors import MOST_NUMBERS, NearVectors, rounded
 
-        model = general.DIRECTORY if self.model is None else Path(expand(self.model))
-        encode, fingerprint = open_encoder(model, pairs.open_model, pairs.unfinished)
+        table, fingerprint = self._table()
+        if table.dimension > MOST_NUMBERS:
+            raise InputError(f"vectors of {table.dimension:,}: at most {MOST_NUMBERS:,}", self.model)
         lineage = [name for name in LINEAGE if name in pairs.column_names]
 
         def read(rows: pa.Table) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], pa.Table]:
-            vectors = encode(pc.fill_null(rows["reference"], "").combine_chunks())
+            tokens = tokenize_column(pc.fill_null(rows["reference"], ""))
+            vectors = rounded(tokens.sums(table.of_words(tokens.vocabulary)))
             scores = rows[self.score].cast(pa.float32()).to_numpy()  # null becomes NaN
             return vectors, scores, rows.select(lineage)
 
@@ -128,8 +93,6 @@ class NearRepeatsParameters(FilterParameters):
         near, starts, sources = NearVectors(directory, self.cosine), [0], dict[str, int]()
         with (directory / "lineage").open("wb") as file:
             for vectors, scores, rows in pairs.each(read, ["reference", self.score, *lineage]):
-                if vectors.shape[1] > MOST_NUMBERS:
-                    raise InputError(f"vectors of {vectors.shape[1]:,}: at most {MOST_NUMBERS:,}", model)
                 near.add(vectors, scores)
                 file.write(_places(rows, sources).data)
                 starts.append(near.rows)
