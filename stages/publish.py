@@ -4,7 +4,6 @@ card."""
 from pathlib import Path
 
 from paraforge.corpus.publication.publication import publish
-from paraforge.corpus.publication.statistics import write_plots
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
 
@@ -22,7 +21,6 @@ def main() -> None:
         model=Path("models/nmt/model.json"),
         resources=parameters.resources,
     )
-    write_plots(report.statistics, Path("plots"))
     write_metrics("publish", report.metrics(), result=report.result())
 
 

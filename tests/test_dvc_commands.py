@@ -103,7 +103,7 @@ def test_params_diff_metrics_diff_and_plots(project: Path) -> None:
     assert params["params.yaml"][OVERLAP]["old"] == 0.9 and params["params.yaml"][OVERLAP]["new"] == 0.5
     metrics = json.loads(run("dvc", "metrics", "diff", "--json", cwd=project).stdout)
     assert any(name.endswith("publish.json") for name in metrics)
-    run("dvc", "plots", "show", "plots/scores.csv", "-o", "shown", cwd=project)
+    run("dvc", "plots", "show", "plots/statistics_bands.csv", "-o", "shown", cwd=project)
     assert (project / "shown" / "index.html").is_file()
     assert choices_are_kept(project)
 

@@ -1,25 +1,21 @@
-"""Computes the figures of a corpus' card and plots: counts by source, score bands, histogram, means,
-examples."""
+"""Computes the figures of a corpus' card: counts by source, score bands, means, examples."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.base.files import write_csv
 from paraforge.base.shards.lineage import sampling_keys
 from paraforge.corpus.columns import AVERAGED
 from paraforge.corpus.selection.fate import Counts, add_counts, count_by, kept_mask, total_of
 from paraforge.corpus.selection.filters import numbers
 from paraforge.corpus.statistics.counts import (
     BANDS,
-    HEAT_X,
     Figures,
     added,
     band_of,
@@ -82,17 +78,6 @@ class Published:
             for index, band in enumerate(BANDS)
         ]
 
-    def scores(self) -> list[dict[str, Any]]:
-        """Return the histogram of the paraphrase score; ``score`` is a bin's lower edge."""
-        nothing = np.zeros(HEAT_X.bins, np.int64)
-        kept, refused = (
-            figures.histograms.get("paraphrase_score", nothing) for figures in (self.kept, self.refused)
-        )
-        return [
-            {"score": edge, "pairs": int(kept[index] + refused[index]), "kept": int(kept[index])}
-            for index, edge in enumerate(HEAT_X.edges[:-1])
-        ]
-
 
 def describe(rows: pa.Table, examples_per_band: int) -> Published:
     """Describe a shard with all its columns, including ``rejected`` and ``failed``. Raises IncompleteError if
@@ -130,9 +115,3 @@ def merge(parts: Iterable[Published], examples_per_band: int = 0) -> Published:
     for part in parts:
         total.add(part)
     return total
-
-
-def write_plots(figures: Published, directory: Path) -> None:
-    """Write ``bands.csv`` and ``scores.csv`` for ``dvc plots show``."""
-    for name, rows in (("bands", figures.bands()), ("scores", figures.scores())):
-        write_csv(directory / f"{name}.csv", list(rows[0]), rows)

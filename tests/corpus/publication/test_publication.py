@@ -1,6 +1,5 @@
 """Published corpora: every reader reads them, counts add up, and bytes depend on the pairs alone."""
 
-import csv
 import importlib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,6 @@ from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.plan import SHARDS_PER_FILE, plan_files
 from paraforge.corpus.publication.publication import publish
-from paraforge.corpus.publication.statistics import write_plots
 from tests.corpus.publication.test_verdict_words import drawn
 from tests.corpus.selection.corpora import cut, random_pairs, resources, with_columns, write_corpus
 from tests.corpus.selection.published import publish_pairs
@@ -123,7 +121,7 @@ def test_rows_that_are_lost_stop_the_run(tmp_path: Path, monkeypatch: pytest.Mon
     assert not (tmp_path / "rejected").exists()
 
 
-def test_metrics_and_plots(tmp_path: Path) -> None:
+def test_metrics(tmp_path: Path) -> None:
     report = publish_pairs(tmp_path)
     metrics = report.metrics()
     assert metrics["pairs"] + metrics["rejected"] + metrics["failed"] == 1_000
@@ -131,14 +129,7 @@ def test_metrics_and_plots(tmp_path: Path) -> None:
     assert metrics["bytes_per_pair"] == pytest.approx(size / metrics["pairs"], abs=0.05)
     assert metrics["megabytes"] == pytest.approx(size / 1e6, abs=0.0005)
     assert list(metrics["bands"]) == ["(-0.1, 0.2]", "(0.2, 0.4]", "(0.4, 0.6]", "(0.6, 0.8]", "(0.8, 1.0]"]
-    write_plots(report.statistics, tmp_path / "plots")
-    with (tmp_path / "plots" / "bands.csv").open(newline="") as file:
-        bands = list(csv.DictReader(file))
-    assert sum(int(band["kept"]) for band in bands) == metrics["pairs"]
-    with (tmp_path / "plots" / "scores.csv").open(newline="") as file:
-        scores = list(csv.DictReader(file))
-    assert len(scores) == 40
-    assert sum(int(score["kept"]) for score in scores) == metrics["pairs"]
+    assert sum(band["kept"] for band in metrics["bands"].values()) == metrics["pairs"]
 
 
 def test_licences_of_the_files_of_a_source(tmp_path: Path) -> None:
