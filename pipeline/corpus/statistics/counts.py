@@ -30,10 +30,6 @@ def band_of(scores: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
     return np.where(band < len(BANDS), band, -1)
 
 
-HEAT_X: Final = SCALES["paraphrase_score"]
-HEAT_Y: Final = SCALES["overlap_3"]
-
-
 Sums = npt.NDArray[np.float64]
 """The number, sum and sum of squares of values."""
 
@@ -70,7 +66,7 @@ class Figures:
 
     pairs: number of pairs. band_pairs: pairs per score band.
     band_overlaps: sums of the trigram overlap of each score band. histograms: pairs per bin, by column.
-    sums: sums of the values, by column. heat: pairs by paraphrase score (first axis) and trigram overlap.
+    sums: sums of the values, by column.
     """
 
     pairs: int = 0
@@ -78,16 +74,12 @@ class Figures:
     band_overlaps: Sums = field(default_factory=lambda: np.zeros((len(BANDS), 3)))
     histograms: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
     sums: dict[str, Sums] = field(default_factory=dict)
-    heat: npt.NDArray[np.int64] = field(
-        default_factory=lambda: np.zeros((HEAT_X.bins, HEAT_Y.bins), np.int64)
-    )
 
     def add(self, other: Figures) -> None:
         """Add other pairs."""
         self.pairs += other.pairs
         self.band_pairs = self.band_pairs + other.band_pairs
         self.band_overlaps = self.band_overlaps + other.band_overlaps
-        self.heat = self.heat + other.heat
         for name, counts in other.histograms.items():
             self.histograms[name] = self.histograms.get(name, 0) + counts
         for name, sums in other.sums.items():
@@ -130,11 +122,6 @@ def figures_of(rows: pa.Table) -> Figures:
         band = np.where(unscored, -1, band_of(np.where(unscored, 0, scores).astype(np.float32)))
         result.band_pairs = np.bincount(band[band >= 0], minlength=len(BANDS))
         result.band_overlaps = np.stack([sums_of(overlap[(band == b) & ~unknown]) for b in range(len(BANDS))])
-        both = ~unscored & ~unknown
-        cells = HEAT_X.bin_of(scores[both]) * HEAT_Y.bins + HEAT_Y.bin_of(overlap[both])
-        result.heat = np.bincount(cells, minlength=HEAT_X.bins * HEAT_Y.bins).reshape(
-            HEAT_X.bins, HEAT_Y.bins
-        )
     return result
 
 

@@ -50,7 +50,7 @@ class Statistics:
     """Everything reported about a corpus.
 
     sources: rows of Table 1, by source; ``pairs`` counts all pairs, the rest describes the sample.
-    figures: bands, histograms and heat map, by source.
+    figures: bands and histograms, by source.
     deciles: figures by ranking score and decile. sample: most sentences sampled from a source.
     background: name and number of sentences of the corpus for the IDF.
     parse_entropy_missing: why there is no parse entropy, or None if there is one.

@@ -1,6 +1,6 @@
 """Writes statistics as tables, for metrics, plots and Parquet files."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from paraforge.base.files import write_csv
 from paraforge.base.shards.store import write_parquet
 from paraforge.base.shards.work import replaced_directory
 from paraforge.corpus.columns import AVERAGED, SCALES
-from paraforge.corpus.statistics.counts import HEAT_X, HEAT_Y, Figures, means_of, plain_bands
+from paraforge.corpus.statistics.counts import Figures, means_of, plain_bands
 from paraforge.corpus.statistics.statistics import Decile, Statistics
 
 ALL = "all"
@@ -29,7 +29,6 @@ def _schema(*names: str) -> pa.Schema:
 
 BANDS_SCHEMA = _schema("source", "band", "pairs", "overlap_3", "overlap_3_sd")
 HISTOGRAMS_SCHEMA = _schema("source", "column", "low", "high", "pairs")
-HEAT_SCHEMA = _schema("source", "paraphrase_score", "overlap_3", "pairs")
 DECILES_SCHEMA = _schema(
     "score", "decile", "pairs", *(f"{name}{end}" for name in AVERAGED for end in ("", "_sd"))
 )
@@ -55,19 +54,6 @@ def histogram_rows(statistics: Statistics) -> Rows:
             for low, high, pairs in zip(edges[:-1], edges[1:], counts.tolist(), strict=True):
                 rows.append({"source": source, "column": column, "low": low, "high": high, "pairs": pairs})
     return rows
-
-
-def heat_rows(statistics: Statistics) -> Iterator[dict[str, Any]]:
-    """Yield the pairs by lower edges of paraphrase score and trigram overlap, by source, without empty
-    cells."""
-    for source, figures in statistics.figures.items():
-        for x, y in zip(*figures.heat.nonzero(), strict=True):
-            yield {
-                "source": source,
-                "paraphrase_score": HEAT_X.edges[int(x)],
-                "overlap_3": HEAT_Y.edges[int(y)],
-                "pairs": int(figures.heat[x, y]),
-            }
 
 
 def decile_rows(deciles: Mapping[Decile, Figures]) -> Rows:
@@ -99,7 +85,6 @@ def write_tables(statistics: Statistics, directory: Path, plots: Path) -> None:
         "sources": (sources, _schema(*sources[0])),
         "bands": (band_rows(statistics), BANDS_SCHEMA),
         "histograms": (histogram_rows(statistics), HISTOGRAMS_SCHEMA),
-        "heat": (list(heat_rows(statistics)), HEAT_SCHEMA),
         "deciles": (decile_rows(statistics.deciles), DECILES_SCHEMA),
     }
     with replaced_directory(directory) as temporary:

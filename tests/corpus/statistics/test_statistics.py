@@ -171,7 +171,7 @@ def test_table_3(tmp_path: Path) -> None:
         assert bands[name]["overlap_3_sd"] == pytest.approx(standard.pstdev(overlaps), abs=1e-4)
 
 
-def test_histograms_heat_and_deciles_count_every_pair(tmp_path: Path) -> None:
+def test_histograms_and_deciles_count_every_pair(tmp_path: Path) -> None:
     rows = make_rows()
     found = describe(tmp_path, rows)
     known = described(rows)
@@ -181,7 +181,7 @@ def test_histograms_heat_and_deciles_count_every_pair(tmp_path: Path) -> None:
     assert total.histograms["reference_tokens"].sum() == len(known)
     lengths = Counter(row["reference_tokens"] for row in known)
     assert total.histograms["reference_tokens"][:13].tolist() == [lengths[length] for length in range(13)]
-    assert total.histograms["paraphrase_score"].sum() == total.heat.sum() == len(scored)
+    assert total.histograms["paraphrase_score"].sum() == len(scored)
     tenths = Counter(row["paraphrase_score_decile"] for row in scored)
     for tenth in range(1, 11):
         figures = found.deciles["paraphrase_score", tenth]
@@ -240,8 +240,6 @@ def test_tables_are_written(tmp_path: Path) -> None:
     write_tables(found, tmp_path / "statistics", tmp_path / "plots")
     sources = pq.read_table(tmp_path / "statistics" / "sources.parquet").to_pylist()
     assert [row["source"] for row in sources] == ["books", "news"]
-    heat = pq.read_table(tmp_path / "statistics" / "heat.parquet")
-    assert sum(heat["pairs"].to_pylist()) == found.total.heat.sum()
     with (tmp_path / "plots" / "statistics_histograms.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert sum(int(row["pairs"]) for row in rows if row["column"] == "reference_tokens") == found.total.pairs
