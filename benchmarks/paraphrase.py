@@ -19,7 +19,7 @@ import pyarrow as pa
 import typer
 
 from benchmarks.hardware import data_directory, hardware
-from benchmarks.results import append, over_seeds
+from benchmarks.results import append
 from paraforge.base.errors import InputError
 from paraforge.base.parsing.brackets import template_of
 from paraforge.base.parsing.parser import open_parser
@@ -40,7 +40,6 @@ from paraforge.translation.engines import open_translator
 
 # iBLEU (Sun and Zhou 2012): 0.8 BLEU - 0.2 self-BLEU.
 ALPHA = 0.8
-SEEDS = 3
 PARSER = "link-grammar"
 
 
@@ -162,24 +161,16 @@ def control_error(
     return float(np.mean(model.controls.buckets(name, found) != model.controls.bucket(name, value)))
 
 
-def ways_of(
-    model: Paraphraser, templates: int, only: Sequence[str] = ()
-) -> dict[str, tuple[dict[str, str], dict[str, Any]]]:
-    """Return requests and searches by name: the beam, and all others or those whose names begin with one of
+def ways_of(model: Paraphraser, templates: int, only: Sequence[str] = ()) -> dict[str, dict[str, str]]:
+    """Return what to ask for, by name: nothing, and all controls or those whose names begin with one of
     ``only``."""
-    ways: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
-        "beam": ({}, {}),
-        "diverse, best of 4": ({}, {"search": "diverse", "nbest": 4}),
-        "sampled": ({}, {"search": "sample"}),
-    }
+    ways: dict[str, dict[str, str]] = {"beam": {}}
     for control in model.controls.edges:
-        ways |= {f"{control} {name}": ({control: name}, {}) for name in model.controls.names(control)}
+        ways |= {f"{control} {name}": {control: name} for name in model.controls.names(control)}
     if {"overlap", "similarity"} <= model.controls.edges.keys():
-        ways["overlap low, similarity high"] = ({"overlap": "low", "similarity": "high"}, {})
-    ways |= {
-        template: ({"template": template}, {}) for template in list(model.controls.templates)[:templates]
-    }
-    return {way: how for way, how in ways.items() if not only or way.startswith(("beam", *only))}
+        ways["overlap low, similarity high"] = {"overlap": "low", "similarity": "high"}
+    ways |= {template: {"template": template} for template in list(model.controls.templates)[:templates]}
+    return {way: asked for way, asked in ways.items() if not only or way.startswith(("beam", *only))}
 
 
 def back_translated(model: Path, foreign: Sequence[str], threads: int) -> list[str]:
@@ -221,9 +212,8 @@ def main(
     examples: Annotated[Path | None, typer.Option(help="TSV of the first twenty, as they are")] = None,
     threads: int = 1,
 ) -> None:
-    """Evaluate the copy, the back-translation, beam, diverse beam and samples (mean of three seeds) without
-    control, then the beam with each control, including how often the uncontrolled beam is not as
-    requested."""
+    """Evaluate the copy, the back-translation, and the beam without and with each control, including how
+    often the uncontrolled beam is not as requested."""
     if text == "corpus":
         if pairs is None:
             raise InputError("--text corpus needs --pairs")
@@ -247,28 +237,18 @@ def main(
         shown["back-translation"] = back_translated(back_translation, texts.foreign, threads)
         figures = judge(sources, references, shown["back-translation"], judging)
         record("back-translation", figures, model="")
-    for way, (asked, search) in ways_of(opened, templates, only).items():
-        seeds = range(1, SEEDS + 1) if search.get("search") == "sample" else range(1, 2)
-        found = []
-        for seed in seeds:
-            begin = time.perf_counter()
-            rows = opened.paraphrase(sources, **asked, **{**search, "seed": seed})
-            seconds = time.perf_counter() - begin
-            outputs = [row[0] if row else "" for row in rows]
-            shown.setdefault(way, outputs)
-            found.append(
-                {
-                    **judge(sources, references, outputs, judging),
-                    "control_error": control_error(opened, asked, sources, outputs, scorer),
-                    "uncontrolled_error": control_error(opened, asked, sources, shown["beam"], scorer),
-                    "distinct_paraphrases": float(np.mean([len(set(row)) for row in rows])),
-                    "sentences_per_second": len(sources) / seconds,
-                }
-            )
-        means, deviations = over_seeds(
-            [{key: value for key, value in row.items() if value is not None} for row in found]
-        )
-        record(way, means, seeds=list(seeds), deviations=deviations)
+    for way, asked in ways_of(opened, templates, only).items():
+        begin = time.perf_counter()
+        rows = opened.paraphrase(sources, **asked)
+        seconds = time.perf_counter() - begin
+        outputs = shown[way] = [row[0] if row else "" for row in rows]
+        figures = {
+            **judge(sources, references, outputs, judging),
+            "control_error": control_error(opened, asked, sources, outputs, scorer),
+            "uncontrolled_error": control_error(opened, asked, sources, shown["beam"], scorer),
+            "sentences_per_second": len(sources) / seconds,
+        }
+        record(way, {key: value for key, value in figures.items() if value is not None})
     if examples is not None:
         lines = [
             f"{source}\t{way}\t{outputs[number]}"

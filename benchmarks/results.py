@@ -4,7 +4,6 @@ import datetime
 import json
 import os
 import shlex
-import statistics
 import subprocess
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -84,14 +83,6 @@ def sts_figures(scores: Mapping[str, float | None]) -> dict[str, float]:
         for name, score in named.items()
         if score is not None
     }
-
-
-def over_seeds(runs: Sequence[Mapping[str, float]]) -> tuple[dict[str, float], dict[str, float] | None]:
-    """Return means and standard deviations of the figures that all runs have; no deviations for one run."""
-    means = {name: statistics.fmean(run[name] for run in runs) for name in runs[0]}
-    if len(runs) < 2:
-        return means, None
-    return means, {name: statistics.stdev(run[name] for run in runs) for name in runs[0]}
 
 
 def _rounded(value: float) -> int | float:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from paraforge.translation.decoding.torch_device import device_of, prepare_thread
-from paraforge.translation.decoding.translator import Placement, VarietySettings
+from paraforge.translation.decoding.translator import Placement
 from paraforge.translation.torch_search import graphs
 from paraforge.translation.torch_search.graphs import RecordedSteps
 from paraforge.translation.torch_search.results import Found
@@ -16,11 +16,6 @@ from paraforge.translation.torch_search.transformer import Weights
 from tests.translation.torch_search.random_weights import random_weights, rules, sentences
 
 PACE = Pace(look_every=2, keep=0.75, doubling=True, batch_sizes=(8, 24), source_multiple=8, room=4)
-OPTIONS = {
-    "beam": VarietySettings(),
-    "groups": VarietySettings(groups=2, diversity=1.0),
-    "samples": VarietySettings(method="sampling", top_k=5, top_p=0.9, temperature=0.8),
-}
 # The same comparisons are made on the CPU, where nothing is recorded: that much is always run.
 DEVICES = [torch.device("cpu"), pytest.param(torch.device("cuda", 0), marks=pytest.mark.gpu)]
 
@@ -37,9 +32,9 @@ def on(device: torch.device, part: Any) -> Any:
     return part
 
 
-def searches(device: torch.device, option: str = "beam") -> tuple[Search, Search, RecordedSteps]:
+def searches(device: torch.device) -> tuple[Search, Search, RecordedSteps]:
     """The plain search on a device, the one that replays steps there, and its recordings."""
-    asked = rules(4, settings=OPTIONS[option])
+    asked = rules(4)
     weights: Weights = on(device, random_weights(layers=1))
     recorded = RecordedSteps(Search(weights, asked, PACE))
     replaying = Search(weights, asked, PACE, recorded.state, recorded.step)
@@ -53,9 +48,8 @@ def same(one: list[list[Found]], other: list[list[Found]]) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES, ids=str)
-@pytest.mark.parametrize("option", OPTIONS)
-def test_replayed_steps_are_the_search(option: str, device: torch.device) -> None:
-    plain, replaying, recorded = searches(device, option)
+def test_replayed_steps_are_the_search(device: torch.device) -> None:
+    plain, replaying, recorded = searches(device)
     batches = [sentences(20, seed=seed, cap=9) for seed in (1, 2, 1)]
     for batch in batches:
         same(plain.run(batch), replaying.run(batch))

@@ -61,7 +61,6 @@ def translate(
       paraforge translate news.cs.gz news.tsv --model models/nmt
       paraforge translate news.cs news.tsv.gz --model models/nmt --compute-type int8
       paraforge translate news.cs nbest.tsv --model models/nmt --nbest 12
-      paraforge translate news.cs varied.tsv --model models/nmt --engine torch --nbest 3 --set groups=3
       paraforge translate news.cs news.tsv --engine server --set model=NAME --set source_language=Czech
       cut -f2 pairs.tsv | paraforge translate - - --model models/nmt | cut -f4
     """
@@ -138,12 +137,12 @@ def paraphrase(
 
     The output has one line per paraphrase: number of the input line, rank (0 is the best), mean natural
     log-probability per token, text. --set takes similarity, overlap, length (low, medium, high, or a value),
-    template, search (beam, diverse, sample), beam, diversity, temperature, top_k and seed.
+    template and beam.
 
     \b
     Examples:
       paraforge paraphrase news.txt paraphrases.tsv --model models/paraphraser --nbest 5
-      paraforge paraphrase news.txt out.tsv --model models/paraphraser --set overlap=low --set search=diverse
+      paraforge paraphrase news.txt out.tsv --model models/paraphraser --set overlap=low
       echo "A man rides a horse." | paraforge paraphrase - - --model models/paraphraser | cut -f4
     """
     from paraforge.products.paraphrasing.paraphraser import Paraphraser, Wishes

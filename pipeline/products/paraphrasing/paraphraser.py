@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field, ValidationError
 
@@ -30,7 +30,7 @@ def is_paraphraser(path: Path) -> bool:
 
 
 class Wishes(Section):
-    """What a paraphrase should be like, and how to search for it."""
+    """What a paraphrase should be like, how many there are, and how wide the beam is."""
 
     similarity: str | float | None = Field(None, description="low, medium, high, or a value")
     overlap: str | float | None = Field(
@@ -43,18 +43,7 @@ class Wishes(Section):
         None, description="top two levels of the paraphrase's parse, e.g. (S (NP) (VP) (.))"
     )
     nbest: int = Field(1, ge=1, le=64, description="number of paraphrases for each text")
-    search: Literal["beam", "diverse", "sample"] = Field(
-        "beam",
-        description="beam search; diverse: each paraphrase has a group of the beam; sample: draw from the "
-        "most probable tokens",
-    )
     beam: int = Field(8, ge=1, le=128, description="beam width, at least nbest")
-    diversity: float = Field(
-        1.0, ge=0, description="penalty in nats for a token that an earlier group chose (diverse)"
-    )
-    temperature: float = Field(1.0, ge=0.01, description="divide logits by this (sample)")
-    top_k: int = Field(10, ge=0, description="draw from this many most probable tokens; 0: all (sample)")
-    seed: int = Field(1, description="random seed (sample)")
 
 
 class Paraphraser:
@@ -76,7 +65,7 @@ class Paraphraser:
         self._path = path
         self._model = open_model(path)
         self._placement = Placement(device, threads or available_cores())
-        self._opened: tuple[Any, Translator] | None = None
+        self._opened: tuple[DecodingOptions, Translator] | None = None
 
     def sources(self, texts: Iterable[str], wishes: Wishes) -> Iterator[str]:
         """Return each text as the model reads it, with the tags for the request.
@@ -95,30 +84,22 @@ class Paraphraser:
         """Return the engine that searches; sources are
         :func:`~paraforge.products.paraphrasing.controls.tagged` texts. Equal wishes reuse the loaded
         engine."""
-        settings: dict[str, Any] = {}
         # LSTMs run only in fairseq.
         engine = "ctranslate2" if "ctranslate2" in self._model.folders else "fairseq"
-        width = max(wishes.beam, wishes.nbest)
-        if wishes.search != "beam" and engine == "ctranslate2":
-            engine = "torch"
-        if wishes.search == "diverse":
-            groups = max(2, wishes.nbest)
-            width = groups * max(1, wishes.beam // groups)
-            settings = {"groups": groups, "diversity": wishes.diversity}
-        elif wishes.search == "sample":
-            width = wishes.nbest
-            settings = {"method": "sampling"} | wishes.model_dump(include={"temperature", "top_k", "seed"})
-        options = DecodingOptions(beam=width, nbest=wishes.nbest, maximum_target_tokens=MAXIMUM_TOKENS)
-        key = (engine, options, sorted(settings.items()))
-        if self._opened is None or self._opened[0] != key:
+        options = DecodingOptions(
+            beam=max(wishes.beam, wishes.nbest),
+            nbest=wishes.nbest,
+            maximum_target_tokens=MAXIMUM_TOKENS,
+        )
+        if self._opened is None or self._opened[0] != options:
             self._opened = None  # frees the previous one
-            self._opened = (key, open_translator(engine, self._model, options, self._placement, settings))
+            self._opened = (options, open_translator(engine, self._model, options, self._placement))
         return self._opened[1]
 
     def paraphrase(self, texts: Iterable[str], **wishes: Any) -> list[list[str]]:
         """Return the paraphrases of each text, the best first; none if it could not be paraphrased.
 
-        wishes: their properties, number and search options, see :class:`Wishes`.
+        wishes: their properties, number and beam, see :class:`Wishes`.
 
         Raises ConfigurationError: a wish is not possible.
         """

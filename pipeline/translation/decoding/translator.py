@@ -12,7 +12,6 @@ from typing import Any, Literal, Protocol, TypeVar
 from pydantic import Field, ValidationError, model_validator
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import hash_json
 from paraforge.base.section import Section
 
 # A loop is a block of at most _LONGEST_BLOCK words or tokens, or _LONGEST_LETTERS letters, repeated _REPEATS
@@ -134,51 +133,12 @@ class DecodingOptions(Section):
 class EngineSettings(Section):
     """Settings of an engine, in a section with its name; the engine's module has a subclass."""
 
-    def changed(self) -> dict[str, Any]:
-        """Return the settings that differ from their defaults, for fingerprints."""
-        return self.model_dump(exclude_defaults=True)
-
     def result_settings(self) -> dict[str, Any]:
         """Return what a translation depends on, in an engine without a model."""
         return self.model_dump()
 
     def check(self, options: DecodingOptions) -> None:
         """Check the settings with the other options. Raises ValueError: they are incompatible."""
-
-
-class VarietySettings(EngineSettings):
-    """Search settings of the engines torch and fairseq; a translation depends on all of them."""
-
-    method: Literal["beam", "sampling"] = Field(
-        "beam", description="how to search; sampling draws beam samples for each sentence"
-    )
-    groups: int = Field(
-        1,
-        ge=1,
-        description="number of groups that share the beam (diverse beam search, Vijayakumar et al. 2016)",
-    )
-    diversity: float = Field(
-        0.5,
-        ge=0,
-        description="penalty in nats for a token that an earlier group chose at this step; not part of the "
-        "score",
-    )
-    temperature: float = Field(1.0, gt=0, description="sampling: divide logits by this")
-    top_k: int = Field(0, ge=0, description="sampling: draw from this many most probable tokens; 0: all")
-    top_p: float = Field(
-        1.0,
-        gt=0,
-        le=1,
-        description="sampling: draw from the fewest tokens that together have this probability",
-    )
-    seed: int = Field(1, description="sampling: random seed; another seed draws other translations")
-
-    def check(self, options: DecodingOptions) -> None:
-        """Check the groups with the beam. Raises ValueError: they are incompatible."""
-        if options.beam % self.groups:
-            raise ValueError(f"a beam of {options.beam} cannot be shared by {self.groups} groups")
-        if self.groups > 1 and self.method == "sampling":
-            raise ValueError("groups are for method beam: samples have no groups")
 
 
 Settings = TypeVar("Settings", bound=EngineSettings)
@@ -281,10 +241,6 @@ class Usage:
 class Translator(Protocol):
     """An engine with a model, ready to translate."""
 
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of weights, vocabulary, engine and decoding options."""
-
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
         """Translate a stream of sentences; yields one result per sentence, in order.
 
@@ -292,15 +248,6 @@ class Translator(Protocol):
 
         Raises EngineError: the engine fails on every input.
         """
-
-
-def fingerprint_of(
-    engine: str, weights: str, options: DecodingOptions, settings: dict[str, Any] | None = None
-) -> str:
-    """Return a translator's fingerprint, from the engine's name, the fingerprint of weights and vocabulary,
-    the options, and the engine's settings that differ from their defaults."""
-    content = {"engine": engine, "weights": weights, "options": options.recorded()}
-    return hash_json({**content, "settings": settings} if settings else content)
 
 
 def make_hypothesis(text: str, score: float, tokens: Sequence[object], ended: bool) -> Hypothesis:

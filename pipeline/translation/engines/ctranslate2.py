@@ -20,7 +20,6 @@ from paraforge.translation.decoding.translator import (
     Hypotheses,
     Hypothesis,
     Placement,
-    fingerprint_of,
     make_hypothesis,
 )
 from paraforge.translation.models.model import TranslationModel
@@ -150,7 +149,6 @@ class CTranslate2Translator:
             # The pieces of a batch would be those of all its sentences, so a sentence would depend on the
             # others.
             self._arguments |= {"use_vmap": True, "batch_type": "examples"}
-        self.fingerprint = fingerprint_of(NAME, model.fingerprint, options)
         self.batch_tokens = placement.batch_tokens or _usual_batch_tokens(device, options)
         self._window = usual_window(device)
         self.whole_windows = True

@@ -5,7 +5,6 @@ import dataclasses
 import io
 import math
 import warnings
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -19,16 +18,12 @@ from paraforge.translation.decoding.translator import (
     Hypotheses,
     Hypothesis,
     Placement,
-    VarietySettings,
-    fingerprint_of,
     make_hypothesis,
-    settings_of,
 )
 from paraforge.translation.models.model import TranslationModel
 
 NAME = "fairseq"
 LIBRARIES: Final = ("fairseq", "torch")
-SETTINGS = VarietySettings
 _CPU_BATCH_TOKENS = 1024
 _CUDA_BATCH_TOKENS = 8192
 
@@ -69,27 +64,6 @@ def _load(folder: Path, source_language: str, target_language: str) -> tuple[Any
     return task, models[0]
 
 
-def _strategy(settings: VarietySettings, dictionary: Any) -> Any:
-    """Return fairseq's search strategy; None for its beam search."""
-    from fairseq import search
-
-    if settings.method == "sampling":
-        import torch
-
-        class Sampling(search.Sampling):  # type: ignore[misc]  # fairseq has no types
-            """Sampling that also works if a low temperature leaves all probability to forbidden tokens."""
-
-            def step(self, step: int, lprobs: Any, *others: Any) -> Any:
-                lost = lprobs.exp().sum(-1, keepdim=True) == 0
-                return super().step(step, torch.where(lost, lprobs.log_softmax(-1), lprobs), *others)
-
-        top_p = settings.top_p if settings.top_p < 1 else -1.0
-        return Sampling(dictionary, settings.top_k or -1, top_p)
-    if settings.groups > 1:
-        return search.DiverseBeamSearch(dictionary, settings.groups, settings.diversity)
-    return None
-
-
 class FairseqTranslator:
     """A :class:`~paraforge.translation.decoding.translator.Translator` over fairseq's
     ``SequenceGenerator``."""
@@ -101,9 +75,8 @@ class FairseqTranslator:
         placement: Placement,
         settings: dict[str, Any],
     ) -> None:
-        """Load a checkpoint. Raises InputError: it or a dictionary is missing or damaged;
-        MissingPackageError: fairseq is not installed."""
-        self._settings = settings_of(SETTINGS, NAME, settings, options)
+        """Load a checkpoint; there are no settings. Raises InputError: it or a dictionary is missing or
+        damaged; MissingPackageError: fairseq is not installed."""
         task, network = _load(model.folder(NAME), model.source_language, model.target_language)
         import torch
         from fairseq.sequence_generator import SequenceGenerator
@@ -131,10 +104,7 @@ class FairseqTranslator:
             max_len_b=self._cap,
             normalize_scores=True,
             len_penalty=options.length_penalty,
-            temperature=self._settings.temperature,
-            search_strategy=_strategy(self._settings, self._target_dictionary),
         )
-        self.fingerprint = fingerprint_of(NAME, model.fingerprint, options, self._settings.changed())
         self.batch_tokens = placement.batch_tokens or (
             _CPU_BATCH_TOKENS if self._device.type == "cpu" else _CUDA_BATCH_TOKENS
         )
@@ -167,9 +137,7 @@ class FairseqTranslator:
         sample = {
             "net_input": {"src_tokens": tokens.to(self._device), "src_lengths": lengths.to(self._device)}
         }
-        with torch.inference_mode(), warnings.catch_warnings(), torch.random.fork_rng():
-            # Samples depend on the seed and the batch's sentences, not on earlier batches.
-            torch.manual_seed(zlib.crc32(tokens.numpy().tobytes(), self._settings.seed))
+        with torch.inference_mode(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch's warnings about fairseq's masks
             try:
                 found = self._generator.generate([], sample)

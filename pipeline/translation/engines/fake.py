@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from pydantic import Field, field_validator
 
-from paraforge.base.files import hash_json
 from paraforge.translation.decoding.batching import Decoded, SourceTokens, translate_in_batches
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
@@ -23,7 +22,6 @@ from paraforge.translation.decoding.translator import (
     Hypotheses,
     Hypothesis,
     Placement,
-    fingerprint_of,
     make_hypothesis,
     settings_of,
 )
@@ -103,7 +101,6 @@ class FakeTranslator:
         self._options = options
         self._settings = settings
         self._fail = re.compile(settings.fail_pattern) if settings.fail_pattern else None
-        self.fingerprint = fingerprint_of(NAME, hash_json(settings.result_settings()), options)
         self.batch_tokens = placement.batch_tokens or _BATCH_TOKENS
         self.whole_windows = False
         self.queued = 1

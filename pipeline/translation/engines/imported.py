@@ -11,14 +11,12 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from paraforge.base.files import hash_json
 from paraforge.base.shards.scheduler import report_rows
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
     EngineSettings,
     Hypotheses,
     Placement,
-    fingerprint_of,
     settings_of,
 )
 from paraforge.translation.models.model import TranslationModel
@@ -68,7 +66,6 @@ class ImportedTranslator:
     """Fails on every sentence, because known sentences never reach it."""
 
     def __init__(self, options: DecodingOptions, settings: Imported) -> None:
-        self.fingerprint = fingerprint_of(NAME, hash_json(settings.result_settings()), options)
         self._reason = f"not among the imported translations '{settings.name}'"
 
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:

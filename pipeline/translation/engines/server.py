@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
-from paraforge.base.files import hash_json
 from paraforge.translation.decoding.batching import Decoded, SourceTokens, translate_in_batches
 from paraforge.translation.decoding.server_answers import best_answers, read_answer
 from paraforge.translation.decoding.server_client import ServerClient
@@ -16,7 +15,6 @@ from paraforge.translation.decoding.translator import (
     Hypotheses,
     Hypothesis,
     Placement,
-    fingerprint_of,
     settings_of,
 )
 from paraforge.translation.models.model import TranslationModel
@@ -64,7 +62,6 @@ class ServerTranslator:
         self._client = ServerClient(chosen)
         self._threads = ThreadPoolExecutor(chosen.concurrency, "requests")
         self.usage = self._client.usage
-        self.fingerprint = fingerprint_of(NAME, hash_json(chosen.result_settings()), options)
 
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
         """Translate a stream; see :class:`~paraforge.translation.decoding.translator.Translator`. Raises what

@@ -31,10 +31,7 @@ from paraforge.translation.decoding.translator import (
     Hypotheses,
     Hypothesis,
     Placement,
-    VarietySettings,
-    fingerprint_of,
     make_hypothesis,
-    settings_of,
 )
 from paraforge.translation.models.model import TranslationModel
 from paraforge.translation.models.sentencepiece import check_pieces
@@ -48,7 +45,6 @@ logger = logging.getLogger(__name__)
 
 NAME = "torch"
 LIBRARIES: Final = ("torch",)
-SETTINGS = VarietySettings
 # The form that every model of the project has.
 _FOLDER = "ctranslate2"
 # Measured (docs/models.md): on a CPU, small batches stay in the cache. Not measured on GPUs: by the estimate
@@ -115,16 +111,12 @@ class TorchTranslator:
         placement: Placement,
         settings: dict[str, Any],
     ) -> None:
-        """Load a model.
-
-        Raises InputError: it is damaged, has unsupported parts, or a setting is invalid.
-        """
+        """Load a model; there are no settings. Raises InputError: it is damaged, or has unsupported parts."""
         from paraforge.translation.models.model_file import ModelFile
         from paraforge.translation.torch_search.state import Rules
         from paraforge.translation.torch_search.weights import open_vocabulary
 
         self._options = options
-        self._settings = settings_of(VarietySettings, NAME, settings, options)
         self._device = device_of(placement)
         make_current(self._device)
         self._file = ModelFile(model.folder(_FOLDER))
@@ -143,7 +135,6 @@ class TorchTranslator:
             end=self._vocabulary.end,
             banned=self._vocabulary.banned,
             free=self._tags,
-            settings=self._settings,
         )
         self._graphs = placement.graphs and self._device.type == "cuda"
         self._searches: dict[str, Search] = {}
@@ -151,7 +142,6 @@ class TorchTranslator:
         self._lock = threading.Lock()
         self._search(options.compute_type)
         self.counts = {"halved": 0, "recomputed": 0, "recomputed_sentences": 0, "unrecorded": 0}
-        self.fingerprint = fingerprint_of(NAME, model.fingerprint, options, self._settings.changed())
         on_cpu = self._device.type == "cpu"
         if not on_cpu:
             # How long the thread that feeds the GPU waits for the interpreter lock while another thread
@@ -220,13 +210,12 @@ class TorchTranslator:
     def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
         """Queue a batch for the threads; work before and after the search is done here."""
         future = self._pool.submit(self._found, [self._request(source) for source in batch])
-        # Samples and groups can find the same hypothesis several times, so all results are used.
-        varied = self._rules.sampling or self._settings.groups > 1
-        most = None if varied else self._options.nbest
 
         def wait() -> Decoded:
-            found = future.result()
-            return [self._hypotheses(result) for findings in found for result in findings.results(most)]
+            most = self._options.nbest
+            return [
+                self._hypotheses(result) for findings in future.result() for result in findings.results(most)
+            ]
 
         return wait
 
@@ -274,25 +263,19 @@ class TorchTranslator:
 
     def _request(self, source: SourceTokens) -> Request:
         from paraforge.translation.torch_search.search import Request
-        from paraforge.translation.torch_search.selection import sentence_seed
 
-        tokens = self._vocabulary.encode(source.tokens)
         return Request(
-            tokens=tuple(tokens),
+            tokens=tuple(self._vocabulary.encode(source.tokens)),
             # Language tags count, as in CTranslate2.
             cap=max(2, self._options.maximum_target_tokens - self._tags),
             prefix=self._prefix,
-            seed=sentence_seed(self._settings.seed, tokens) if self._rules.sampling else 0,
         )
 
     def _hypotheses(self, result: list[Found]) -> tuple[Hypothesis, ...]:
-        from paraforge.translation.torch_search.results import chosen
-
-        best = chosen(result, self._options.nbest, self._settings.groups, self._rules.sampling)
-        if not best:
+        if not result:
             return (make_hypothesis("", math.nan, [], ended=True),)
         hypotheses = []
-        for found in best:
+        for found in result:
             tokens = [self._vocabulary.target[number] for number in found.tokens]
             text = self._pieces.decode(tokens)
             hypotheses.append(make_hypothesis(text, found.score, tokens[self._tags :], found.ended))

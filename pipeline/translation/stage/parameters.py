@@ -11,7 +11,7 @@ from paraforge.base.section import Section
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.translation.decoding.batching import WINDOW
 from paraforge.translation.decoding.translator import DecodingOptions, EngineSettings
-from paraforge.translation.engines import ENGINES, engine_settings, is_model_free
+from paraforge.translation.engines import ENGINES, engine_settings
 from paraforge.translation.training.parameters import NmtParameters
 
 if TYPE_CHECKING:
@@ -88,14 +88,9 @@ class _Section(DecodingOptions):
 
     @model_validator(mode="after")
     def _consistent(self) -> _Section:
-        for engine in engine_settings():
-            settings: EngineSettings = getattr(self, engine)
-            if engine == self.engine:
-                settings.check(self)
-            elif settings.changed() and not is_model_free(engine):
-                raise ValueError(
-                    f"settings of the engine {engine} are given, but the engine is {self.engine}"
-                )
+        settings: EngineSettings | None = getattr(self, self.engine, None)
+        if settings is not None:
+            settings.check(self)
         return self
 
     def options(self) -> DecodingOptions:
@@ -105,10 +100,7 @@ class _Section(DecodingOptions):
     def settings(self) -> dict[str, Any]:
         """Return the engine's own settings."""
         settings: EngineSettings | None = getattr(self, self.engine, None)
-        if settings is None:
-            return {}
-        # An engine without a model has its settings in place of weights.
-        return settings.model_dump() if is_model_free(self.engine) else settings.changed()
+        return {} if settings is None else settings.model_dump()
 
 
 if TYPE_CHECKING:
@@ -117,7 +109,6 @@ if TYPE_CHECKING:
         """Section ``translate``: with one of each engine that has settings of its own."""
 
         fake: EngineSettings = EngineSettings()
-        torch: EngineSettings = EngineSettings()
 
 else:
     TranslateParameters = create_model(

@@ -44,7 +44,7 @@ class EngineChoice:
     """An engine with everything that its result depends on.
 
     engine: name of the engine. options: how it searches; no option is ``auto``.
-    settings: the engine's own settings; for the engine torch, those that differ from their defaults.
+    settings: the engine's own settings.
     weights: SHA-256 of weights and vocabulary. model: directory of the model; None if the engine needs none.
     """
 

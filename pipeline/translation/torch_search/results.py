@@ -21,13 +21,12 @@ class Found:
 
     tokens: without end-of-sentence, language tags included.
     score: log-probability / length ** length penalty.
-    ended: whether it ended with end-of-sentence, not at the cap. group: group of the beam.
+    ended: whether it ended with end-of-sentence, not at the cap.
     """
 
     tokens: tuple[int, ...]
     score: float
     ended: bool
-    group: int
 
 
 class Harvest:
@@ -40,7 +39,6 @@ class Harvest:
         owners: their numbers outside of the batch. steps: number of written positions.
         """
         self.owners = owners
-        self._shape = state.shape
         self._arrays: dict[str, Tensor] = {}
         for name in _NAMES:
             chosen = getattr(state, name).index_select(0, rows)
@@ -68,9 +66,8 @@ class Harvest:
         """Return the hypotheses of each sentence by descending score, at most ``most``."""
         self.wait()
         arrays = {name: tensor.numpy() for name, tensor in self._arrays.items()}
-        beam, groups = self._shape.beam, self._shape.groups
         # The last place is for discarded hypotheses.
-        places = np.argsort(-arrays["done_score"][:, :beam], axis=1, kind="stable")[:, :most]
+        places = np.argsort(-arrays["done_score"][:, :-1], axis=1, kind="stable")[:, :most]
         scores, slots, lengths, ended = (
             np.take_along_axis(arrays[name], places, 1)
             for name in ("done_score", "done_slot", "done_length", "done_ended")
@@ -78,13 +75,11 @@ class Harvest:
         bodies = _bodies(arrays["tokens"], arrays["parents"], lengths, slots)
         return [
             [
-                Found(tuple(body[:length].tolist()), score, end, place * groups // beam)
-                for body, length, score, end, place in zip(*row, strict=True)
+                Found(tuple(body[:length].tolist()), score, end)
+                for body, length, score, end in zip(*row, strict=True)
                 if score > -np.inf
             ]
-            for row in zip(
-                bodies, lengths.tolist(), scores.tolist(), ended.tolist(), places.tolist(), strict=True
-            )
+            for row in zip(bodies, lengths.tolist(), scores.tolist(), ended.tolist(), strict=True)
         ]
 
 
@@ -131,27 +126,6 @@ class Findings:
             numbers, better = self._better
             found.update(zip(numbers, better.results(most), strict=True))
         return [found[number] for number in range(len(found))]
-
-
-def chosen(found: list[Found], count: int, groups: int, sampling: bool) -> list[Found]:
-    """Choose the hypotheses of a sentence to return, by descending score.
-
-    Groups take turns: the best of each group comes before the second best of any. Samples and groups can find
-        the same hypothesis several times; it is returned once, so there can be fewer than ``count``.
-
-    found: hypotheses by descending score. count: most to return. sampling: whether they are samples.
-    """
-    if sampling or groups > 1:
-        found = list({one.tokens: one for one in reversed(found)}.values())[::-1]
-    if groups > 1:
-        turns = [
-            (turn, -one.score, one)
-            for group in range(groups)
-            for turn, one in enumerate(one for one in found if one.group == group)
-        ]
-        found = [one for _, _, one in sorted(turns, key=lambda turn: turn[:2])[:count]]
-        found.sort(key=lambda one: -one.score)
-    return found[:count]
 
 
 def to_host(tensor: Tensor) -> Tensor:

@@ -36,13 +36,12 @@ class Request:
 
     tokens: source tokens as the encoder reads them.
     cap: most target tokens, including end-of-sentence, without language tags.
-    prefix: tokens at the start of every hypothesis. seed: seed for samples.
+    prefix: tokens at the start of every hypothesis.
     """
 
     tokens: tuple[int, ...]
     cap: int
     prefix: tuple[int, ...] = ()
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ def advance(weights: Weights, state: SearchState, rules: Rules, forcing: bool) -
 
 
 class Search:
-    """Beam search or sampling with one model on one device."""
+    """Beam search with one model on one device."""
 
     def __init__(
         self,
@@ -203,7 +202,6 @@ class Search:
         shape = Shape(
             batch=batch,
             beam=rules.beam,
-            groups=rules.settings.groups if not rules.sampling else 1,
             source=longest,
             capacity=self.pace.capacity(1, most),
             prefix=prefix,
@@ -221,16 +219,14 @@ class Search:
             _sent(masked(torch.arange(longest) < lengths[:, None], weights.dtype)[:, None, None], device)
         )
         state.cap.copy_(_sent(torch.tensor([request.cap for request in filled]), device))
-        state.seed.copy_(_sent(torch.tensor([request.seed for request in filled]), device))
         if prefix:
             state.prefix.copy_(_sent(_table([request.prefix for request in filled], prefix), device))
             lengths = torch.tensor([len(request.prefix) for request in filled])
             state.prefix_length.copy_(_sent(lengths, device))
         state.finished[len(requests) :] = True
         state.previous.fill_(rules.start)
-        # At the first step, all hypotheses of a group are equal, so only one of each is followed, or every
-        # sample.
-        state.total[:, :: 1 if rules.sampling else rules.beam // shape.groups] = 0.0
+        # At the first step, all hypotheses are equal, so only one is followed.
+        state.total[:, 0] = 0.0
         state.memory.copy_(encode(weights, _sent(tokens, device), state.memory_mask))
         return state
 

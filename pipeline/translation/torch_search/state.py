@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
-
-from paraforge.translation.decoding.translator import VarietySettings
 
 
 @dataclass(frozen=True)
@@ -21,7 +19,6 @@ class Rules:
     length_penalty: a hypothesis' score is its log-probability / length ** length_penalty.
     start: the decoder's first input. end: end-of-sentence. banned: types that are never generated.
     free: number of first tokens of a forced prefix (language tags) that do not count in score and length.
-    settings: the user's other settings.
     """
 
     beam: int
@@ -30,18 +27,12 @@ class Rules:
     end: int
     banned: tuple[int, ...]
     free: int = 0
-    settings: VarietySettings = field(default_factory=VarietySettings)
 
     @property
     def shortest(self) -> int:
         """The least number of tokens before end-of-sentence; as in fairseq, a hypothesis must not be
         empty."""
         return self.free + 1
-
-    @property
-    def sampling(self) -> bool:
-        """Whether hypotheses are sampled."""
-        return self.settings.method == "sampling"
 
 
 # Memory that is too small is replaced by more than is needed now, so that this is rare.
@@ -96,14 +87,13 @@ _NOTHING: dict[str, float] = {"total": -math.inf, "done_score": -math.inf, "orig
 class Shape:
     """The sizes of a state.
 
-    batch: sentences. beam: hypotheses per sentence. groups: groups of the beam. source: source positions.
+    batch: sentences. beam: hypotheses per sentence. source: source positions.
     capacity: target positions. prefix: target positions that can be forced.
     layers, heads, head_width: sizes of the decoder.
     """
 
     batch: int
     beam: int
-    groups: int
     source: int
     capacity: int
     prefix: int
@@ -125,12 +115,12 @@ class SearchState:
     position: 1, position of the next token. previous: batch x beam, last token.
     total: batch x beam, sum of log-probabilities; minus infinity for no hypothesis.
     cap: batch, most tokens of a hypothesis.
-    prefix, prefix_length: batch x prefix, batch: forced first tokens. seed: batch, seeds of random numbers.
-    done_score: batch x (beam + 1), scores of finished hypotheses in the order of finding, group by group; the
-        last place is for discarded ones.
+    prefix, prefix_length: batch x prefix, batch: forced first tokens.
+    done_score: batch x (beam + 1), scores of finished hypotheses in the order of finding; the last place is
+        for discarded ones.
     done_slot, done_length, done_ended: likewise, beam index of the last token before end-of-sentence, number
         of tokens before it, and whether it was generated.
-    done_count: batch x groups. finished: batch, whether a sentence needs no more steps.
+    done_count: batch. finished: batch, whether a sentence needs no more steps.
     non_finite: batch, whether a probability of a sentence was NaN.
     """
 
@@ -147,7 +137,6 @@ class SearchState:
     cap: Tensor
     prefix: Tensor
     prefix_length: Tensor
-    seed: Tensor
     done_score: Tensor
     done_slot: Tensor
     done_length: Tensor
@@ -185,18 +174,17 @@ def layout(shape: Shape, dtype: torch.dtype) -> dict[str, tuple[tuple[int, ...],
         "cap": ((batch,), whole),
         "prefix": ((batch, max(1, shape.prefix)), whole),
         "prefix_length": ((batch,), whole),
-        "seed": ((batch,), whole),
         "done_score": ((batch, places), real),
         "done_slot": ((batch, places), whole),
         "done_length": ((batch, places), whole),
         "done_ended": ((batch, places), flag),
-        "done_count": ((batch, shape.groups), whole),
+        "done_count": ((batch,), whole),
         "finished": ((batch,), flag),
         "non_finite": ((batch,), flag),
     }
 
 
-_ONE = Shape(batch=1, beam=1, groups=1, source=1, capacity=1, prefix=1, layers=1, heads=1, head_width=1)
+_ONE = Shape(batch=1, beam=1, source=1, capacity=1, prefix=1, layers=1, heads=1, head_width=1)
 
 
 def _growing(larger: Shape) -> dict[str, int]:

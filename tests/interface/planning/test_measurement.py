@@ -28,8 +28,6 @@ class Clock:
 class Engine:
     """Takes a second for every hundred bytes, a little at random."""
 
-    fingerprint = "test"
-
     def __init__(self, clock: Clock, noise: float = 0.0) -> None:
         self._clock, self._noise, self._dice = clock, noise, np.random.default_rng(5)
         self.calls: list[int] = []

@@ -62,16 +62,10 @@ def test_from_python(root: Path) -> None:
             model.paraphrase(cast("list[str]", texts))
 
 
-def test_searches(root: Path) -> None:
+def test_number_and_beam(root: Path) -> None:
     model = Paraphraser(root / "model", threads=1)
     texts = ["the dog", "a"]
-    for search in ("diverse", "sample"):
-        found = model.paraphrase(texts, search=search, nbest=4)
-        assert all(1 < len(set(row)) <= 4 for row in found)
-        assert model.paraphrase(texts, search=search, nbest=4) == found
-    assert model.paraphrase(texts, search="sample", nbest=4, seed=2) != found
-    # One paraphrase, and fewer groups than the beam is wide.
-    assert [len(row) for row in model.paraphrase(texts, search="diverse", beam=5)] == [1, 1]
+    assert [len(row) for row in model.paraphrase(texts, nbest=4, beam=2)] == [4, 4]
     for wrong in ({"nbest": 0}, {"nbest": 65}, {"beam": 0}, {"beam": 129}):
         with pytest.raises(ConfigurationError, match=r"(nbest|beam): Input should be \w+ than"):
             model.paraphrase(texts, **wrong)
@@ -89,7 +83,7 @@ def test_from_the_command_line(root: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="already exists"):
         run_command("paraphrase", source, output, *model)
     run_command("paraphrase", source, output, *model, "--force")
-    piped = run_command("paraphrase", "-", "-", *model, "--set", "search=sample", stdin=b"the dog\n")
+    piped = run_command("paraphrase", "-", "-", *model, "--set", "beam=2", stdin=b"the dog\n")
     assert piped.stdout.startswith("1\t0\t-")
 
 
@@ -103,9 +97,8 @@ def test_mistakes_are_one_line_each(root: Path, tmp_path: Path, monkeypatch: pyt
         "--set 'template=(S (NP'": "the template '(S (NP' does not parse: a bracket is not closed",
         "--set 'template=(S (PP) (VP))'": "has not learned the template (S (PP) (VP)). Nearest: (S (",
         "--set overlap=-1.5": "--overlap '-1.5': use low, medium, high, or a value from 0",
-        "--set search=sample --set temperature=.inf": "temperature: inf: should be a finite",
-        "--set serch=sample": "serch: there is no such parameter; did you mean 'search'?",
-        "--set search=random": "search: 'random': should be 'beam', 'diverse' or 'sample'",
+        "--set beam=.inf": "beam: inf: should be a finite",
+        "--set baem=2": "baem: there is no such parameter; did you mean 'beam'?",
     }
     cases = {
         ("--model", str(tmp_path / "empty")): "not a paraphraser: there is no controls.json in it",

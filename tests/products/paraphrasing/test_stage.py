@@ -120,29 +120,6 @@ def translations(model: Path, sentences: list[str]) -> list[str]:
     return [result.hypotheses[0].text for result in translator.translate(sentences)]
 
 
-@pytest.mark.full
-def test_diverse_beams_and_samples_of_fairseq(published: Path, tmp_path: Path) -> None:
-    build(published, tmp_path)
-    options = DecodingOptions(beam=4, nbest=4, maximum_target_tokens=30)
-
-    def texts(**settings: Any) -> list[list[str]]:
-        translator = open_translator("fairseq", tmp_path / "model", options, settings=settings)
-        results = translator.translate(["the dog", "two of the dogs run"])
-        return [[hypothesis.text for hypothesis in result.hypotheses] for result in results]
-
-    sampled = texts(method="sampling")
-    assert texts(method="sampling") == sampled
-    assert texts(method="sampling", seed=2) != sampled
-    assert texts(method="sampling", temperature=0.01) != sampled
-    assert texts(groups=4, diversity=20.0) != texts()
-    # the same texts as CTranslate2's beam
-    translator = open_translator("ctranslate2", tmp_path / "model", options)
-    first = [[h.text for h in result.hypotheses] for result in translator.translate(["the dog"])]
-    assert first[0][0] == texts()[0][0]
-    with pytest.raises(InputError, match="a beam of 4 cannot be shared by 3 groups"):
-        texts(groups=3)
-
-
 def test_a_ready_model_without_controls(published: Path, tmp_path: Path, tiny_fairseq: Path) -> None:
     import_model(tiny_fairseq, tmp_path / "nmt")
     report = build(published, tmp_path, model=str(tmp_path / "nmt"))

@@ -1,4 +1,4 @@
-"""Options, flags and fingerprints of translations; runaway hypotheses, positions and agreement of engines."""
+"""Options and flags of translations; runaway hypotheses, positions and agreement of engines."""
 
 import dataclasses
 import gzip
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from paraforge.base.files import hash_json
 from paraforge.base.shards.resources import Resources
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.intake.sample_bitext import generate
@@ -18,14 +19,13 @@ from paraforge.translation.decoding.translator import (
     DecodingOptions,
     Hypotheses,
     Placement,
-    fingerprint_of,
     is_runaway,
     make_hypothesis,
 )
 from paraforge.translation.engines import ENGINES, open_translator
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import open_model
-from paraforge.translation.stage.sentences import choose_engine
+from paraforge.translation.stage.sentences import EngineChoice, choose_engine
 from tests.translation.engines.tiny_models import gains
 from tests.translation.models.tiny import write_ctranslate2, write_tiny_fairseq
 
@@ -53,15 +53,17 @@ def test_options_that_cannot_be_are_refused(wrong: dict[str, int]) -> None:
         DecodingOptions(**wrong)
 
 
-def test_every_option_is_in_the_fingerprint() -> None:
+def test_every_option_is_in_the_name_of_a_set_of_the_memory() -> None:
     changes: list[dict[str, Any]] = [
         *({}, {"beam": 5}, {"nbest": 2}, {"length_penalty": 0.6}, {"compute_type": "int8"}),
         *({"maximum_source_tokens": 512}, {"maximum_target_tokens": 512}),
     ]
-    found = {fingerprint_of("ctranslate2", "weights", DecodingOptions(**change)) for change in changes}
-    found |= {fingerprint_of("fairseq", "weights", DecodingOptions())}
-    found |= {fingerprint_of("ctranslate2", "other weights", DecodingOptions())}
-    assert len(found) == len(changes) + 2
+    choices = [
+        *(EngineChoice("ctranslate2", DecodingOptions(**one), {}, "weights", None) for one in changes),
+        EngineChoice("fairseq", DecodingOptions(), {}, "weights", None),
+        EngineChoice("ctranslate2", DecodingOptions(), {}, "other weights", None),
+    ]
+    assert len({hash_json(choice.description()) for choice in choices}) == len(choices)
 
 
 @pytest.mark.full

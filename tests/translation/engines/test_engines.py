@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from paraforge.base.errors import InputError
+from paraforge.base.shards.resources import Resources
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.translation.engines import ENGINES, open_translator
+from paraforge.translation.stage.sentences import choose_engine
 from tests.translation.engines.tiny_models import agree, gains
 from tests.translation.models.tiny import bitext, write_ctranslate2
 
@@ -162,7 +164,7 @@ def test_int8_is_close_and_auto_says_what_it_chose(
     # Of most: without VNNI, processors add products of int8 in 16 bits, which ruins a few sentences.
     assert statistics.median([abs(a - b) for a, b in scores]) < 0.1
     chosen, named = (
-        open_translator("ctranslate2", tiny_ctranslate2, options, Placement("cpu")).fingerprint
+        choose_engine("ctranslate2", tiny_ctranslate2, options, {}, Resources(devices=["cpu"])).description()
         for options in (automatic, int8)
     )
     assert chosen == named
@@ -222,11 +224,7 @@ def test_a_type_that_there_is_not_and_a_missing_model_are_refused() -> None:
         *((engine, {"colour": 1}, f"the engine '{engine}' has no setting colour") for engine in ENGINES),
         # The settings of the engine are named, and the engines that have the setting.
         ("fake", {"speed": 3}, r"no setting speed.*seed"),
-        (
-            "ctranslate2",
-            {"groups": 2, "diversity": 1.0},
-            "no setting groups, diversity.*fairseq or torch has",
-        ),
+        ("ctranslate2", {"defects": 0.1}, "no setting defects.*fake has"),
     ],
 )
 def test_a_setting_that_an_engine_does_not_have_is_never_ignored(

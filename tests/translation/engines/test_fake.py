@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paraforge.base.shards.resources import Resources
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.translation.engines import open_translator
+from paraforge.translation.stage.sentences import choose_engine
 from tests import plugin
 from tests.plugin import COMMAND, install
 
@@ -85,9 +87,11 @@ def test_its_rate_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(slept) == pytest.approx(0.1)
 
 
-def test_rate_does_not_change_the_fingerprint_and_seed_does() -> None:
+def test_rate_does_not_change_the_set_of_the_memory_and_seed_does() -> None:
     changes: list[dict[str, Any]] = [{}, {"sentences_per_second": 9.0}, {"seed": 9}, {"fail_pattern": "x"}]
-    plain, slow, *others = (open_translator("fake", None, settings=one).fingerprint for one in changes)
+    plain, slow, *others = (
+        choose_engine("fake", Path(), DecodingOptions(), one, Resources()).description() for one in changes
+    )
     assert slow == plain and plain not in others
 
 
@@ -95,9 +99,8 @@ ENGINE = '''
 from pydantic import Field
 
 from paraforge.translation.decoding.translator import (
-    EngineSettings, Hypotheses, fingerprint_of, make_hypothesis, settings_of,
+    EngineSettings, Hypotheses, make_hypothesis, settings_of,
 )
-from paraforge.base.files import hash_json
 
 NAME = "echoing"
 LIBRARIES = ()
@@ -120,7 +123,6 @@ def open_engine(model, options, placement, settings):
 
 class Echo:
     def __init__(self, options, settings):
-        self.fingerprint = fingerprint_of(NAME, hash_json(settings.model_dump()), options)
         self.times = settings.times
 
     def translate(self, sentences):
@@ -166,5 +168,5 @@ def test_every_engine_of_the_package_is_found_by_its_file() -> None:
     from paraforge.translation import engines
 
     assert list(engines.ENGINES) == sorted(path.stem for path in Path(engines.__path__[0]).glob("[!_]*.py"))
-    assert set(engines.engine_settings()) == {"fairseq", "fake", "imported", "server", "torch"}
+    assert set(engines.engine_settings()) == {"fake", "imported", "server"}
     assert [name for name in engines.ENGINES if engines.is_model_free(name)] == ["fake", "imported", "server"]

@@ -6,14 +6,18 @@ import math
 import os
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from paraforge.base.errors import InputError, MissingPackageError
+from paraforge.base.files import hash_json
+from paraforge.base.shards.resources import Resources
 from paraforge.translation.decoding.faults import EngineError
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses
 from paraforge.translation.engines import open_translator
+from paraforge.translation.stage.sentences import choose_engine
 from tests.translation.engines.fake_server import (
     EXPECTED,
     KEY,
@@ -125,13 +129,14 @@ def test_a_source_that_is_too_long_is_cut_and_marked(server: FakeServer) -> None
     assert set(server.asked) == {"dlouhá věta,", "věta."}
 
 
-def test_the_fingerprint_is_of_what_decides_a_translation(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fingerprint(address: str = "http://two/v1", **changes: Any) -> str:
+def test_the_set_of_the_memory_depends_on_what_decides_a_translation(monkeypatch: pytest.MonkeyPatch) -> None:
+    def described(address: str = "http://two/v1", **changes: Any) -> str:
         monkeypatch.setenv("PARAFORGE_SERVER_URL", address)
         options = DecodingOptions(**{name: changes.pop(name) for name in OPTIONS if name in changes})
-        return open_translator("server", None, options, settings={"model": "m", **changes}).fingerprint
+        choice = choose_engine("server", Path(), options, {"model": "m", **changes}, Resources())
+        return hash_json(choice.description())
 
-    first = fingerprint("http://one/v1")
+    first = described("http://one/v1")
     same: list[Json] = [
         *({"concurrency": 3}, {"timeout_seconds": 1, "max_retries": 1}, {"user": "{sentence}"}),
         {"beam": 4, "length_penalty": 0.5},
@@ -141,8 +146,8 @@ def test_the_fingerprint_is_of_what_decides_a_translation(monkeypatch: pytest.Mo
         *({"system": "Translate."}, {"user": "Czech: {sentence}"}, {"temperature": 0.5}, {"body": {"a": 1}}),
         {"maximum_target_tokens": 9},
     ]
-    assert {fingerprint(**change) for change in same} == {first}
-    assert len({first, *(fingerprint(**change) for change in other)}) == len(other) + 1
+    assert {described(**change) for change in same} == {first}
+    assert len({first, *(described(**change) for change in other)}) == len(other) + 1
 
 
 @pytest.mark.parametrize(

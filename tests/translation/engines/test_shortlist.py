@@ -14,6 +14,8 @@ from paraforge.translation.stage.sentences import choose_engine
 from tests.translation.engines.tiny_models import listed
 from tests.translation.models.tiny import bitext
 
+CPU = Resources(devices=["cpu"])
+
 SENTENCES = [source for source, _ in bitext(60, seed=9, longest=9)]
 LISTED = DecodingOptions(beam=5, nbest=3, maximum_target_tokens=40, shortlist=True)
 
@@ -121,18 +123,18 @@ def test_gpus_do_not_use_it(half: Path) -> None:
 @pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
 def test_a_missing_list_is_an_error(tiny_ctranslate2: Path, engine: str) -> None:
     with pytest.raises(InputError, match="Set shortlist to auto"):
-        choose_engine(engine, tiny_ctranslate2, LISTED, {}, Resources(devices=["cpu"]))
+        choose_engine(engine, tiny_ctranslate2, LISTED, {}, CPU)
 
 
 def test_other_engines_ignore_a_list(half: Path) -> None:
     options = DecodingOptions(compute_type="float32", shortlist="auto")
-    assert choose_engine("torch", half, options, {}, Resources(devices=["cpu"])).options.shortlist is False
+    assert choose_engine("torch", half, options, {}, CPU).options.shortlist is False
 
 
 def test_a_bare_model_with_a_list_is_another_model(tiny_ctranslate2: Path, half: Path) -> None:
     assert open_model(half).fingerprint != open_model(tiny_ctranslate2).fingerprint
     plain, with_list = (
-        open_translator("ctranslate2", half, LISTED.with_changes(shortlist=value)).fingerprint
+        choose_engine("ctranslate2", half, LISTED.with_changes(shortlist=value), {}, CPU).description()
         for value in (False, True)
     )
     assert plain != with_list

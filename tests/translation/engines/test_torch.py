@@ -105,42 +105,6 @@ def test_bfloat16_is_close(tiny_ctranslate2: Path) -> None:
         assert not equal or abs(one.hypotheses[0].score - other.hypotheses[0].score) < 0.05
 
 
-def test_groups_and_samples_give_different_hypotheses(tiny_ctranslate2: Path) -> None:
-    options = DecodingOptions(beam=6, nbest=3, maximum_target_tokens=30)
-    for settings in ({"groups": 3, "diversity": 3.0}, {"method": "sampling", "temperature": 1.5}):
-        found = run("torch", tiny_ctranslate2, options=options, **settings)
-        for result in found:
-            texts = [h.text for h in result.hypotheses]
-            scores = [h.score for h in result.hypotheses]
-            assert 1 <= len(texts) <= 3
-            assert scores == sorted(scores, reverse=True)
-        assert found == run("torch", tiny_ctranslate2, options=options, **settings)
-        assert sum(len(result.hypotheses) for result in found) > 2 * len(found)
-
-
-def test_settings_are_in_the_fingerprint_and_are_checked(tiny_ctranslate2: Path) -> None:
-    def fingerprint(**settings: Any) -> str:
-        return open_translator("torch", tiny_ctranslate2, OPTIONS, Placement("cpu"), settings).fingerprint
-
-    changes: list[dict[str, Any]] = [
-        {},
-        {"groups": 2},
-        {"method": "sampling"},
-        {"method": "sampling", "seed": 2},
-        {"groups": 2, "diversity": 2.0},
-    ]
-    assert len({fingerprint(**one) for one in changes}) == len(changes)
-    assert fingerprint(groups=1) == fingerprint()
-    for wrong, message in (
-        ({"speed": 3}, "no setting speed"),
-        ({"groups": 3}, "cannot be shared by 3 groups"),
-        ({"method": "sampling", "groups": 2}, "samples have no groups"),
-        ({"top_p": 0.0}, "top_p is 0.0"),
-    ):
-        with pytest.raises(InputError, match=message):
-            fingerprint(**wrong)
-
-
 def test_recorded_steps_give_what_plain_steps_give(
     tiny_ctranslate2: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

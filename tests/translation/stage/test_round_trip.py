@@ -321,16 +321,16 @@ def test_a_second_writer_is_refused(tmp_path: Path) -> None:
 def test_the_forward_parameters_are_those_of_the_section_but_for_what_differs() -> None:
     chosen = TranslateParameters.model_validate(
         {
-            "engine": "torch", "beam": 12, "nbest": 3, "length_penalty": 0.8, "torch": {"groups": 3},
-            "forward": {"torch": {"groups": 2}, "beam": 8},
+            "engine": "fake", "beam": 12, "nbest": 3, "length_penalty": 0.8, "fake": {"seed": 3},
+            "forward": {"fake": {"defects": 0.5}, "beam": 8},
         }
     )  # fmt: skip
     there = chosen.forward_parameters()
-    assert (there.engine, there.beam, there.nbest, there.length_penalty) == ("torch", 8, 1, 0.8)
-    assert there.settings() == {"groups": 2} and not there.forward
+    assert (there.engine, there.beam, there.nbest, there.length_penalty) == ("fake", 8, 1, 0.8)
+    assert there.settings()["seed"] == 3 and there.settings()["defects"] == 0.5 and not there.forward
     # Settings of an engine are not another's.
-    values = {**chosen.model_dump(exclude_unset=True), "forward": {"engine": "fake"}}
+    values = {**chosen.model_dump(exclude_unset=True), "forward": {"engine": "torch"}}
     other = TranslateParameters.model_validate(values)
-    assert (other.forward_parameters().engine, other.forward_parameters().beam) == ("fake", 4)
-    with pytest.raises(ValueError, match="a beam of 4 cannot be shared by 3 groups"):
-        TranslateParameters.model_validate({"engine": "torch", "torch": {"groups": 3}}).forward_parameters()
+    assert (other.forward_parameters().engine, other.forward_parameters().beam) == ("torch", 4)
+    with pytest.raises(ValueError, match=r"translate\.imported\.name"):
+        TranslateParameters.model_validate({"forward": {"engine": "imported"}}).forward_parameters()

@@ -17,7 +17,7 @@ PACE = Pace(look_every=2, keep=0.75, doubling=True, batch_sizes=(4, 16, 64), sou
 
 def test_an_arena_is_as_large_as_the_largest_state() -> None:
     arena = Arena(torch.device("cpu"), torch.float32)
-    large = Shape(64, 4, 1, 16, 8, 0, 2, 2, 4)
+    large = Shape(64, 4, 16, 8, 0, 2, 2, 4)
     first = arena.state(large)
     generation = arena.generation
     for batch in (32, 16, 64):
