@@ -5,10 +5,11 @@ A wrong row must not teach the table that it is right. So a link needs two rows 
 subtracted from each expected count, the most that one row adds. No row is judged by its own evidence.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +20,12 @@ from paraforge.base.compiled import compiled
 from paraforge.base.progress import progress
 from paraforge.base.shards.libraries import installed
 from paraforge.base.shards.lineage import Smallest, mix
-from paraforge.base.shards.pool import in_order, threads_for
+from paraforge.base.shards.pool import in_order, in_threads, threads_for
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FATE_COLUMNS, alive_rows
 from paraforge.base.shards.store import ShardView
 from paraforge.base.shards.work import WorkDirectory, shard_key
-from paraforge.base.text.ragged import offsets_of
+from paraforge.base.text.ragged import IntArray, offsets_of
 from paraforge.base.text.tokens import LIBRARIES, TokenColumn, tokenize_column
 from paraforge.corpus.scoring.lexical_table import (
     CHANCE,
@@ -51,7 +52,8 @@ MOST_CHARACTERS: Final = 400
 MOST_UNITS: Final = 1 << 18
 """Most distinct units of a side: the most frequent ones that occur at least twice."""
 ROUNDS: Final = 5
-_PARTS: Final = 16
+_PARTS: Final = 16  # of the pairs of units
+_BLOCKS: Final = 4  # of the rows; their number decides the last digits
 _LEAST: Final = 1e-3
 """A link is dropped if its probability is below this in both directions."""
 
@@ -91,33 +93,42 @@ def _usable(first: int, table: pa.Table, limit: int) -> pa.Table:
     return pa.table({"key": keys, **{name: table[name] for name in SIDES}}).filter(usable)
 
 
-def learn(rows: pa.Table) -> LexicalTable:
+def learn(rows: pa.Table, threads: int = 1) -> LexicalTable:
     """Learn the table from the rows of :func:`drawn_rows`. The same rows in the same order give the same
-    table on any machine."""
-    foreign = foreign_units(rows["source_text"])
-    reference = units_of(tokenize_column(rows["reference"]))
+    table on any machine and for any number of threads."""
+    foreign, reference = in_threads(lambda units: units(rows), (_foreign_units, _reference_units), threads)
     cells = np.cumsum(foreign.lengths * reference.lengths)
     last = int(np.searchsorted(cells, MOST_CELLS, side="right"))
     (foreign_side, first), (reference_side, second) = (
         _side(side.slice(0, last)) for side in (foreign, reference)
     )
-    tokens = (first.ids, first.offsets, second.ids, second.offsets)
-    links = _met_twice(first, second)
-    of_cells = _places(*tokens, hashed(links), links)
-    foreign_chances, reference_chances = (s.counts / max(1, s.total) for s in (foreign_side, reference_side))
+    links = _met_twice(first, second, threads)
+    places, blocks = hashed(links), _blocks(first, second)
+    for _ in in_threads(lambda block: _find_links(*block, places, links), blocks, threads):
+        pass
+    chances = [side.counts / max(1, side.total) for side in (foreign_side, reference_side)]
     # Both directions of a link are side by side, because they are needed at the same time.
     shares, likely = np.full((len(links), 2), _LEAST), np.ones(len(links), np.bool_)
     for _ in range(ROUNDS):
         # A link whose shares are 0 gets no more counts, so it is left out.
         numbers = np.append(np.where(likely, np.cumsum(likely) - 1, -1), -1).astype(np.int32)
         links, shares = links[likely], shares[likely]
-        counts = np.zeros_like(shares)
-        _expect(*tokens, of_cells, numbers, foreign_chances, reference_chances, shares, counts, NEARNESS)
+        expect = partial(_expected, numbers=numbers, chances=chances, shares=shares)
+        # The order of the sum is always the same.
+        counts = np.asarray(sum(in_threads(expect, blocks, threads)))
         for side in (0, 1):
             shares[:, side] = _shares(counts[:, side], links[:, side])
         likely = shares.max(axis=1) > 0
     kept = shares.max(axis=1) >= _LEAST
     return LexicalTable(foreign_side, reference_side, links[kept], shares[kept].astype(np.float32))
+
+
+def _foreign_units(rows: pa.Table) -> TokenColumn:
+    return foreign_units(rows["source_text"])
+
+
+def _reference_units(rows: pa.Table) -> TokenColumn:
+    return units_of(tokenize_column(rows["reference"]))
 
 
 def _shares(counts: Floats, given: npt.NDArray[np.int32]) -> Floats:
@@ -141,7 +152,11 @@ def learn_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
     work = WorkDirectory(STEP, resources.work)
     key = shard_key({"step": STEP, "version": SCORE}, [one.sha256 for one in view.directories[0].records])
     return work.find_or_make(
-        key, lambda: learn(drawn_rows(_corpus_tables(view, resources))).table(), installed(LIBRARIES)
+        key,
+        lambda: learn(
+            drawn_rows(_corpus_tables(view, resources)), threads_for(resources, view.total_rows)
+        ).table(),
+        installed(LIBRARIES),
     )
 
 
@@ -172,7 +187,7 @@ def _side(tokens: TokenColumn) -> tuple[Side, TokenColumn]:
     return side, TokenColumn(numbers[tokens.ids], tokens.offsets, [])
 
 
-def _met_twice(first: TokenColumn, second: TokenColumn) -> npt.NDArray[np.int32]:
+def _met_twice(first: TokenColumn, second: TokenColumn, threads: int) -> npt.NDArray[np.int32]:
     """Return the pairs of known units that occur together twice or more, ascending, (pairs, 2)."""
     from scipy.sparse import csr_array  # imported here because it takes a fifth of a second
 
@@ -182,20 +197,51 @@ def _met_twice(first: TokenColumn, second: TokenColumn) -> npt.NDArray[np.int32]
         ones = np.ones(known.sum(), np.int32)
         shape = len(side), side.ids.max(initial=0) + 1
         counts.append(csr_array((ones, side.ids[known], offsets_of(known)[side.offsets]), shape))
-    transposed, found = counts[0].T.tocsr(), []
-    for part in range(_PARTS):  # all pairs at once would take twice the memory of everything else
+    transposed = counts[0].T.tocsr()
+
+    def met(part: int) -> npt.NDArray[np.int32]:
         times = (transposed[part::_PARTS] @ counts[1]).tocoo()
         often = times.data > 1
-        found.append(np.stack([times.row[often] * _PARTS + part, times.col[often]], axis=1))
-    pairs = np.concatenate(found).astype(np.int32)
+        return np.stack([times.row[often] * _PARTS + part, times.col[often]], axis=1).astype(np.int32)
+
+    # All pairs at once would take twice the memory of everything else.
+    pairs = np.concatenate(list(in_order(met, _PARTS, threads)))
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
 
 
+class Block(NamedTuple):
+    """Some rows: the numbers of both sides' units and where each row's begin, and the link of each cell,
+    which is a pair of units of a row, -1 for none: row by row, for each second unit all first ones."""
+
+    first: npt.NDArray[np.int32]
+    first_offsets: IntArray
+    second: npt.NDArray[np.int32]
+    second_offsets: IntArray
+    links: npt.NDArray[np.int32]
+
+
+def _blocks(first: TokenColumn, second: TokenColumn) -> list[Block]:
+    """Return the rows in blocks of about as many cells, without links."""
+    cells = offsets_of(first.lengths * second.lengths)
+    links = np.full(cells[-1], -1, np.int32)
+    bounds = np.searchsorted(cells, np.linspace(0, cells[-1], _BLOCKS + 1))
+    return [
+        Block(
+            first.ids,
+            first.offsets[begin : end + 1],
+            second.ids,
+            second.offsets[begin : end + 1],
+            links[cells[begin] : cells[end]],
+        )
+        for begin, end in pairwise(bounds.tolist())
+    ]
+
+
 @compiled
-def _places(first: Any, first_offsets: Any, second: Any, second_offsets: Any, places: Any, links: Any) -> Any:
-    """Return the index of each cell's link, -1 for none: row by row, for each second unit all first ones."""
-    lengths = (first_offsets[1:] - first_offsets[:-1]) * (second_offsets[1:] - second_offsets[:-1])
-    found = np.full(lengths.sum(), -1, np.int32)
+def _find_links(
+    first: Any, first_offsets: Any, second: Any, second_offsets: Any, found: Any, places: Any, links: Any
+) -> None:
+    """Find the index of each cell's link."""
     cell = 0
     for row in range(len(first_offsets) - 1):
         for j in range(second_offsets[row], second_offsets[row + 1]):
@@ -203,7 +249,15 @@ def _places(first: Any, first_offsets: Any, second: Any, second_offsets: Any, pl
                 if first[i] >= 0 and second[j] >= 0:
                     found[cell] = place_of(places, links, first[i], second[j])
                 cell += 1
-    return found
+
+
+def _expected(
+    block: Block, numbers: npt.NDArray[np.int32], chances: Sequence[Floats], shares: Floats
+) -> Floats:
+    """Return the expected number of each link in these rows, in both directions, (links, 2)."""
+    counts = np.zeros_like(shares)
+    _expect(*block, numbers, chances[0], chances[1], shares, counts, NEARNESS)
+    return counts
 
 
 @compiled
