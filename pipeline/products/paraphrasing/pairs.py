@@ -97,10 +97,7 @@ def prepare_pairs(
     missing.
     """
     dataset = open_published(corpus).training
-    tests = [
-        list(read_test_sentences(file.location(), file.format, file.columns, file.header))
-        for file in parameters.test_files
-    ]
+    tests = [list(read_test_sentences(file.location(), file.columns)) for file in parameters.test_files]
     directory = root / f"pairs-{_key([sha256_file(path) for path in dataset.files], parameters, tests)}"
     if not directory.is_dir():
         with (

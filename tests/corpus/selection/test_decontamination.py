@@ -79,16 +79,14 @@ def test_the_fingerprint_is_that_of_the_sentences() -> None:
         (b"one\ntwo\r\nthree", {}, ["one", "two", "three"]),
         ("a\u2028b\x85c\n".encode(), {}, ["a\u2028b\x85c"]),
         (b"\xef\xbb\xbfbom\n", {}, ["bom"]),
-        (b"4.0\tA b\tC d\n1\tE\tF\textra\n", {"format": "sts"}, ["A b", "C d", "E", "F"]),
-        (b"x\t4.0\tA\tB\n", {"format": "sts", "columns": [2, 3]}, ["A", "B"]),
-        (b'1\t"quoted\n', {"format": "tsv", "columns": [1]}, ['"quoted']),
-        (b"h\tg\n1\ta\n", {"format": "tsv", "columns": [1], "header": True}, ["a"]),
+        (b"4.0\tA b\tC d\n1\tE\tF\textra\n", {"columns": [1, 2]}, ["A b", "C d", "E", "F"]),
+        (b'1\t"quoted\n', {"columns": [1]}, ['"quoted']),
         (
             b"id\tsentence_B\tsentence_A\n1\tb\ta\n",
-            {"format": "tsv", "columns": ["sentence_A", 1]},
+            {"columns": ["sentence_A", 1]},
             ["a", "b"],
         ),
-        (b"1\ta\n\n2\tb\n", {"format": "tsv", "columns": [1]}, ["a", "b"]),
+        (b"1\ta\n\n2\tb\n", {"columns": [1]}, ["a", "b"]),
     ],
 )
 def test_formats(tmp_path: Path, content: bytes, options: dict[str, Any], expected: list[str]) -> None:
@@ -102,15 +100,14 @@ def test_formats(tmp_path: Path, content: bytes, options: dict[str, Any], expect
 @pytest.mark.parametrize(
     ("name", "content", "options", "message"),
     [
-        ("test.tsv", b"1\ta\n2\n", {"format": "tsv", "columns": [1]}, "test.tsv:2: 1 columns, no column 1"),
+        ("test.tsv", b"1\ta\n2\n", {"columns": [1]}, "test.tsv:2: 1 columns, no column 1"),
         ("test.tsv", b"1\ta\nx\t\xff\n", {}, "test.tsv:2: not UTF-8"),
         (
             "test.tsv",
             b"a\tb\n1\t2\n",
-            {"format": "tsv", "columns": ["c"]},
+            {"columns": ["c"]},
             "test.tsv:1: no column 'c' in the header: a, b",
         ),
-        ("test.tsv", b"a\tb\n", {"format": "tsv"}, "name the columns"),
         ("test.tsv", b"", {}, "empty"),
         ("test.gz", gzip.compress(b"sentence\n" * 1000, mtime=0)[:-9], {}, "damaged or truncated"),
         ("test.gz", b"not an archive", {}, "its content is not compressed"),
@@ -130,8 +127,8 @@ def test_errors(
 def test_real_test_files(data_directory: Path) -> None:
     """The formats of real sets: gold score and two sentences; SICK with a header."""
     sets = data_directory / "sts"
-    assert len(list(read_test_sentences(sets / "2012.OnWN.tsv", "sts"))) == 1500
-    sick = list(read_test_sentences(sets / "SICK_trial.txt", "tsv", ["sentence_A", "sentence_B"]))
+    assert len(list(read_test_sentences(sets / "2012.OnWN.tsv", [1, 2]))) == 1500
+    sick = list(read_test_sentences(sets / "SICK_trial.txt", ["sentence_A", "sentence_B"]))
     assert len(sick) == 1000
     assert sick[0] == "The young boys are playing outdoors and the man is smiling nearby"
 

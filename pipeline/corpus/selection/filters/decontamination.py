@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from paraforge.base.errors import InputError
 from paraforge.base.section import Section
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 SIDES = ("reference", "translation")
 ORIGINAL = "original"
-TestFormat = Literal["plain", "tsv", "sts"]
-# In an STS file, the sentences are the columns after the gold score.
-_STS_COLUMNS: tuple[int | str, ...] = (1, 2)
 
 
 class WordNgrams:
@@ -105,45 +102,34 @@ def build_decontamination(
     return Filter(name, sides, judge, digest.hexdigest())
 
 
-def read_test_sentences(
-    path: Path, format: TestFormat = "plain", columns: Sequence[int | str] = (), header: bool = False
-) -> Iterator[str]:
+def read_test_sentences(path: Path, columns: Sequence[int | str] = ()) -> Iterator[str]:
     """Yield the sentences of a test file, plain or compressed.
 
     Args:
         path: UTF-8 text, lines split on ``\\n`` only.
-        format: ``plain`` has one sentence per line; ``tsv`` has tab-separated columns without quoting;
-            ``sts`` is a TSV of gold score, sentence, sentence.
-        columns: columns of a TSV, as numbers from 0 or names in its header. For ``sts`` the default is 1 and
-            2; not allowed for ``plain``.
-        header: whether the first line names the columns. Implied by a column given by name.
+        columns: columns of a TSV without quoting, as numbers from 0 or names in its header. Without columns,
+            each line is a sentence.
 
     Raises:
         InputError: the file is missing, empty, not UTF-8, truncated, or a line lacks a column or is too long,
             with file and line.
     """
-    wanted = list(columns) or (list(_STS_COLUMNS) if format == "sts" else [])
     if not path.exists():
         raise InputError("no such test file", path)
-    if format == "plain":
-        for _, text in numbered_lines(path, blank=True):
-            yield text
-        return
-    if not wanted:
-        raise InputError("name the columns of the TSV that contain sentences", path, remedy="Set columns.")
-    by_name = any(isinstance(column, str) for column in wanted)
-    places = [column for column in wanted if isinstance(column, int)]
+    by_name = any(isinstance(column, str) for column in columns)
+    places = [column for column in columns if isinstance(column, int)]
     for number, text in numbered_lines(path, blank=True):
         fields = text.split("\t")
-        if number == 1 and (header or by_name):
-            places = [_place(column, fields, path) for column in wanted]
-            continue
-        if not text:
-            continue
-        for place in places:
-            if place >= len(fields):
-                raise InputError(f"{len(fields)} columns, no column {place} (counted from 0)", path, number)
-            yield fields[place]
+        if not columns:
+            yield text
+        elif number == 1 and by_name:
+            places = [_place(column, fields, path) for column in columns]
+        elif text:
+            for place in places:
+                if place >= len(fields):
+                    message = f"{len(fields)} columns, no column {place} (counted from 0)"
+                    raise InputError(message, path, number)
+                yield fields[place]
 
 
 def _place(column: int | str, header: list[str], path: Path) -> int:
@@ -162,22 +148,11 @@ class TestFileParameters(Section):
     path: FilePath = Field(
         min_length=1, description="plain or compressed file; environment variables are expanded"
     )
-    format: TestFormat = "plain"
-    columns: list[int | str] = Field(
+    columns: list[Annotated[int, Field(ge=0)] | str] = Field(
         default_factory=list,
-        description="columns of a TSV, by number from 0 or by name in the header; sts has 1 and 2",
+        description="columns of a TSV that contain sentences, by number from 0 or by name in the header; "
+        "without columns, each line is a sentence",
     )
-    header: bool = False
-
-    @model_validator(mode="after")
-    def _columns_fit(self) -> TestFileParameters:
-        if self.format == "plain" and self.columns:
-            raise ValueError("a plain file has no columns: set format: tsv")
-        if self.format == "tsv" and not self.columns:
-            raise ValueError("name the columns of the TSV that contain sentences")
-        if any(isinstance(column, int) and column < 0 for column in self.columns):
-            raise ValueError("columns are numbers from 0")
-        return self
 
     def location(self) -> Path:
         """Return the path with environment variables and ``~`` expanded."""
@@ -211,9 +186,7 @@ class DecontaminationParameters(FilterParameters):
     def prepare(self, pairs: Selection) -> Filter:
         """Read the test files."""
         sentences = (
-            sentence
-            for file in self.files
-            for sentence in read_test_sentences(file.location(), file.format, file.columns, file.header)
+            sentence for file in self.files for sentence in read_test_sentences(file.location(), file.columns)
         )
         # The reference behind a pair of two translations counts, too.
         sides = (*SIDES, *({ORIGINAL} & {*pairs.column_names}))
