@@ -316,7 +316,7 @@ def test_both_models_are_trained_on_one_bitext(tmp_path: Path) -> None:
     assert (report["beam"], report["forward"]["beam"]) == (2, 1)
     assert report["forward"]["model"] == models[1]["fingerprint"]
     assert report["forward"]["translated"] > 0
-    run_command("model", "check", project / "models/nmt/forward")
+    run_command("verify", project / "models/nmt/forward")
     before = digests(project / "models/nmt"), digests(project / "data/translated")
     with inside(project):
         for stage in STAGES[1:3]:

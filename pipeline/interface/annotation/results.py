@@ -196,20 +196,6 @@ def estimate_strong(table: Sequence[BandRow]) -> Estimate | None:
     return Estimate(total, error, min((row.graded for row in rows if row.graded < row.pairs), default=None))
 
 
-def table_rows(report: Report) -> pa.Table:
-    """Return Table 3 as rows."""
-    rows = []
-    for row in report.table:
-        *plain, _, _ = vars(row).items()
-        grades = {
-            f"{question}_{grade}": getattr(row, question)[grade - 1]
-            for question in QUESTIONS
-            for grade in GRADES
-        }
-        rows.append({**dict(plain), **grades})
-    return pa.Table.from_pylist(rows)
-
-
 def answer_rows(store: AnnotationStore) -> pa.Table:
     """Return every complete answer with its pair, one row per answer."""
     rows = []

@@ -20,7 +20,7 @@ from paraforge.interface.annotation.store import (
     Annotator,
     Answer,
 )
-from paraforge.interface.web.serving import HostPolicy, make_app, problem_page
+from paraforge.interface.web.serving import make_app, problem_page
 
 if TYPE_CHECKING:
     from paraforge.interface.web.serving import Page
@@ -53,9 +53,9 @@ class Session:
         return next(incomplete, min(after + 1, len(places)))
 
 
-def create_app(store: AnnotationStore, policy: HostPolicy) -> Flask:
-    """Make the application of one database."""
-    app = make_app("annotate", policy)
+def create_app(store: AnnotationStore, bind: str) -> Flask:
+    """Make the application of one database. bind: the address that the server listens on."""
+    app = make_app("annotate", bind)
     pairs = store.draw.pairs
     app.jinja_env.globals |= {
         "total": len(pairs),

@@ -16,15 +16,18 @@ from paraforge.corpus.scorer import Scale
 from paraforge.interface.browse.browser import Current
 from paraforge.interface.browse.rules import LONGEST_TEXT, parameters_of, section_text, view_of
 from paraforge.interface.query.pairs import fixed, marked_words
-from paraforge.interface.web.serving import HostPolicy, make_app, problem_page
+from paraforge.interface.web.serving import make_app, problem_page
 
 if TYPE_CHECKING:
     from paraforge.interface.web.serving import Page
 
 
-def create_app(current: Current, policy: HostPolicy) -> Flask:
-    """Make the application for one corpus. current: opens the corpus as it is now, for each request."""
-    app = make_app("browse", policy)
+def create_app(current: Current, bind: str) -> Flask:
+    """Make the application for one corpus.
+
+    current: opens the corpus as it is now, for each request. bind: the address that the server listens on.
+    """
+    app = make_app("browse", bind)
     app.jinja_env.globals |= {
         "labels": LABELS,
         "descriptions": {one["name"]: one["description"] for one in describe_columns(COLUMNS.values())},

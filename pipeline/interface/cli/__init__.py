@@ -16,7 +16,6 @@ from typer.core import TyperGroup
 from paraforge.base.documentation import page
 from paraforge.base.errors import InputError, ParaforgeError, describe_os_error, names_in_utf8
 from paraforge.base.interrupts import last_words
-from paraforge.interface.cli.settings import name_values
 from paraforge.versions import __version__
 
 # Sections of the overview, with each command's purpose. The command `a-b` is the function `a_b` of the module
@@ -39,7 +38,7 @@ SECTIONS = {
         "annotate": "Grade pairs in the browser, and report the grades.",
     },
     "Translation": {
-        "model": "Import and check translation models.",
+        "model": "Import translation models.",
         "translate": "Translate a file of sentences, one per line.",
         "paraphrase": "Paraphrase a file of sentences, one per line.",
         "memory": "Import translations from another system.",
@@ -83,7 +82,6 @@ class LazyGroup(TyperGroup):
             group.command()(getattr(module, name))
         command = typer.main.get_command(group)
         command.name = cmd_name
-        name_values(command)
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

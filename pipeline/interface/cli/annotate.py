@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from paraforge.base.logs import counted
-from paraforge.interface.cli.console import ALLOW_HOST, HOST, announcer
-from paraforge.interface.cli.settings import FORCE, OUTPUT, check_table, group
+from paraforge.interface.cli.console import HOST, announcer
+from paraforge.interface.cli.settings import FORCE, check_table, group
 
 if TYPE_CHECKING:
     from paraforge.interface.annotation.results import Report
@@ -38,7 +38,6 @@ def serve(
     ),
     host: str = HOST,
     port: int = typer.Option(8377, min=0, max=65535, help="port to listen on; 0 is any free one"),
-    allow_host: list[str] = ALLOW_HOST,
 ) -> None:
     """Draw pairs from each score band, and serve the page on which people grade them.
 
@@ -73,7 +72,7 @@ def serve(
 
     may, more = "read the pairs and give answers", "; run the command again to continue"
     announce = announcer(host, "Grade", may, more)
-    serve_app(partial(create_app, store), host, port, allow_host, announce)
+    serve_app(partial(create_app, store), host, port, announce)
     graded = sum(annotator.graded for annotator in store.annotators())
     typer.echo(f"{database}: {graded:,} answers. Next: paraforge annotate report {database}", err=True)
 
@@ -81,28 +80,18 @@ def serve(
 @app.command()
 def report(
     database: Path = typer.Argument(DATABASE, metavar="DATABASE", help="the file with the answers"),
-    output: Path | None = OUTPUT,
-    force: bool = FORCE,
 ) -> None:
     """Show Table 3 (pairs, trigram overlap, grades by band), agreement, and the number of strong paraphrases.
-
-    -o writes Table 3 as .tsv, .csv, .json, .jsonl or .parquet.
 
     \b
     Examples:
       paraforge annotate report
-      paraforge annotate report pilot.sqlite -o table3.tsv
+      paraforge annotate report pilot.sqlite
     """
-    from paraforge.interface.annotation.results import build_report, table_rows
+    from paraforge.interface.annotation.results import build_report
     from paraforge.interface.annotation.store import AnnotationStore
-    from paraforge.interface.query.database import write_table
 
-    check_table(output, force)
-    found = build_report(AnnotationStore(database))
-    if output is not None:
-        write_table(table_rows(found), output)
-        return
-    typer.echo("\n".join(report_lines(found)))
+    typer.echo("\n".join(report_lines(build_report(AnnotationStore(database)))))
 
 
 @app.command()

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 PLAIN_WIDTH = 120
 HOST = typer.Option("127.0.0.1", help="address to listen on; any other address lets other people in")
-ALLOW_HOST = typer.Option([], metavar="NAME", help="another name under which browsers reach this server")
 
 
 def on_terminal(output: Path | None = None) -> bool:

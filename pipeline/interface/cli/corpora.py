@@ -1,6 +1,5 @@
 """``push`` and ``verify``: published corpora, checked and uploaded."""
 
-import re
 from pathlib import Path
 
 import typer
@@ -32,10 +31,6 @@ def push(
     from paraforge.interface.query.push import check_push
     from paraforge.interface.query.push import push as upload
 
-    part = r"\w[\w.-]{0,95}(?<![.-])"
-    if not re.fullmatch(rf"(?!.*(--|\.\.)){part}/{part}(?<!\.git)", repository, re.ASCII):
-        remedy = "Use letters, digits, '.', '-' and '_', such as me/my-corpus."
-        raise InputError(f"'{repository}' is not USER/NAME", remedy=remedy)
     manifest = check_push(corpus)
     for source, licence in sorted(manifest.licences.items()):
         typer.echo(f"license of {source}: {licence}")

@@ -1,14 +1,18 @@
-"""``paraforge model``: import a ready translation model, and check one."""
+"""``paraforge model import``: a ready translation model, in the layout that everything here reads."""
 
 from pathlib import Path
 from shlex import quote
 
 import typer
 
-from paraforge.base.errors import IncompleteError
-from paraforge.interface.cli.settings import FORCE, check_output, checked, group
+from paraforge.interface.cli.settings import FORCE, check_output, group
 
-app = group("Import and check ready translation models. See models.md.")
+app = group("Import ready translation models. See models.md.")
+
+
+@app.callback()
+def _model() -> None:
+    """Keep this a group, though it has one command."""
 
 
 @app.command("import")
@@ -63,39 +67,3 @@ def import_command(
         was, wanted = (" to ".join(pair) for pair in (languages, asked))
         typer.echo(f"already imported, from {was}; its languages were not changed to {wanted}", err=True)
     typer.echo(f"Try it: echo ... | paraforge translate - - --model {quote(str(destination))}")
-
-
-@app.command()
-def check(
-    model: Path = typer.Argument(metavar="MODEL", help="directory of a model, e.g. models/nmt"),
-    sentence: str = typer.Argument("", metavar="SENTENCE", help="a sentence to translate"),
-    engine: str = typer.Option("ctranslate2", help="engine to open it with"),
-    beam: int = typer.Option(4, min=1, max=128, help="width of the beam"),
-    compute_type: str = typer.Option("float32", help="float32, int8, ... or auto: the fastest"),
-) -> None:
-    """Check a translation model: file checksums, vocabulary size, and that an engine can open it.
-
-    \b
-    Examples:
-      paraforge model check models/nmt
-      paraforge model check models/de-en "Der Hund schläft."
-      paraforge model check models/de-en "Der Hund schläft." --compute-type int8
-    """
-    from paraforge.translation.decoding.translator import DecodingOptions, Placement
-    from paraforge.translation.engines import open_translator
-    from paraforge.translation.models.importers.ctranslate2 import check_embeddings
-    from paraforge.translation.models.model import open_model
-
-    options = checked(DecodingOptions, {"beam": beam, "compute_type": compute_type})
-    opened = open_model(model, engine)
-    folder = opened.folders.get("ctranslate2")
-    if folder is not None:
-        check_embeddings(folder, folder)
-    translator = open_translator(engine, opened, options, Placement("cpu"))
-    found = next(iter(translator.translate([sentence])), None) if sentence else None
-    typer.echo(f"{model}: OK; the engine {engine} can open it")
-    if found is not None:
-        if found.failed or not found.hypotheses:
-            raise IncompleteError(f"the sentence could not be translated: {found.failed}")
-        best = found.hypotheses[0]
-        typer.echo(f"{best.score:.4f}  {best.text}")

@@ -13,7 +13,6 @@ import typer
 
 from paraforge.base.logs import counted
 from paraforge.interface.cli.console import (
-    ALLOW_HOST,
     HOST,
     announcer,
     on_terminal,
@@ -199,7 +198,6 @@ def browse(
     ),
     host: str = HOST,
     port: int = typer.Option(8378, min=0, max=65535, help="port to listen on; 0 is any free one"),
-    allow_host: list[str] = ALLOW_HOST,
 ) -> None:
     """Serve a page with a histogram of each score. Its handles show what other thresholds would keep.
 
@@ -222,4 +220,4 @@ def browse(
     with contextlib.ExitStack() as stack:
         current = stack.enter_context(reopening(corpus, not kept_only))
         announce = announcer(host, "Browse", "read the pairs")
-        serve_app(partial(create_app, current), host, port, allow_host, announce)
+        serve_app(partial(create_app, current), host, port, announce)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -174,28 +173,3 @@ def score_lines(best_score: float | None, years: Mapping[str, Mapping[str, Any]]
         )
         for name, score in years.items()
     ]
-
-
-def name_values(command: Any) -> None:
-    """Set the metavar of every argument and option of a command, or of a group's commands.
-
-    It is in capitals: the given one, otherwise the argument's name or the option's type.
-    """
-    for inner in getattr(command, "commands", {}).values():
-        name_values(inner)
-    for parameter in command.params:
-        if parameter.metavar is None and not getattr(parameter, "is_flag", False):
-            argument = parameter.param_type_name == "argument"
-            parameter.metavar = parameter.name.upper() if argument else _metavar(parameter)
-
-
-def _metavar(option: Any) -> str:
-    # With an older typer, the option has a click type with a name.
-    kind = option.type_descriptor.annotation if hasattr(option, "type_descriptor") else option.type
-    name = (kind.__name__ if isinstance(kind, type) else str(getattr(kind, "name", kind))).lower()
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return "|".join(str(choice.value) for choice in kind)
-    for metavar, words in {"PATH": ("path",), "N": ("int",), "X": ("float",)}.items():
-        if any(word in name for word in words):
-            return metavar
-    return "TEXT"

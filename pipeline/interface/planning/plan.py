@@ -18,6 +18,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.interface.configuration import Parameters
+from paraforge.interface.query.pairs import duration
 from paraforge.translation.decoding.server_settings import Server
 from paraforge.translation.decoding.translator import Hypotheses, Translator, Usage
 from paraforge.translation.engines import is_model_free, is_remote
@@ -387,20 +388,8 @@ def plan_text(plans: dict[str, Plan], price: float | None) -> str:
     header = ["devices", "time", "from", "to", *([] if price is None else [f"cost at {price:g} an hour"])]
     rows = []
     for walls in zip(*(plan.walls for plan in plans.values()), strict=True):
-        times = (sum(getattr(wall, name) for wall in walls) for name in ("hours", "low", "high"))
+        times = (3600 * sum(getattr(wall, name) for wall in walls) for name in ("hours", "low", "high"))
         costs = [] if price is None else [f"{sum(wall.cost or 0 for wall in walls):,.2f}"]
-        rows.append([str(walls[0].devices), *map(hours, times), *costs])
+        rows.append([str(walls[0].devices), *map(duration, times), *costs])
     lines += [f"# {' + '.join(plans)}, one after the other", ""] if len(plans) > 1 else []
     return "\n".join([*lines, *text_table(header, rows, left=0)])
-
-
-def hours(value: float) -> str:
-    """Write a time as seconds, minutes, hours or days, whichever reads best."""
-    seconds = value * 3600
-    if 0 < seconds < 1:
-        return "under 1 s"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.1f} min"
-    return f"{value:,.1f} h" if value < 96 else f"{value / 24:,.1f} days"

@@ -117,6 +117,18 @@ def fixed(number: float, digits: int) -> str:
     return f"{round(number, digits) + 0.0:.{digits}f}"
 
 
+def duration(seconds: float) -> str:
+    """Write a time as seconds, minutes, hours or days, whichever reads best."""
+    if 0 < seconds < 1:
+        return "under 1 s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.1f} min"
+    hours = seconds / 3600
+    return f"{hours:,.1f} h" if hours < 96 else f"{hours / 24:,.1f} days"
+
+
 def one_line(text: str) -> str:
     """Give a text without line ends, tabs, and what would steer a terminal."""
     return "".join(

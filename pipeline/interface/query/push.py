@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from paraforge.base.errors import InputError, first_line, require
+from paraforge.base.errors import InputError, ParaforgeError, first_line, require
 from paraforge.base.shards.store import INDEX_NAME
 from paraforge.corpus.publication.card import CARD_NAME, CONFIGS_NAME
 from paraforge.corpus.publication.manifest import MANIFEST_NAME, Manifest
@@ -13,12 +13,10 @@ from paraforge.corpus.publication.parameters import NOT_STATED
 from paraforge.corpus.publication.verification import verify
 
 _KIND: Any = "dataset"
-_LIBRARIES = ("huggingface_hub", "httpx", "httpx2", "httpcore", "requests", "urllib3")
-_REMEDIES = {
-    401: "Log in with 'hf auth login', or set HF_TOKEN to a token that may write.",
-    403: "The token may not write there: use one of kind 'write', or your own repository.",
-    404: "The name is USER/NAME, and the user must exist.",
-}
+_REMEDY = (
+    "The name is USER/NAME. Log in with 'hf auth login', or set HF_TOKEN to a token that may write there. "
+    "After a lost connection run the same command again: files that arrived are not sent twice."
+)
 
 
 def check_push(corpus: Path) -> Manifest:
@@ -44,11 +42,10 @@ def check_push(corpus: Path) -> Manifest:
 
 
 def push(corpus: Path, manifest: Manifest, repository: str, private: bool = False) -> str:
-    """Upload a corpus to a dataset repository, its card as README.md, in one commit; gives its address.
+    """Upload a corpus to a dataset repository, with its card as README.md. Returns its address.
 
-    Raises:
-        InputError: no token, no right to write, no network, or --private and a public repository.
-        MissingPackageError: huggingface_hub is not installed.
+    Raises InputError if the Hub refuses, or if the repository exists and is public although ``private`` is
+    set; MissingPackageError if huggingface_hub is not installed.
     """
     hub = require("huggingface_hub", "hub")
     api = hub.HfApi(library_name="paraforge")
@@ -77,17 +74,12 @@ def push(corpus: Path, manifest: Manifest, repository: str, private: bool = Fals
 
 @contextmanager
 def _explained(repository: str) -> Iterator[None]:
-    """Provide what the Hub's library raises, as an error for the user."""
+    """Turn what the Hub's library raises into an error for the user."""
     try:
         yield
+    except ParaforgeError:
+        raise
     except Exception as error:
         # A failed upload is a RuntimeError, with what happened as its cause.
-        told = error.__cause__ if type(error) is RuntimeError and error.__cause__ else error
-        if type(told).__module__.partition(".")[0] not in _LIBRARIES and not isinstance(
-            told, ConnectionError
-        ):
-            raise
-        status = getattr(getattr(told, "response", None), "status_code", None)
-        otherwise = "Run the same command again: files that arrived are not sent twice."
-        remedy = _REMEDIES.get(status or 0, otherwise)
-        raise InputError(f"the Hub says: {first_line(told)}", repository, remedy=remedy) from error
+        cause = error.__cause__ if type(error) is RuntimeError and error.__cause__ else error
+        raise InputError(f"the Hub says: {first_line(cause)}", repository, remedy=_REMEDY) from error

@@ -1,20 +1,18 @@
 """Serves local pages: checks who is answered, makes the application, gives the address, and ends in order.
 
 A page on the internet can make a browser send requests to this server. If that page's name was rebound to
-this address, the Host header has its name. Origin and Sec-Fetch-Site show where a form was sent from. The
-token is in a cookie, which another site can neither read nor send. Jinja escapes all text, and no page has
-inline code, so markup in a corpus cannot run.
+this address, the Host header has its name. Origin and Sec-Fetch-Site, which every browser sends with a form,
+show where it was sent from. Jinja escapes all text, and no page has inline code, so markup in a corpus cannot
+run.
 """
 
 from __future__ import annotations
 
 import errno
-import hmac
 import ipaddress
-import secrets
 import signal
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection
 from types import FrameType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -28,9 +26,6 @@ if TYPE_CHECKING:
     Page = str | Response | WerkzeugResponse | tuple[str, int]
 
 EXTRA = "annotate"
-COOKIE = "paraforge_page"
-FIELD = "token"
-_COOKIE_SECONDS = 365 * 24 * 3600
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -62,23 +57,21 @@ def is_loopback(host: str) -> bool:
     return host.lower() == "localhost" if address is None else address.is_loopback
 
 
-class HostPolicy:
-    """Decides which Host headers are answered: addresses, as a page that rebinds a name has a name, and the
-    names of this machine."""
+def known_names(bind: str) -> set[str]:
+    """Return the names under which requests are answered when a server listens on ``bind``."""
+    known = ("localhost", bind, socket.gethostname(), socket.getfqdn())
+    return {name.lower().rstrip(".") for name in known}
 
-    def __init__(self, bind: str, names: Iterable[str] = ()) -> None:
-        known = ("localhost", bind, socket.gethostname(), socket.getfqdn(), *names)
-        self.names = {name.lower().rstrip(".") for name in known}
 
-    def accepts(self, header: str) -> bool:
-        """Return whether a request with this Host header is answered."""
-        try:
-            host = urlsplit(f"//{header}").hostname
-        except ValueError:
-            return False
-        # Flask makes no links for a name that ends in two dots.
-        known = host and "@" not in header and (_address(host) or host.removesuffix(".") in self.names)
-        return bool(known)
+def is_known(header: str, names: Collection[str]) -> bool:
+    """Return whether a Host header has an address or one of the names: a page that rebinds a name has a
+    name."""
+    try:
+        host = urlsplit(f"//{header}").hostname
+    except ValueError:
+        return False
+    # Flask makes no links for a name that ends in two dots.
+    return bool(host and "@" not in header and (_address(host) or host.removesuffix(".") in names))
 
 
 def same_origin(incoming: Request) -> bool:
@@ -92,39 +85,35 @@ def same_origin(incoming: Request) -> bool:
     return incoming.headers.get("Sec-Fetch-Site", "same-origin") in ("same-origin", "none")
 
 
-def make_app(product: str, policy: HostPolicy) -> Flask:
+def make_app(product: str, bind: str) -> Flask:
     """Make an application with the templates, styles and error page of this package; requests are checked.
 
-    product: name of the command, and of its style and script. policy: which Host headers are answered.
+    product: name of the command, and of its style and script. bind: the address that the server listens on.
 
     Raises MissingPackageError if Flask is not installed.
     """
     require("flask", EXTRA)
-    from flask import Flask, Response, abort, g, request
+    from flask import Flask, Response, abort, request
     from werkzeug.exceptions import HTTPException
 
     app = Flask(__name__)
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_REQUEST
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    app.jinja_env.globals["product"] = product
+    names = known_names(bind)
 
     @app.before_request
     def _check() -> Response | None:
-        if not policy.accepts(request.headers.get("Host", "")):
+        if not is_known(request.headers.get("Host", ""), names):
             # Plain text: Flask can make no link if the Host is not a name at all.
-            words = "This server is not known by that name. Pass it to the command: --allow-host NAME.\n"
+            words = "This server is not known by that name. Use the machine's IP address, or localhost.\n"
             return Response(words, 421, mimetype="text/plain")
         if not request.query_string.isascii():
             abort(400, "The address has letters that are not encoded as browsers encode them.")
-        # Another site could otherwise keep this machine busy, though it could not read the answers.
-        if not same_origin(request) and request.headers.get("Sec-Fetch-Dest") != "document":
-            abort(403, "This address was not asked for by a page of this server.")
-        given = request.cookies.get(COOKIE, "")
-        g.token = given or secrets.token_urlsafe(32)
-        if request.method in ("GET", "HEAD"):
-            return None
-        sent = request.form.get(FIELD, "")
-        if not (same_origin(request) and given and hmac.compare_digest(given.encode(), sent.encode())):
-            abort(403, "This form did not come from a page of this server. Load the page again.")
+        # Another site may link to a page. It may neither send a form nor keep this machine busy.
+        is_link = request.method == "GET" and request.headers.get("Sec-Fetch-Dest") == "document"
+        if not (is_link or same_origin(request)):
+            abort(403, "This request did not come from a page of this server. Load the page again.")
         return None
 
     @app.after_request
@@ -132,14 +121,7 @@ def make_app(product: str, policy: HostPolicy) -> Flask:
         response.headers.update(HEADERS)
         if request.endpoint != "static":
             response.headers["Cache-Control"] = "no-store"
-        token = g.get("token")
-        if token and request.cookies.get(COOKIE) != token:
-            response.set_cookie(COOKIE, token, max_age=_COOKIE_SECONDS, httponly=True, samesite="Lax")
         return response
-
-    @app.context_processor
-    def _common() -> dict[str, str]:
-        return {"token": g.get("token", ""), "product": product}
 
     @app.errorhandler(HTTPException)
     def _problem(error: HTTPException) -> Page:
@@ -156,22 +138,17 @@ def problem_page(title: str, description: str) -> str:
 
 
 def serve_app(
-    make: Callable[[HostPolicy], Flask],
-    host: str,
-    port: int,
-    allowed: Sequence[str] = (),
-    announce: Callable[[str], None] = print,
+    make: Callable[[str], Flask], host: str, port: int, announce: Callable[[str], None] = print
 ) -> None:
-    """Serve what ``make`` makes until Ctrl-C or SIGTERM.
+    """Serve what ``make`` makes for ``host`` until Ctrl-C or SIGTERM.
 
-    host: address to bind to. port: 0 for any free one. allowed: further names that browsers know this server
-    by. announce: called with the address once it answers.
+    host: address to listen on. port: 0 for any free one. announce: called with the address once it answers.
 
     Raises InputError if the address cannot be used; MissingPackageError if the extra ``annotate`` is not
     installed.
     """
     waitress = require("waitress", EXTRA)
-    app = make(HostPolicy(host, allowed))
+    app = make(host)
     try:
         server = waitress.create_server(
             app,

@@ -22,7 +22,6 @@ from paraforge.corpus.selection.select import select
 from paraforge.interface.browse.browser import Browser, reopening
 from paraforge.interface.browse.pairs import open_pairs
 from paraforge.interface.browse.server import create_app
-from paraforge.interface.web.serving import HostPolicy
 from tests.corpus.selection.corpora import resources, with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.interface.browse.conftest import NASTY, SIMPLE, browsing, hostile_pairs
@@ -36,7 +35,7 @@ def client(browser: Browser) -> FlaskClient:
 
 
 def client_of(browser: Browser) -> FlaskClient:
-    return create_app(lambda: nullcontext(browser), HostPolicy("127.0.0.1")).test_client()
+    return create_app(lambda: nullcontext(browser), "127.0.0.1").test_client()
 
 
 def headline(page: str) -> tuple[int, int]:
@@ -227,7 +226,7 @@ def test_an_open_page_goes_on_when_the_corpus_is_made_again(tmp_path: Path) -> N
     """Other filters, another corpus, and in between none: the loop that the page is for."""
     publish_pairs(tmp_path, rows=300)
     with reopening(tmp_path / "corpus", True) as current:
-        client = create_app(current, HostPolicy("127.0.0.1")).test_client()
+        client = create_app(current, "127.0.0.1").test_client()
         before = headline(client.get("/").text)
         for name in ("corpus", "rejected"):
             (tmp_path / name).rename(tmp_path / f"old-{name}")

@@ -27,7 +27,6 @@ WRITERS: dict[str, tuple[str, ...]] = {
     "score": ("score", "pairs.tsv", "OUT", "--vectors", "missing"),
     "query": ("query", "corpus", "SELECT source, line FROM corpus", "-o", "OUT"),
     "sample": ("sample", "corpus", "-o", "OUT"),
-    "annotate report": ("annotate", "report", "missing", "-o", "OUT"),
     "annotate export": ("annotate", "export", "missing", "-o", "OUT"),
     "annotate serve": ("annotate", "serve", "corpus", "-d", "OUT"),
     "lexicon extract": ("lexicon", "extract", "missing", "OUT"),
@@ -40,9 +39,9 @@ WRITERS: dict[str, tuple[str, ...]] = {
 }
 # Commands that write no file that a user names, or none at all.
 READERS = {
+    "annotate report",
     *(
         "plan",
-        "model check",
         "verify",
         "push",
         "summary",
@@ -97,7 +96,7 @@ def test_one_idea_is_written_in_one_way(name: str) -> None:
             assert parameter.default == "auto"
         if "KEY=VALUE" in (parameter.metavar or "") and parameter.param_type_name == "option":
             assert options == {"--set"}
-        if not getattr(parameter, "is_flag", False) and "|" not in parameter.metavar:
+        if parameter.metavar and "|" not in parameter.metavar:
             # A name in capitals, or a form with some.
             assert re.fullmatch(r"\[?[A-Z_]+( |\.\.\.|[A-Z_=,.\]])*", parameter.metavar), parameter.name
 

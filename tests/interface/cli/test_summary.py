@@ -35,12 +35,12 @@ def test_what_is_shown(project: Path) -> None:
     result = run_command("summary", project)
     text = result.stdout
     assert "paraphrase pairs made by back-translation" in " ".join(text.split())
-    assert "BLEU 37.7, chrF 58.5 on held-out pairs; ctranslate2, beam 12" in text
+    assert "BLEU 37.7, chrF 58.5 on held-out pairs" in text and "ctranslate2, beam 12" in text
     assert "duplicate" in text and "tatoeba" in text and "1,000" in text
     assert "(0.8, 1.0]" in text
     assert "Drawn at random from each score band." in text and "load_dataset" not in text
     assert "src:news+tatoeba|mt:3fa9c1d2|beam:12" in text.replace("\n", "")
-    assert "1 h 02 min" in text
+    assert "62.1 min" in text
     assert "paraforge verify data/corpus" in text
     assert 'paraforge query data/corpus "SELECT reference, translation FROM corpus ORDER BY overlap_1' in text
     assert "\x1b" not in text

@@ -17,12 +17,12 @@ from paraforge.interface.planning.plan import (
     TASK_SECONDS,
     Plan,
     clock_seconds,
-    hours,
     ingested_corpus,
     make_plan,
     model_path,
     plan_text,
 )
+from paraforge.interface.query.pairs import duration
 from paraforge.translation.stage.translate import translate
 from tests.here import run_command
 from tests.project import ROOT, make_project
@@ -153,7 +153,9 @@ def test_of_several_pivots_each_is_planned_and_their_sum(
     assert "# cs\n" in printed and "# cs + art, one after the other" in printed
     total = sum(one["walls"][0]["hours"] for one in found.values())
     row = next(line.split() for line in printed.splitlines() if line.split()[:1] == ["1"])
-    assert hours(total).split() == row[1:3] and float(row[-1]) == pytest.approx(2 * total, abs=0.006)
+    assert duration(3600 * total).split() == row[1:3] and float(row[-1]) == pytest.approx(
+        2 * total, abs=0.006
+    )
     assert list(json.loads(run_command("plan", "--rate", 5, "--sentences", 9, "--json").output)) == ["cs"]
 
 
