@@ -12,12 +12,11 @@ The same columns of hypotheses are in the corpus and in the memory.
 import contextlib
 import errno
 import json
-import logging
 import math
 import os
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -26,15 +25,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from paraforge.base.errors import InputError, check_format
-from paraforge.base.files import hash_json, read_json, read_json_or_none, sync_directory, write_json
+from paraforge.base.errors import InputError, check_format, describing, one_line
+from paraforge.base.files import hash_json, read_json_or_none, sync_directory, write_json
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.pool import in_threads
 from paraforge.base.shards.schema import COLUMNS
 from paraforge.base.shards.store import read_parquet, write_shard
 from paraforge.translation.decoding.translator import Hypotheses
-
-logger = logging.getLogger(__name__)
 
 # Columns that a hypothesis adds to a row.
 HYPOTHESIS_COLUMNS = (
@@ -144,14 +141,26 @@ class Segment:
     libraries: dict[str, str]
     run: str = ""
 
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """Read columns. Raises InputError: it cannot be read, or differs from its entry."""
+        try:
+            table = read_parquet(self.path, columns)
+        except InputError as error:
+            raise InputError(one_line(error.message), self.path, remedy=self._remedy) from error
+        if table.num_rows != self.rows:
+            raise InputError("it differs from what its entry records", self.path, remedy=self._remedy)
+        return table
+
+    @property
+    def _remedy(self) -> str:
+        return f"Delete it, and its {self.sentences} sentences are translated again."
+
     def keys(self) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]:
         """Return the first rows of its sentences, their keys (n x 2), and which of them failed. Raises
         InputError: it cannot be read, or differs from its entry."""
-        table = read_parquet(self.path, ["key", "failed"])
+        table = self.read(["key", "failed"])
         key = table.column("key").combine_chunks()
         heads = np.flatnonzero(key.is_valid().to_numpy(zero_copy_only=False))
-        if table.num_rows != self.rows or len(heads) != self.sentences or key.type != pa.binary(16):
-            raise InputError("it differs from what its entry records", self.path)
         key = key.drop_null()
         data = np.frombuffer(key.buffers()[1] or b"", ">u8", offset=16 * key.offset, count=2 * len(key))
         failed = table.column("failed").is_valid().to_numpy()[heads]
@@ -215,7 +224,7 @@ class MemorySet:
                     added.append(segment)
             if added:
                 listed = [{**asdict(segment), "path": segment.path.name} for segment in added]
-                write_json(temporary, {"format": _FORMAT, "check": hash_json(listed), "segments": listed})
+                write_json(temporary, {"format": _FORMAT, "segments": listed})
         except BaseException:  # a wrong row, a full disk
             for path in begun:
                 path.unlink(missing_ok=True)
@@ -276,19 +285,17 @@ def _claimed(source: Path, target: Path) -> bool:
 
 
 def _segments_of(entry: Path) -> list[Segment]:
-    """Return the segments that an entry names; none if it is damaged. Raises InputError: a newer version
-    wrote it."""
+    """Return the segments that an entry names. Raises InputError: it is damaged, or a newer version wrote
+    it."""
     for _ in range(_READINGS):
         content = read_json_or_none(entry) or {}
-        form, listed = content.get("format"), content.get("segments")
-        if isinstance(form, int):
-            check_format(form, _FORMAT, entry)
-        with contextlib.suppress(ValueError):  # a damaged value may not be hashable
-            if listed and content.get("check") == hash_json(listed):
-                return [_segment(entry.parent, one) for one in listed]
+        if content:
+            break
         time.sleep(_PAUSE)
-    logger.warning("%s is damaged: its sentences are translated again", entry)
-    return []
+    remedy = "Delete it, and its sentences are translated again."
+    with describing(entry, "damaged entry of the translation memory", remedy):
+        check_format(content["format"], _FORMAT, entry)
+        return [_segment(entry.parent, one) for one in content["segments"]]
 
 
 def _segment(directory: Path, one: dict[str, Any]) -> Segment:
@@ -319,16 +326,3 @@ def _of_segments(
 def open_set(root: Path, description: dict[str, Any]) -> MemorySet:
     """Return the set for a model, engine, options and version of the step."""
     return MemorySet(root / hash_json(description)[:40], description)
-
-
-def sets_of(root: Path) -> list[MemorySet]:
-    """Return all sets of a memory, by the names of their directories."""
-    found = []
-    for path in sorted(root.glob(f"[!.]*/{SET_NAME}")):
-        try:
-            description = read_json(path)
-            description.pop("format")
-            found.append(MemorySet(path.parent, description))
-        except (InputError, OSError, KeyError, AttributeError, TypeError):
-            logger.warning("%s is damaged: this set is not used", path)
-    return found

@@ -1,9 +1,6 @@
 """Looks up which sentences of a corpus are in the memory, and where."""
 
-import contextlib
-import logging
 from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +10,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import sha256_file
 from paraforge.base.shards.groups import run_query
 from paraforge.translation.memory.distinct import mapped_array
 from paraforge.translation.memory.memory import Segment
-
-logger = logging.getLogger(__name__)
 
 _BLOCK = 1 << 20
 # Bits of a key that select its mark: at most 2^30 marks of one byte, for 268 million sentences and more.
@@ -87,49 +81,27 @@ def recall(
     """Look up every sentence; the first segment that contains it counts.
 
     DuckDB sorts keys with a limit of 1 GB. Marks of four to eight bytes per sentence, at most 1 GiB, filter
-    out sentences that are not in the corpus. A damaged segment that is needed is renamed with a warning, and
-    its sentences are unknown.
+    out sentences that are not in the corpus.
 
     keys: file of the sentences' keys, ``keys.bin`` of ``DistinctSentences``. segments: the memory's segments.
     failures: SHA-256 of segments whose failed sentences count as known if no other segment has them.
     directory: for the result; its content is removed first.
 
-    Raises InputError if the disk is full.
+    Raises InputError if a segment is damaged or the disk is full.
     """
-    segments = list(segments)
-    while True:
-        found, damaged = _recall(keys, segments, failures, directory)
-        if not damaged:
-            damaged = _damaged(found)
-        if not damaged:
-            return found
-        for segment in damaged:
-            logger.warning(
-                "%s is damaged: the translations of its %d sentences are lost",
-                segment.path,
-                segment.sentences,
-            )
-            with contextlib.suppress(OSError):
-                segment.path.rename(segment.path.with_suffix(".damaged"))
-        segments = [segment for segment in segments if segment not in damaged]
-
-
-def _recall(
-    keys: Path, segments: list[Segment], failures: Collection[str], directory: Path
-) -> tuple[Recalled, list[Segment]]:
     bases = np.cumsum([0, *(segment.rows for segment in segments)])
     rows = int(bases[-1])
     wanted = mapped_array(keys, "<u8").reshape(-1, 2)
-    damaged: list[Segment] = []
     marks = _marks(wanted)
+    problems: list[InputError] = []
 
     def entries() -> Iterator[pa.RecordBatch]:
         for segment, base in zip(segments, bases.tolist(), strict=False):
             try:
                 heads, known, failed = segment.keys()
-            except InputError:
-                damaged.append(segment)
-                continue
+            except InputError as error:  # DuckDB would rephrase it
+                problems.append(error)
+                return
             here = marks[known[:, 1] & np.uint64(len(marks) - 1)]
             here &= segment.sha256 in failures or ~failed
             yield _batch(known[here], (base + heads + rows * failed)[here])
@@ -143,6 +115,8 @@ def _recall(
         directory,
         "the translation memory cannot be searched",
     )
+    if problems:
+        raise problems[0]
     sentences, failed = np.zeros(len(segments), np.int64), 0
     with (
         pq.ParquetFile(result) as file,
@@ -160,7 +134,7 @@ def _recall(
             failed += int((known >= rows).sum())
     result.unlink()
     places, unknown = (mapped_array(directory / f"{name}.bin", "<i8") for name in ("places", "unknown"))
-    return Recalled(segments, bases, places, unknown, sentences, failed), damaged
+    return Recalled(list(segments), bases, places, unknown, sentences, failed)
 
 
 def _batch(keys: NDArray[np.uint64], numbers: Numbers) -> pa.RecordBatch:
@@ -175,19 +149,3 @@ def _marks(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
     for begin in range(0, len(keys), _BLOCK):
         marks[keys[begin : begin + _BLOCK, 1] & np.uint64(len(marks) - 1)] = True
     return marks
-
-
-def _damaged(found: Recalled) -> list[Segment]:
-    """Return needed segments whose bytes differ from their entries."""
-    segments = found.needed()
-    # hashlib releases the interpreter lock, so threads can hash several files at once.
-    with ThreadPoolExecutor() as pool:
-        whole = list(pool.map(_is_whole, segments))
-    return [segment for segment, good in zip(segments, whole, strict=True) if not good]
-
-
-def _is_whole(segment: Segment) -> bool:
-    try:
-        return sha256_file(segment.path) == segment.sha256
-    except OSError:
-        return False

@@ -19,7 +19,6 @@ from paraforge.base.files import remove_directory
 from paraforge.base.shards.pool import in_threads
 from paraforge.base.shards.schema import COLUMNS, schema_of
 from paraforge.base.shards.step import Step
-from paraforge.base.shards.store import read_parquet
 from paraforge.base.text.ragged import ranges, text_bytes
 from paraforge.intake.bitext.cleaning import composed
 from paraforge.translation.memory.distinct import mapped_array
@@ -136,7 +135,7 @@ def _block(recalled: Recalled, places: NDArray[np.int64], nbest: int) -> tuple[p
     tables, counts = [], np.zeros(len(places), np.int64)
     for number in np.flatnonzero(np.diff(cuts)):
         here = order[cuts[number] : cuts[number + 1]]
-        table = read_parquet(recalled.segments[number].path, ["key", *HYPOTHESES.names])
+        table = recalled.segments[number].read(["key", *HYPOTHESES.names])
         known = table.column("key").is_valid().to_numpy()
         heads = np.append(np.flatnonzero(known), table.num_rows)
         left = first[here] - recalled.bases[number]

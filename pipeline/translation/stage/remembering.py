@@ -29,8 +29,6 @@ logger = logging.getLogger(__name__)
 
 _SENTENCES = pa.schema([pa.field("source_text", pa.string())])
 _TASKS, _STATE = "tasks", "tasks.json"
-# A segment can be damaged or removed while the rest is translated.
-_ROUNDS = 3
 # The rate is measured if there are this many times more sentences than the measurement needs.
 _PROBES = 8
 
@@ -64,7 +62,7 @@ class Remembered:
     recalled: where it has each.
     from_memory, translated, failed: sentences that were known before, translated, and failed.
     known_before: sentences that other runs translated; unlike ``from_memory`` it does not change if this run
-        is killed, repeated, or must translate damaged parts again.
+        is killed or repeated.
     tasks: number of tasks, of this process or an earlier one. task_size: sentences per task.
     translated_now: like ``translated``, without sentences that an earlier process of this run finished.
     step: the tasks of this process.
@@ -133,8 +131,8 @@ def translate_unknown(
             len(distinct) - tasks.unknown,
             tasks.unknown,
         )
-    now = rounds = 0
-    while rounds < _ROUNDS:
+    now = 0
+    while True:
         if tasks.translating:
             step = sentences_step(choice, workplace)
             done = run_step(step, [work / _TASKS], None, resources, workplace.workers)
@@ -160,15 +158,12 @@ def translate_unknown(
         if not len(recalled.unknown):
             return _remembered(recalled, tasks, now, report)
         if not tasks.more:
-            rounds += 1
-            tasks.unknown += len(recalled.unknown)
-            logger.warning("%d sentences have no result: translating them again", len(recalled.unknown))
+            # Their keys or texts do not match the corpus.
+            raise IncompleteError(
+                f"translate: {len(recalled.unknown)} sentences have no result: a file in {distinct.path} is "
+                f"damaged. {distinct.remedy}"
+            )
         tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters, workplace, threads)
-    # Their keys or texts do not match the corpus.
-    raise IncompleteError(
-        f"translate: {len(recalled.unknown)} sentences have no result: a file in {distinct.path} is damaged. "
-        f"{distinct.remedy}"
-    )
 
 
 def finish_tasks(work: Path) -> None:

@@ -37,6 +37,12 @@ def corpus_of(path: Path, texts: list[str], rows_per_shard: int = 40) -> Path:
     return write_corpus(path, rows, rows_per_shard)
 
 
+def only_set(root: Path) -> memory.MemorySet:
+    """The only set of a memory."""
+    (path,) = root.iterdir()
+    return memory.MemorySet(path, {})
+
+
 def counts(report: TranslationReport) -> tuple[int, int, int]:
     """From memory, translated, failed: they are all sentences."""
     parts = (report.sentences_from_memory, report.sentences_translated, report.sentences_failed)
@@ -212,11 +218,11 @@ def test_segments_are_not_read_for_every_block_of_a_corpus_in_another_order(
     _, expected = run(tmp_path / "fresh", corpus, CHOSEN)
     read = []
 
-    def reading(path: Path, columns: list[str]) -> object:
-        read.append(path)
-        return read_parquet(path, columns)
+    def reading(segment: memory.Segment, columns: list[str]) -> object:
+        read.extend([segment.path] * ("translation" in columns))
+        return read_parquet(segment.path, columns)
 
-    monkeypatch.setattr(ordered_hypotheses, "read_parquet", reading)
+    monkeypatch.setattr(memory.Segment, "read", reading)
     _, published = run(tmp_path, corpus, CHOSEN)
     assert len(set(read)) == 13 and len(read) <= most
     assert published.records == expected.records
@@ -256,7 +262,7 @@ def test_threads_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     many, published = run(tmp_path / "four", corpus, CHOSEN)
     assert published.records == expected.records
     assert counts(many) == counts(report)
-    sets = [memory.sets_of(tmp_path / name / "work" / "memory")[0] for name in ("one", "four")]
+    sets = [only_set(tmp_path / name / "work" / "memory") for name in ("one", "four")]
     assert len({tuple(segment.sha256 for segment in one.segments()) for one in sets}) == 1
 
 

@@ -149,7 +149,7 @@ def test_a_finished_run_is_remembered_and_a_changed_option_is_not(tmp_path: Path
         ("keys", "translated again"),
         *(
             pytest.param(what, again, marks=pytest.mark.full)
-            for what in ("places", "keys", "first rows", "memory")
+            for what in ("places", "keys", "first rows")
             for again in ("from memory", "translated again")
             if (what, again) != ("keys", "translated again")
         ),
@@ -164,7 +164,6 @@ def test_damage_in_the_work_directory_is_mended_or_named(tmp_path: Path, what: s
         "places": "translation/distinct/*/places/shard-00001.parquet",
         "keys": "translation/distinct/*/keys.bin",
         "first rows": "translation/distinct/*/first_rows.bin",
-        "memory": "memory/*/*.parquet",
     }[what]
     for part in (0.2, 0.5, 0.7):
         (path, *_) = sorted(work.glob(pattern))
