@@ -1,4 +1,4 @@
-"""Measures the limits of a device for arithmetic and memory, and watches it while a block runs."""
+"""Watches a device while a block runs."""
 
 from __future__ import annotations
 
@@ -6,23 +6,6 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
-from typing import Any
-
-
-def ceilings(device: str, size: int = 8192) -> tuple[float, float]:
-    """Return operations per second of a bfloat16 product of ``size`` squared, and bytes per second of a
-    copy."""
-    import torch
-
-    left = torch.randn(size, size, device=device, dtype=torch.bfloat16)
-    right = torch.randn(size, size, device=device, dtype=torch.bfloat16)
-    data = torch.empty(16 * size**2, device=device, dtype=torch.uint8)
-    target = torch.empty_like(data)
-    return (
-        2 * size**3 / _seconds(device, lambda: torch.mm(left, right)),
-        2 * data.numel() / _seconds(device, lambda: target.copy_(data)),
-    )
 
 
 def finish(device: str) -> None:
@@ -31,17 +14,6 @@ def finish(device: str) -> None:
         import torch
 
         torch.cuda.synchronize(device)
-
-
-def _seconds(device: str, work: Callable[[], Any], repeats: int = 20) -> float:
-    for _ in range(3):
-        work()
-    finish(device)
-    started = time.perf_counter()
-    for _ in range(repeats):
-        work()
-    finish(device)
-    return (time.perf_counter() - started) / repeats
 
 
 def ask_driver(device: str, fields: str, *options: str) -> list[str]:

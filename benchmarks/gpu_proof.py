@@ -12,7 +12,6 @@ import json
 import os
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,10 +21,11 @@ from itertools import count, islice, product
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import typer
 
 from benchmarks.bitext import read_bitext, write_ingested
-from benchmarks.device import Watch, ceilings, name_of
+from benchmarks.device import Watch, name_of
 from benchmarks.hardware import answer_of, hardware
 from benchmarks.results import append, directory, latest, read
 from benchmarks.transformer_base import Size, speed, write_random_model
@@ -39,6 +39,9 @@ from paraforge.translation.decoding.torch_device import device_of
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Hypothesis, Placement
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.model import files_fingerprint, open_model
+from paraforge.translation.stage.parameters import TranslateParameters
+from paraforge.translation.stage.sentences import EngineChoice, Workplace, build_translation
+from paraforge.translation.stage.translate import translate
 from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.training import train_model
 
@@ -117,13 +120,6 @@ def _percent(share: float | None) -> float | None:
     return None if share is None else 100 * share
 
 
-def peaks(setting: Setting) -> Figures:
-    """Measure the device's limits: operations per second of a large product, bytes per second of a large
-    copy."""
-    arithmetic, bandwidth = ceilings(setting.device, setting.size(8192, 256))
-    return {"tera_operations_per_second": arithmetic / 1e12, "terabytes_per_second": bandwidth / 1e12}
-
-
 def translation(setting: Setting, most: int = 20_000, **given: Any) -> Figures:
     """Measure speed, idle share and quality of a way to translate, and its agreement with a CPU."""
     import sacrebleu
@@ -196,53 +192,30 @@ def on_this_cpu(setting: Setting) -> Figures:
     return {"sentences": len(pairs)}
 
 
-def _kill_the_busiest(work: Path, killed: list[int], over: threading.Event) -> None:
-    """Kill the busiest child of this process once a task is finished."""
-    import psutil
-
-    while not over.wait(0.02):
-        if next(work.rglob("translate-sentences/*.parquet"), None):
-            children = psutil.Process().children(recursive=True)
-            chosen = max(children, key=lambda child: child.cpu_times().user)
-            chosen.kill()
-            killed.append(chosen.pid)
-            return
-
-
 def two_workers(setting: Setting) -> Figures:
-    """Translate with two processes on one device, one of which is killed: the bytes are the same as
-    without."""
-    from paraforge.translation.stage.parameters import TranslateParameters
-    from paraforge.translation.stage.translate import translate
-
+    """Translate with one process and with two on one device: the bytes are the same."""
     _, sources = setting.bitext(16_000, 48)
     options = setting.options("ctranslate2", "float16").model_dump()
     parameters = TranslateParameters(**options, sentences_per_task=setting.size(1_000, 6))
-    model = Path(setting.model)
-    devices = ["cpu"] if setting.on_cpu else [setting.device] * 2
-    killed: list[int] = []
-    figures: Figures = {"failed_sentences": 0}
+    figures: Figures = {}
     digests = []
     with tempfile.TemporaryDirectory() as temporary:
-        write_ingested(Path(temporary) / "ingested", sources)
-        for name in ("undisturbed", "disturbed"):
-            root = Path(temporary) / name
+        root = Path(temporary)
+        write_ingested(root / "ingested", sources)
+        for workers in (1, 2):
             resources = Resources(
-                devices=devices, workers=2, threads=1, in_process_rows=0, work=root / "work"
+                devices=["cpu"] if setting.on_cpu else [setting.device] * workers,
+                workers=workers,
+                threads=1,
+                in_process_rows=0,
+                work=root / f"work{workers}",
             )
-            over = threading.Event()
-            if name == "disturbed":
-                threading.Thread(
-                    target=_kill_the_busiest, args=(root / "work", killed, over), daemon=True
-                ).start()
-            report = translate(
-                parameters, Path(temporary) / "ingested", model, root / "translated", resources
-            )
-            over.set()
-            figures["failed_sentences"] = sum(report.failed.values(), figures["failed_sentences"] or 0)
-            figures[f"{name}_seconds"] = report.seconds
-            digests.append([record.sha256 for record in ShardDirectory(root / "translated").records])
-    return {**figures, "killed": len(killed), "same_bytes": int(digests[0] == digests[1])}
+            output = root / f"translated{workers}"
+            report = translate(parameters, root / "ingested", Path(setting.model), output, resources)
+            figures[f"failed_sentences_{workers}"] = sum(report.failed.values())
+            figures[f"seconds_{workers}"] = report.seconds
+            digests.append([record.sha256 for record in ShardDirectory(output).records])
+    return {**figures, "same_bytes": int(digests[0] == digests[1])}
 
 
 def training(setting: Setting) -> Figures:
@@ -289,10 +262,6 @@ def tasks(setting: Setting, engine: str, size: int, at_once: int) -> Figures:
 
     The beam is narrow: the faster the search, the more a gap shows.
     """
-    import pyarrow as pa
-
-    from paraforge.translation.stage.sentences import EngineChoice, Workplace, build_translation
-
     _, sources = setting.bitext(64_000, 48)
     size = min(size, len(sources) // 2)
     kind = "bfloat16" if engine == "torch" else "float16"
@@ -318,7 +287,6 @@ _FLOAT16: dict[str, Any] = {"engine": "ctranslate2", "compute_type": "float16"}
 _INT8 = {**_FLOAT16, "compute_type": "int8_float16"}
 # What measures a part, and the most seconds that it may take; what matters most comes first.
 PARTS: dict[str, tuple[Callable[[Setting], Figures], int]] = {
-    "peaks": (peaks, 40),
     "hypotheses of the CPU": (on_this_cpu, 120),
     "float32": (partial(translation, **_TORCH, compute_type="float32", most=_JUDGED), 60),
     "transformer-base, bfloat16, graphs": (partial(transformer_base, **_GRAPHS), 60),
@@ -334,7 +302,7 @@ PARTS: dict[str, tuple[Callable[[Setting], Figures], int]] = {
     "float16": (partial(translation, **_TORCH, compute_type="float16"), 160),
     "CTranslate2 float16": (partial(translation, **_FLOAT16), 160),
     "CTranslate2 int8_float16": (partial(translation, **_INT8), 160),
-    "two workers, one killed": (two_workers, 180),
+    "two workers": (two_workers, 180),
     "training": (training, 220),
 }
 for _engine, _size, _at_once in product(("torch", "ctranslate2"), (4_000, 32_000), (1, 2)):
