@@ -1,4 +1,4 @@
-"""Compares speed and quality of engines, precisions, beams and batch sizes, each in its own process.
+"""Compares speed and quality of engines, precisions and beams, each in its own process.
 
 python -m benchmarks.engines --model models/nmt --bitext FILE.tsv.gz
 """
@@ -26,37 +26,33 @@ TYPES = {
     "ctranslate2": ("float32", "int8"),
 }
 """Engines and the compute types that they are measured with; the first one is the reference."""
-REFERENCE = "fairseq float32, beam 12, batch own"
+REFERENCE = "fairseq float32, beam 12"
 
 
 @dataclass(frozen=True)
 class Cell:
     """One way to translate the sentences.
 
-    engine, compute_type, beam, batch_tokens: see
-    :class:`~paraforge.translation.decoding.translator.DecodingOptions`; 0 tokens: the engine chooses.
+    engine, compute_type, beam: see :class:`~paraforge.translation.decoding.translator.DecodingOptions`.
     """
 
     engine: str
     compute_type: str
     beam: int
-    batch_tokens: int
 
     @property
     def name(self) -> str:
         """A description of the cell."""
-        return f"{self.engine} {self.compute_type}, beam {self.beam}, batch {self.batch_tokens or 'own'}"
+        return f"{self.engine} {self.compute_type}, beam {self.beam}"
 
 
 def plan(engines: list[str], beams: list[int], device: str) -> list[Cell]:
-    """List the cells of the table: three batch sizes with the largest beam, one with the others."""
+    """List the cells of the table."""
     cells = []
     for engine in engines or [*TYPES]:
         for kind in TYPES[engine]:
             kind = "float16" if device != "cpu" and kind in ("int8", "bfloat16") else kind
-            cells += [Cell(engine, kind, beam, 0) for beam in beams]
-            if engine != "fairseq":
-                cells += [Cell(engine, kind, max(beams), size) for size in (128, 512, 2048)]
+            cells += [Cell(engine, kind, beam) for beam in beams]
     return list(dict.fromkeys(cells))
 
 
@@ -66,7 +62,7 @@ def measure(cell: Cell, model: str, sources: list[str], threads: int, device: st
         cell.engine,
         open_model(Path(model), cell.engine, verify=False),
         DecodingOptions(beam=cell.beam, compute_type=cell.compute_type),
-        Placement(device, threads, cell.batch_tokens),
+        Placement(device, threads),
     )
     list(translator.translate(sources[:8]))
     started, cpu = time.perf_counter(), time.process_time()
@@ -78,6 +74,22 @@ def measure(cell: Cell, model: str, sources: list[str], threads: int, device: st
         "memory": peak_memory(),
         "texts": [one.text for one in best],
         "scores": [one.score for one in best],
+    }
+
+
+def judged(found: dict[str, Any], references: list[str]) -> dict[str, float | None]:
+    """Return speed, memory and quality from what :func:`measure` returns."""
+    import sacrebleu
+
+    texts, count = found["texts"], len(references)
+    return {
+        "sentences_per_second": count / found["seconds"],
+        "sentences_per_cpu_second": count / found["cpu_seconds"],
+        "target_tokens_per_second": found["tokens"] / found["seconds"],
+        "peak_mib": found["memory"],
+        "bleu": sacrebleu.corpus_bleu(texts, [references]).score,
+        "chrf": sacrebleu.corpus_chrf(texts, [references]).score,
+        "mean_score": sum(found["scores"]) / count,
     }
 
 
@@ -99,8 +111,6 @@ def main(
 ) -> None:
     """Measure and record for every cell: speed, memory, BLEU, chrF, and how many hypotheses equal
     fairseq's."""
-    import sacrebleu
-
     references, sources = read_bitext(bitext, sentences)
     print(f"{hardware()}; {threads} threads, {device}; {len(sources)} sentences")
     reference: list[str] = []
@@ -118,19 +128,12 @@ def main(
             "engines",
             cell.name,
             {
-                "sentences_per_second": len(sources) / found["seconds"],
-                "sentences_per_cpu_second": len(sources) / found["cpu_seconds"],
-                "target_tokens_per_second": found["tokens"] / found["seconds"],
-                "peak_mib": found["memory"],
-                "bleu": sacrebleu.corpus_bleu(texts, [references]).score,
-                "chrf": sacrebleu.corpus_chrf(texts, [references]).score,
-                "mean_score": sum(found["scores"]) / len(texts),
+                **judged(found, references),
                 "as_fairseq_percent": 100 * same / len(texts) if reference else None,
             },
             engine=cell.engine,
             compute_type=cell.compute_type,
             beam=cell.beam,
-            batch_tokens=str(cell.batch_tokens or "own"),
             sentences=len(sources),
             model=model.name,
             threads=threads,

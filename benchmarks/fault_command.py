@@ -49,7 +49,7 @@ class Command:
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=subprocess.STDOUT,
-                preexec_fn=os.setpgrp,  # Python 3.10 has no process_group
+                process_group=0,
             )
         self.started_processes.append(self.process)
         return self

@@ -1,7 +1,6 @@
 """Makes small projects to test faults in: all stages, short trainings, and two hosts with one memory."""
 
 import hashlib
-import os
 import random
 import shutil
 from collections.abc import Sequence
@@ -177,13 +176,6 @@ def damage(path: Path, how: str, dice: random.Random) -> str:
     left = 0 if how == "empty" else dice.randrange(len(content))
     path.write_bytes(content[:left])
     return f"cut to {left} of {len(content)} bytes"
-
-
-def age(directory: Path, seconds: float) -> None:
-    """Give all files in a directory times in the future, as if the clock had been set back since."""
-    for path in files(directory):
-        stat = path.stat()
-        os.utime(path, (stat.st_atime + seconds, stat.st_mtime + seconds))
 
 
 def sources(snapshot: Path) -> dict[str, str]:

@@ -49,7 +49,6 @@ KINDS = {
     "full": 8,
     "readonly": 6,
     "damage": 8,
-    "clock": 4,
     "source": 12,
     "engine": 12,
 }
@@ -66,9 +65,8 @@ ALL = "all runs"
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """An undisturbed run of a stage: seconds, operations of the first host, digests of its files."""
+    """An undisturbed run of a stage: operations of the first host, digests of its files."""
 
-    seconds: float
     operations: list[str]
     digests: dict[str, str]
 
@@ -84,7 +82,7 @@ class Draw:
         at: the n-th operation on a file; of an engine, the n-th batch.
         seconds: after that.
         damaged: where a file is damaged before the second run (work, outputs, inputs) and how; or None.
-        detail: what else is drawn: the engine's failure, the source's change, a directory, seconds.
+        detail: what else is drawn: the engine's failure, the source's change, a directory.
         fresh: whether the outputs are removed before the runs, as DVC does.
     """
 
@@ -142,8 +140,6 @@ def draw(seed: int, number: int, undisturbed: Mapping[str, Undisturbed]) -> Draw
         detail = dice.choice(["a line more", "a line less", "a line changed"])
     elif kind == "readonly":
         detail = dice.choice([".", "work", stages()[stage].outputs[0].partition("/")[0]])
-    elif kind == "clock":
-        detail = str(dice.choice([2, 3_600, 86_400 * 365]))
     return Draw(stage, kind, who, at, seconds, damaged, detail, dice.random() < 0.5)
 
 
@@ -162,8 +158,6 @@ def ordered(chosen: Draw, project: Path, fired: Path) -> dict[str, Any]:
     if kind in ("kill", "stop", "signal"):
         order["signal"] = int(SIGNALS[chosen.kind])
         order["group"] = chosen.who == "group"
-    elif kind == "clock":
-        order["seconds"] = float(chosen.detail)
     elif kind == "readonly":
         order["directory"] = chosen.detail
     elif kind == "engine":
@@ -214,24 +208,18 @@ class Machine:
     """Runs faults on copies of one snapshot.
 
     Attributes:
-        place: a directory of its own, which may be kept: what undisturbed runs gave is read from there.
+        place: a directory of its own.
     """
 
     def __init__(self, place: Path, only: Sequence[str] = ()) -> None:
         self.place = place
         self.snapshot, self.directory = place / "snapshot", place / "run"
-        if not (place / "made").exists():
-            shutil.rmtree(self.snapshot, ignore_errors=True)
-            self.snapshot.mkdir(parents=True)
-            fault_projects.make(self.snapshot, only or list(stages()))
-            (place / "made").touch()
+        self.snapshot.mkdir(parents=True)
+        fault_projects.make(self.snapshot, only or list(stages()))
         self.undisturbed = {name: self._undisturbed(name) for name in only or stages()}
         self.changed: dict[str, dict[str, str]] = {}
 
     def _undisturbed(self, stage: str) -> Undisturbed:
-        known = self.place / f"{stage}.json"
-        if known.exists():
-            return Undisturbed(**json.loads(known.read_text(encoding="utf-8")))
         run, trace = self.directory, self.place / "trace"
         shutil.rmtree(run, ignore_errors=True)
         fault_projects.copied(self.snapshot, run, stage, 1, True)
@@ -247,20 +235,13 @@ class Machine:
             trace.unlink(missing_ok=True)
             for place in (*(run / host / "work" for host in HOSTS), run / MEMORY):
                 shutil.rmtree(place, ignore_errors=True)
-            started = time.monotonic()
             for host in stages()[stage].hosts:
                 command = Command(run / host, self.place / "words").start(stage, order)
                 carry_out([command], None, self.place / "fired", random.Random())
                 if command.process.returncode != 0:
                     raise RuntimeError(f"{stage}, undisturbed: {command.said()[-3000:]}")
                 order = None  # the operations of the first host count
-        found = Undisturbed(
-            round(time.monotonic() - started, 3),
-            json.loads(trace.read_text(encoding="utf-8")),
-            fault_projects.digests(run, stage),
-        )
-        known.write_text(json.dumps(vars(found)), encoding="utf-8")
-        return found
+        return Undisturbed(json.loads(trace.read_text(encoding="utf-8")), fault_projects.digests(run, stage))
 
     def run(self, seed: int, number: int) -> tuple[Draw, Result]:
         """Carry out one run."""
@@ -298,9 +279,6 @@ class Machine:
         complained = chosen.kind not in SIGNALS and commands[0].process.returncode != 0
         words = f"{commands[0].process.returncode}: {_last(commands[:1])}" if complained else ""
         saved, what = self._damage(chosen, dice)
-        if chosen.kind == "clock":
-            for command in commands:
-                fault_projects.age(command.project / "work", float(chosen.detail))
         outcome, why = self._again(chosen, commands, after)
         if outcome == "lost" and what:
             if saved is not None:
@@ -419,11 +397,10 @@ def main(
     seed: int = 1,
     only: Annotated[int | None, typer.Option(help="the one run to do again, whatever is recorded")] = None,
     bad: Annotated[bool, typer.Option(help="do those again that did not end well")] = False,
-    place: Annotated[Path | None, typer.Option(help="directory for the projects, kept for the next")] = None,
 ) -> None:
     """Run faults until there are as many lines as requested."""
     with tempfile.TemporaryDirectory(prefix="paraforge-faults-") as temporary:
-        machine = Machine((place or Path(temporary)).absolute())
+        machine = Machine(Path(temporary))
         done = lines(seed)
         if only is not None:
             numbers = [only]

@@ -1,4 +1,4 @@
-"""Injects a fault at the n-th file operation of a process: a kill, a signal, a full disk, a clock set back.
+"""Injects a fault at the n-th file operation of a process: a kill, a signal, a full disk.
 
 :mod:`benchmarks.faults` copies this file into a project as sitecustomize.py, so that every Python process
 of a stage reads it, and starts the stage by it: ``python -m sitecustomize MODULE``. It needs nothing but
@@ -13,7 +13,6 @@ import resource
 import runpy
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -107,8 +106,6 @@ class Fault:
         elif kind == "full":
             _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)  # what libraries write by themselves
             resource.setrlimit(resource.RLIMIT_FSIZE, (FULL_BYTES, hard))
-        elif kind == "clock":
-            turn_back(self.wanted["seconds"])
         elif kind == "source":
             path = self.project / self.wanted["path"]
             path.write_bytes(self.wanted["content"].encode("utf-8"))
@@ -121,13 +118,6 @@ class Fault:
             for name in names:
                 if directory == "." or name == directory or name.startswith(f"{directory}/"):
                     raise OSError(errno.EROFS, os.strerror(errno.EROFS), name)
-
-
-def turn_back(seconds: float) -> None:
-    """Set this process' clock back."""
-    now, now_ns = time.time, time.time_ns
-    time.time = lambda: now() - seconds
-    time.time_ns = lambda: now_ns() - int(seconds * 1e9)
 
 
 def break_engine(how: str, first: int) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import typer
 
 from benchmarks.bitext import read_bitext
-from benchmarks.engines import Cell
+from benchmarks.engines import Cell, judged
 from benchmarks.hardware import answer_of, hardware
 from benchmarks.results import append
 from paraforge.base.text.units import load_processor
@@ -81,8 +81,6 @@ def main(
     threads: int = typer.Option(2),
 ) -> None:
     """Measure and record every way on every test set."""
-    import sacrebleu
-
     print(hardware())
     with tempfile.TemporaryDirectory() as temporary:
         listed = Path(temporary) / "model"
@@ -92,7 +90,7 @@ def main(
             plain: list[str] = []
             for name, (engine, kind, short) in WAYS.items():
                 path_of_model = str((listed if short else model).resolve())
-                cell = asdict(Cell(engine, kind, beam, 0))
+                cell = asdict(Cell(engine, kind, beam))
                 task = {"cell": cell, "model": path_of_model, "threads": threads, "device": "cpu"}
                 found = answer_of("benchmarks.engines", {**task, "sources": sources})
                 texts = found["texts"]
@@ -102,12 +100,7 @@ def main(
                     "shortlist",
                     f"{name}, {path.name.partition('.tsv')[0]}",
                     {
-                        "sentences_per_second": len(sources) / found["seconds"],
-                        "sentences_per_cpu_second": len(sources) / found["cpu_seconds"],
-                        "peak_mib": found["memory"],
-                        "bleu": sacrebleu.corpus_bleu(texts, [references]).score,
-                        "chrf": sacrebleu.corpus_chrf(texts, [references]).score,
-                        "mean_score": sum(found["scores"]) / len(texts),
+                        **judged(found, references),
                         "as_without_percent": 100 * same if short else None,
                         "learning_seconds": seconds if short else None,
                     },
