@@ -4,10 +4,11 @@ python -m experiments list
 python -m experiments run mega_batches
 python -m experiments run mega_batches --row "word, M = 20" --seed 1
 
-PARAFORGE_DATA names the data, PARAFORGE_TEACHER the model that others learn from, if any. A finished cell is
-kept in WORK under the hash of what it depends on; killed, the same command resumes. Mean and deviation over
-the seeds are appended to results/TABLE.jsonl.
+PARAFORGE_DATA names the data. A finished cell is kept in WORK under the hash of what it depends on; killed,
+the same command resumes. Mean and deviation over the seeds are appended to results/TABLE.jsonl.
 """
+
+from __future__ import annotations
 
 import shlex
 import statistics
@@ -20,12 +21,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from filelock import FileLock, Timeout
 
 from benchmarks.hardware import data_directory
 from benchmarks.results import Paper, append, directory, latest, read
 from experiments import commands, training
-from experiments.pairs import teacher_directory
-from experiments.pool import Pool, alone
+from experiments.pool import Pool
 from experiments.tables import Cell, Row, Table, cells, names, read_table
 from paraforge import versions
 from paraforge.base.errors import Interrupted, ParaforgeError
@@ -59,37 +60,44 @@ def run(
 ) -> None:
     """Run what is not finished yet."""
     data_directory()
-    bench = Bench(work, corpus or [], threads)
-    failed: list[int] = []
-    for name in names() if tables == ["all"] else tables:
-        table, rows = read_table(name)
-        wanted = [one for one in rows if row is None or fnmatchcase(one.name, row)]
-        if not wanted:
-            raise SystemExit(f"{name}: no row {row!r}; 'python -m experiments list' shows them")
-        for one in wanted:
-            if missing := bench.missing(one):
-                typer.echo(f"{name}, {one.name}: passed over, {missing}", err=True)
-                continue
-            try:
-                found = [
-                    bench.figures(cell, rows)
-                    for cell in cells(name, [one], (one.seeds or table.seeds) if seed is None else [seed])
-                ]
-                if seed is None:
-                    record(name, table, one, found, bench.corpora)
-                elif found[0]:
-                    typer.echo(f"{one.name}, seed {seed}: {found[0]}")
-            except Interrupted:
-                raise
-            except ParaforgeError as error:
-                failed.append(error.exit_code)
-                typer.echo(f"{name}, {one.name}: failed: {error}", err=True)
-            except Exception:  # the other rows are worth having whatever is wrong with this one
-                failed.append(1)
-                typer.echo(f"{name}, {one.name}: failed:\n{traceback.format_exc()}", err=True)
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(work / "lock", timeout=0):
+            bench = Bench(work, corpus or [], threads)
+            chosen = names() if tables == ["all"] else tables
+            failed = [code for name in chosen for code in _run_table(bench, name, row, seed)]
+    except Timeout:
+        raise SystemExit(f"{work}: another process runs tables here; use another --work") from None
     if failed:
         typer.echo(f"{len(failed)} rows failed; the same command tries them again", err=True)
         raise typer.Exit(failed[0])
+
+
+def _run_table(bench: Bench, name: str, row: str | None, seed: int | None) -> Iterator[int]:
+    """Run the rows of a table that match, and record them. Yields the exit codes of those that fail."""
+    table, rows = read_table(name)
+    wanted = [one for one in rows if row is None or fnmatchcase(one.name, row)]
+    if not wanted:
+        raise SystemExit(f"{name}: no row {row!r}; 'python -m experiments list' shows them")
+    for one in wanted:
+        if missing := bench.missing(one):
+            typer.echo(f"{name}, {one.name}: passed over, {missing}", err=True)
+            continue
+        seeds = (one.seeds or table.seeds) if seed is None else [seed]
+        try:
+            found = [bench.figures(cell, rows) for cell in cells(name, [one], seeds)]
+            if seed is None:
+                record(name, table, one, found, bench.corpora)
+            elif found[0]:
+                typer.echo(f"{one.name}, seed {seed}: {found[0]}")
+        except Interrupted:
+            raise
+        except ParaforgeError as error:
+            typer.echo(f"{name}, {one.name}: failed: {error}", err=True)
+            yield error.exit_code
+        except Exception:  # the other rows are worth having whatever is wrong with this one
+            typer.echo(f"{name}, {one.name}: failed:\n{traceback.format_exc()}", err=True)
+            yield 1
 
 
 class Bench:
@@ -107,9 +115,7 @@ class Bench:
         return self._pool
 
     def missing(self, row: Row) -> str:
-        """Return what a row lacks: sources without any pair in the pool, or a teacher."""
-        if row.wants_teacher and teacher_directory() is None:
-            return "PARAFORGE_TEACHER names no directory of a sentence-transformers model"
+        """Return the sources of a row that have no pair in the pool, in words."""
         if row.encoder is None:
             sources = {"corpus"} if row.wants_corpus and not self.corpora else set()
         else:
@@ -125,11 +131,8 @@ class Bench:
             declared = [parameters.model_dump(mode="json") for parameters in training.parameters_of(cell.row)]
             data = hash_json([self.pool.store.fingerprint, *declared])
         else:
-            data = _fingerprint(data_directory())
-            if cell.row.wants_corpus:
-                data = hash_json([data, *map(_fingerprint, self.corpora)])
-            if cell.row.wants_teacher and (teacher := teacher_directory()):
-                data = hash_json([data, _fingerprint(teacher)])
+            places = [data_directory(), *(self.corpora if cell.row.wants_corpus else [])]
+            data = hash_json([_fingerprint(place) for place in places])
         data = hash_json([data, versions.EMBEDDINGS, versions.DECODERS, versions.LEXICON])
         return self.work / "cells" / cell.key(data, needed)
 
@@ -142,11 +145,10 @@ class Bench:
             for before in _before(cell, rows):
                 self.figures(before, rows)
                 needed[before.row.name] = self.place(before, rows)
-            with alone(directory):
-                if not finished.is_file():
-                    typer.echo(f"{cell.table}: {cell.row.name}, seed {cell.seed}", err=True)
-                    whose = {"table": cell.table, "row": cell.row.name, "seed": cell.seed}
-                    write_json(finished, {**whose, "figures": self._run(cell, directory, needed)})
+            typer.echo(f"{cell.table}: {cell.row.name}, seed {cell.seed}", err=True)
+            directory.mkdir(parents=True, exist_ok=True)
+            whose = {"table": cell.table, "row": cell.row.name, "seed": cell.seed}
+            write_json(finished, {**whose, "figures": self._run(cell, directory, needed)})
         found: dict[str, dict[str, Any]] = read_json(finished)["figures"]
         return found
 
@@ -184,22 +186,7 @@ def record(
     if row.wants_corpus:
         again += [part for path in corpora for part in ("--corpus", "/".join(path.parts[-2:]))]
     for label in found[0]:
-        # A figure that a seed lacks is left out: it may be of a group that is empty there.
-        columns: dict[str, list[Any]] = {
-            figure: [one.get(label, {}).get(figure) for one in found] for figure in found[0][label]
-        }
-        whole = {figure: values for figure, values in columns.items() if None not in values}
-        means = {
-            figure: values[0]
-            if len({*values}) == 1 and isinstance(values[0], int)
-            else round(statistics.fmean(values), 2)
-            for figure, values in whole.items()
-        }
-        spread = {
-            figure: round(statistics.stdev(values), 2)
-            for figure, values in whole.items()
-            if len({*values}) > 1
-        }
+        means, spread = _over_seeds([one.get(label, {}) for one in found])
         configuration: dict[str, Any] = {"table": table.title}
         if row.encoder is not None:
             configuration["sources"] = ", ".join(row.pairs.get("sources") or ["all"])
@@ -213,6 +200,19 @@ def record(
             name, title, means, seeds=row.seeds or table.seeds, deviations=spread, note=row.note, paper=paper,
             command=shlex.join(again), **configuration,
         )  # fmt: skip
+
+
+def _over_seeds(runs: list[dict[str, Any]]) -> tuple[dict[str, float], dict[str, float]]:
+    """Return means of the figures that all runs have, and standard deviations of those that differ."""
+    # A figure that a seed lacks is left out: it may be of a group that is empty there.
+    columns: dict[str, list[Any]] = {name: [run.get(name) for run in runs] for name in runs[0]}
+    columns = {name: values for name, values in columns.items() if None not in values}
+    same = {name: values[0] for name, values in columns.items() if len({*values}) == 1}
+    means = {name: round(same.get(name, statistics.fmean(values)), 2) for name, values in columns.items()}
+    spread = {
+        name: round(statistics.stdev(values), 2) for name, values in columns.items() if name not in same
+    }
+    return means, spread
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.hardware import data_directory
 from benchmarks.results import sts_figures
-from experiments.pairs import sts_files, teacher_directory
+from experiments.pairs import sts_files
 from experiments.tables import Cell, fill
 from paraforge.base.errors import Interrupted, ParaforgeError
 from paraforge.interface.cli import app
@@ -26,25 +26,23 @@ def run(
     Raises:
         ParaforgeError: a command failed.
     """
-    values: dict[str, Any] = {"data": data_directory(), "teacher": teacher_directory(), "out": directory}
+    values: dict[str, Any] = {"data": data_directory(), "out": directory}
     values |= {"seed": cell.seed, "threads": threads}
     values |= {f"row:{name}": place for name, place in needed.items()}
     for command in cell.row.commands:
         arguments: list[str] = []
         for argument in command:
-            if argument in ("{sts}", "{test}"):
-                option = f"--{argument[1:-1]}"
-                arguments += [part for path in sts_files() for part in (option, str(path))]
+            if argument == "{sts}":
+                arguments += [part for path in sts_files() for part in ("--sts", str(path))]
             elif argument == "{corpus}":
                 arguments += [part for path in corpora for part in ("--corpus", str(path))]
             else:
                 arguments.append(str(fill(argument, values)))
         _run(arguments)
-    found: dict[str, dict[str, Any]] = {}
-    for label, path in cell.row.scores.items():
-        content = json.loads(Path(fill(path, values)).read_text(encoding="utf-8"))
-        found |= content["labels"] if "labels" in content else {label: _figures(content)}
-    return found
+    return {
+        label: _figures(json.loads(Path(fill(path, values)).read_text(encoding="utf-8")))
+        for label, path in cell.row.scores.items()
+    }
 
 
 def _run(arguments: list[str]) -> None:

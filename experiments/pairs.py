@@ -2,7 +2,6 @@
 
 import gzip
 import itertools
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,12 +30,6 @@ PAIRS_A_TRANSLATION = 6
 DROPPED_SHARE = 0.3
 DROPPED_SENTENCES = 150_000
 _BLOCK = 20_000
-
-
-def teacher_directory() -> Path | None:
-    """Return PARAFORGE_TEACHER, the directory of a sentence-transformers model; None if there is none."""
-    directory = os.environ.get("PARAFORGE_TEACHER")
-    return Path(directory) if directory and (Path(directory) / "modules.json").is_file() else None
 
 
 def paraphrases(source: str) -> Iterator[PairBlock]:

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -11,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from filelock import FileLock, Timeout
 
 from benchmarks.hardware import data_directory
 from experiments.pairs import FILES, paraphrases
@@ -19,7 +17,6 @@ from experiments.tables import Pairs
 from paraforge.base.files import hash_json, read_json, write_json
 from paraforge.base.shards.store import ShardView
 from paraforge.base.text.pair_blocks import PairBlock
-from paraforge.base.text.tokens import TokenColumn, tokenize_columns
 from paraforge.base.text.units import make_units
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.pairs import Pairs as ScoredPairs
@@ -56,9 +53,8 @@ class Pool:
         files += [path for place in (data_directory() / "sts", *corpora) for path in sorted(place.rglob("*"))]
         what = [_FORMAT, [str(path) for path in corpora], [_size(path) for path in files]]
         place = directory / hash_json(what)[:16]
-        with alone(place):
-            if not (place / "pool.json").is_file():
-                self._build(place, corpora)
+        if not (place / "pool.json").is_file():
+            self._build(place, corpora)
         content = read_json(place / "pool.json")
         self.names: list[str] = content["names"]
         self.leakage: list[str] = content["leakage"]
@@ -67,6 +63,7 @@ class Pool:
         self.store = PairStore(place / "pairs")
 
     def _build(self, directory: Path, corpora: list[Path]) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
         leakage = LeakageFilter.of_files([data_directory() / "sts"])
         names: list[str] = []
         codes: list[npt.NDArray[np.int16]] = []
@@ -126,26 +123,6 @@ class Pool:
         store = self.store.of_units(units)
         return store.subset(chosen), store.subset(others)
 
-    def counts(self) -> dict[str, int]:
-        """The number of pairs of each source."""
-        return dict(zip(self.names, np.bincount(self.codes, minlength=len(self.names)).tolist(), strict=True))
-
-
-@contextmanager
-def alone(place: Path) -> Iterator[None]:
-    """Hold a directory while the block runs, waiting for other processes that run tables there."""
-    place.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(place / "lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        print(f"{place}: another process is at it; waiting", file=sys.stderr)
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
-
 
 def _size(path: Path) -> int | None:
     return path.stat().st_size if path.is_file() else None
@@ -167,16 +144,11 @@ def _scores(block: PairBlock) -> dict[str, npt.NDArray[np.float32]]:
     if block.source != SCORED and not block.source.startswith("corpus/"):
         unknown = np.full(len(block), np.nan, dtype=np.float32)
         return {"paraphrase_score": unknown, "overlap_3": unknown}
-    return scores_of(block)[1]
-
-
-def scores_of(block: PairBlock) -> tuple[TokenColumn, dict[str, npt.NDArray[np.float32]]]:
-    """Return the left sides' token counts, and score (NaN if a side has no token) and trigram overlap of each
-    pair."""
-    left, right = tokenize_columns(block.left, block.right)
-    nothing = pa.nulls(len(block), pa.string())
-    overlap = Overlap()(ScoredPairs(block.left, block.right, left, right, nothing, nothing))["overlap_3"]
-    return left, {"paraphrase_score": general_scorer().scores(left, right), "overlap_3": overlap.to_numpy()}
+    pairs = ScoredPairs.of(block.left, block.right)
+    return {
+        "paraphrase_score": general_scorer().scores(pairs.reference_tokens, pairs.translation_tokens),
+        "overlap_3": Overlap()(pairs)["overlap_3"].to_numpy(),
+    }
 
 
 @cache

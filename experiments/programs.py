@@ -9,7 +9,7 @@ replaced.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -127,7 +127,7 @@ def evaluate(
     model: Annotated[
         str,
         typer.Argument(
-            help="as for paraforge evaluate; tfidf, tfidf-trigrams, jaccard, chrf; "
+            help="as for paraforge evaluate; tfidf, tfidf-trigrams, jaccard, chrf, bleu, meteor; "
             "decoders, with @context, @unrolled:3, @mean:3 behind them"
         ),
     ],
@@ -192,28 +192,6 @@ def _variants(
 
 
 @app.command()
-def lexicon_compare(
-    lexicon: Annotated[Path, typer.Argument(help="directory of the lexicon")],
-    ppdb: Annotated[Path, typer.Argument(metavar="PPDB", help="PPDB lexical file, or a list of word pairs")],
-    word: Annotated[list[str] | None, typer.Option("--word", "-w", help="words to show")] = None,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="paraphrases shown of a word")] = 20,
-    minimum_pairs: int = 10,
-) -> None:
-    """Compare a lexicon with PPDB (ParaNMT-50M, Table 12), as JSON: words side by side, and shared pairs."""
-    from paraforge.papers.lexicon_evaluation import agreement, read_reference_lexicon
-    from paraforge.products.lexicon.lookup import Lexicon
-
-    reference, opened = read_reference_lexicon(ppdb), Lexicon(lexicon)
-    found = opened.lookup(word or ["laughed", "respectful"], count, minimum_pairs)
-    shown = {
-        one: {"reference": reference.paraphrases(one)[:count], "lexicon": entries["paraphrase"].to_pylist()}
-        for one, entries in found.items()
-    }
-    content = {"words": shown, "agreement": asdict(agreement(opened, reference))}
-    typer.echo(json.dumps(content, ensure_ascii=False, indent=2))
-
-
-@app.command()
 def lexicon_evaluate(
     lexicon: Annotated[Path, typer.Argument(help="directory of the lexicon")],
     words: Annotated[list[Path], typer.Option("--words", "-w", help="similarity judgements")],
@@ -221,12 +199,33 @@ def lexicon_evaluate(
         list[Path] | None, typer.Option("--ppdb", help="PPDB file or pair list to evaluate as well")
     ] = None,
     minimum_pairs: int = 1,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="file of the same figures")] = None,
 ) -> None:
-    """Correlate a lexicon's scores with human judgements (ParaNMT-50M, Table 13), as JSON."""
-    from paraforge.papers.lexicon_evaluation import evaluate_lexicon, read_lists
+    """Correlate a lexicon's scores with human judgements and PPDB's scores (ParaNMT-50M, Table 13), as JSON.
 
-    result = evaluate_lexicon(lexicon, read_lists(words, ppdb or []), minimum_pairs)
-    typer.echo(json.dumps(result, ensure_ascii=False, indent=2))
+    SCORE_LIST: Spearman x 100 of a score with the judgements of a list, or with PPDB's scores.
+    LIST_found: pairs of the list that are entries.
+    """
+    from paraforge.papers.lexicon_evaluation import SCORES, evaluate_lexicon, read_lists, shared_correlations
+    from paraforge.products.lexicon.lookup import Lexicon
+
+    def short(name: str) -> str:
+        return re.split(r"\W", name.lower())[0]
+
+    lists = read_lists(words, ppdb or [])
+    figures: dict[str, float | None] = {}
+    for name, row in evaluate_lexicon(lexicon, lists, minimum_pairs).items():
+        figures |= {f"{short(name)}_found": row["found"]}
+        figures |= {f"{score}_{short(name)}": row[score] for score in SCORES}
+        for reference in lists.references:
+            figures[f"{short(reference.name)}_{short(name)}"] = row[reference.name]["spearman"]
+    for reference in lists.references:
+        if reference.scored:
+            found = shared_correlations(Lexicon(lexicon), reference)
+            figures |= {f"{score}_{short(reference.name)}": rho for score, rho in found.items()}
+    if output is not None:
+        write_json(output, {"figures": figures})
+    typer.echo(json.dumps(figures, indent=2))
 
 
 def main() -> None:

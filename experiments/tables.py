@@ -51,12 +51,10 @@ class Row(_Section):
         start: name of a row whose trained parameters this one starts from; only its vectors, where the
             architecture is another.
         commands: instead, command lines: `{out}` is the cell's directory, `{data}` that of PARAFORGE_DATA,
-            `{teacher}` that of PARAFORGE_TEACHER, a sentence-transformers model, `{threads}` a number,
-            `{row:NAME}` the directory of another row's cell, and an argument `{sts}` or `{test}` stands for
-            that option with all STS sets that are judged on, `{corpus}` for `--corpus` and each corpus given.
+            `{threads}` a number, `{row:NAME}` the directory of another row's cell. `{sts}` stands for this
+            option with all STS sets that are judged on, `{corpus}` for `--corpus` and each corpus.
         scores: files of figures that `paraforge evaluate --output` wrote, or of {"figures": {...}}, by what
-            they are of, or of {"labels": {what they are of: {...}}}; none: other rows use what the commands
-            made, and nothing is recorded.
+            they are of; none: other rows use what the commands made, and nothing is recorded.
         seeds: where they are not the table's.
         note: what a reader has to know to use the figures.
         paper: the papers' figures, by the names of ours.
@@ -80,11 +78,6 @@ class Row(_Section):
         return "corpus" in (self.pairs.get("sources") or []) or any(
             "{corpus}" in one for one in self.commands
         )
-
-    @property
-    def wants_teacher(self) -> bool:
-        """Whether its commands read the model of PARAFORGE_TEACHER."""
-        return any("{teacher}" in str(argument) for command in self.commands for argument in command)
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Row:

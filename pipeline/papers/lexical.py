@@ -1,7 +1,7 @@
-"""Baselines without training: TF-IDF cosines of words or character trigrams, Jaccard, chrF."""
+"""Baselines without training: TF-IDF cosines of words or character trigrams, Jaccard, chrF, BLEU, METEOR."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -9,12 +9,14 @@ import numpy.typing as npt
 
 from paraforge.base.errors import require
 
-Baseline = Literal["tfidf", "tfidf-trigrams", "jaccard", "chrf"]
+Baseline = Literal["tfidf", "tfidf-trigrams", "jaccard", "chrf", "bleu", "meteor"]
 BASELINES: Final[dict[Baseline, str]] = {
     "tfidf": "cosine of TF-IDF vectors of words",
     "tfidf-trigrams": "cosine of TF-IDF vectors of the character trigrams inside words",
     "jaccard": "words that both sentences have / words that either has",
     "chrf": "chrF of the second sentence with the first one as its reference",
+    "bleu": "sentence BLEU of the second sentence with the first one as its reference",
+    "meteor": "METEOR without synonyms of the second sentence with the first one as its reference",
 }
 _LEAST_SENTENCES: Final = 2
 _NO_WORD: Final = "\ufffd\ufffd\ufffd"
@@ -52,36 +54,56 @@ class TfIdf:
         return np.asarray(left.multiply(right).sum(axis=1), dtype=np.float64).ravel()
 
 
-class Jaccard:
-    """Size of the intersection of two sentences' words, divided by the size of their union."""
+def jaccard(first: str, second: str) -> float:
+    """Return the size of the intersection of two sentences' words divided by the size of their union, 0 to 1.
+    It is 0 if neither has a word."""
+    one, other = set(words_and_marks(first)), set(words_and_marks(second))
+    return len(one & other) / max(1, len(one | other))
+
+
+def chrf(reference: str, translation: str) -> float:
+    """Return chrF of sacreBLEU (character n-grams of 1 to 6, beta 2), 0 to 1."""
+    from sacrebleu import sentence_chrf
+
+    return float(sentence_chrf(translation, [reference]).score) / 100
+
+
+def bleu(reference: str, translation: str) -> float:
+    """Return sacreBLEU's sentence BLEU, up to 4-grams, with exponential smoothing, 0 to 1."""
+    from sacrebleu import sentence_bleu
+
+    return float(sentence_bleu(translation.lower(), [reference.lower()]).score) / 100
+
+
+def meteor(reference: str, translation: str) -> float:
+    """Return NLTK's METEOR with exact matches and Porter stems, without WordNet, 0 to 1."""
+    package = require("nltk.translate.meteor_score", "experiments")
+    sides = [words_and_marks(text) for text in (reference, translation)]
+    return float(package.single_meteor_score(*sides, wordnet=_NoSynonyms())) if all(sides) else 0.0
+
+
+class _NoSynonyms:
+    def synsets(self, word: str) -> list[object]:
+        return []
+
+
+class PairMetric:
+    """The similarity of two sentences by a function of both."""
+
+    def __init__(self, metric: Callable[[str, str], float]) -> None:
+        self._metric = metric
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
-        """Return scores from 0 to 1; 0 if neither has a word."""
-        sides = ([set(words_and_marks(text)) for text in texts] for texts in (first, second))
-        shares = [len(one & other) / max(1, len(one | other)) for one, other in zip(*sides, strict=True)]
-        return np.array(shares, dtype=np.float64)
+        """Return one number per pair."""
+        pairs = zip(first, second, strict=True)
+        return np.array([self._metric(left, right) for left, right in pairs], dtype=np.float64)
 
 
-class ChrF:
-    """chrF of sacreBLEU (character n-grams of 1 to 6, beta 2), with the second sentence as translation and
-    the first as its reference."""
-
-    def similarity(self, first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
-        """Return scores from 0 to 1."""
-        from sacrebleu.metrics.chrf import CHRF
-
-        metric = CHRF()
-        scores = [
-            metric.sentence_score(translation, [reference]).score
-            for reference, translation in zip(first, second, strict=True)
-        ]
-        return np.array(scores, dtype=np.float64) / 100
+_METRICS: Final = {"jaccard": jaccard, "chrf": chrf, "bleu": bleu, "meteor": meteor}
 
 
-def make_baseline(name: Baseline, texts: Sequence[str]) -> TfIdf | Jaccard | ChrF:
+def make_baseline(name: Baseline, texts: Sequence[str]) -> TfIdf | PairMetric:
     """Return a baseline by its name. TF-IDF is fitted on `texts`, all sentences of the evaluated sets."""
-    if name == "jaccard":
-        return Jaccard()
-    if name == "chrf":
-        return ChrF()
+    if name in _METRICS:
+        return PairMetric(_METRICS[name])
     return TfIdf(texts, "words" if name == "tfidf" else "trigrams")

@@ -1,22 +1,17 @@
-"""Evaluates a lexicon: correlation with human similarity judgments, agreement with PPDB (ParaNMT A.1)."""
+"""Evaluates a lexicon: correlation with human similarity judgments, and with PPDB (ParaNMT A.1)."""
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from paraforge.base.errors import InputError
-from paraforge.base.shards.store import open_parquet
 from paraforge.base.text import ppdb
 from paraforge.base.text.lines import finite_number, numbered_lines
-from paraforge.corpus.publication.lexicon_layout import WORDS
 from paraforge.embeddings.evaluation.comparing import spearman
 from paraforge.embeddings.evaluation.sets import free_name
 from paraforge.embeddings.evaluation.word_lists import (
@@ -40,16 +35,6 @@ class ReferenceLexicon:
     name: str
     scores: dict[Pair, float]
     scored: bool
-
-    def paraphrases(self, word: str) -> list[str]:
-        """Return the paraphrases of a word, the best first; without scores, in alphabetical order."""
-        found: dict[str, float] = {}
-        for (first, second), score in self.scores.items():
-            if first == word:
-                found[second] = max(score, found.get(second, -math.inf))
-            elif second == word and not self.scored:
-                found[first] = score
-        return sorted(found, key=lambda other: (-found[other], other))
 
 
 def read_reference_lexicon(path: Path) -> ReferenceLexicon:
@@ -170,68 +155,18 @@ def evaluate_lexicon(path: Path, lists: Lists, minimum_pairs: int = 1) -> dict[s
     return result
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """The overlap of the pairs of a lexicon and a reference lexicon.
+def shared_correlations(lexicon: Lexicon, reference: ReferenceLexicon) -> dict[str, float | None]:
+    """Return Spearman's rho x 100 of each score with the reference lexicon's, over the pairs that both have.
 
-    reference_pairs: unordered pairs of the reference lexicon.
-    known: those whose words are both in the lexicon's vocabulary.
-    shared: those that the lexicon has as an entry.
-    precision_at: of the lexicon's k best entries of each word that both have, the share that the reference
-        lexicon has; by k.
-    spearman: over the shared pairs, Spearman's rho x 100 of each score of the lexicon with the reference
-        lexicon's; None where that has no scores, or either does not differ.
+    A pair that the reference lexicon has in both orders has the mean of both scores. None if either score
+    does not differ.
     """
-
-    reference_pairs: int
-    known: int
-    shared: int
-    precision_at: dict[int, float]
-    spearman: dict[str, float | None]
-
-
-def agreement(lexicon: Lexicon, reference: ReferenceLexicon, ranks: Sequence[int] = (1, 5, 10)) -> Agreement:
-    """Compare a whole lexicon with a reference lexicon."""
-    pairs: dict[Pair, list[float]] = {}
+    gold: dict[Pair, list[float]] = {}
     for pair, score in reference.scores.items():
-        pairs.setdefault((min(pair), max(pair)), []).append(score)
-    listed = pa.array(sorted({word for pair in pairs for word in pair}), pa.string())
-    words = pq.read_table(lexicon.path / WORDS, columns=["word"])
-    vocabulary = set(words.filter(pc.is_in(words["word"], listed))["word"].to_pylist())
-    known = sum(first in vocabulary and second in vocabulary for first, second in pairs)
-    shared: dict[Pair, list[float | None]] = {}
-    hits = dict.fromkeys(ranks, 0)
-    shown = dict.fromkeys(ranks, 0)
-    for path in lexicon.files:
-        with open_parquet(path) as file:
-            for batch in file.iter_batches(columns=["word", "paraphrase", "rank", *SCORES]):
-                inside = batch.filter(pc.is_in(batch["word"], listed))
-                columns = (inside[name].to_pylist() for name in inside.schema.names)
-                for word, other, rank, *scores in zip(*columns, strict=True):
-                    pair = (min(word, other), max(word, other))
-                    if pair in pairs:
-                        # Both directions have the same scores.
-                        shared.setdefault(pair, scores)
-                    for limit in ranks:
-                        if rank <= limit:
-                            shown[limit] += 1
-                            hits[limit] += pair in pairs
-    gold = np.array([sum(pairs[pair]) / len(pairs[pair]) for pair in shared])
-    scored = np.array(list(shared.values()), dtype=np.float64).reshape(-1, len(SCORES))
-    return Agreement(
-        len(pairs),
-        known,
-        len(shared),
-        {limit: round(hits[limit] / shown[limit], 4) if shown[limit] else 0.0 for limit in ranks},
-        {
-            name: _rho(gold, values) if reference.scored else None
-            for name, values in zip(SCORES, scored.T, strict=True)
-        },
-    )
-
-
-def _rho(reference: npt.NDArray[np.float64], scores: npt.NDArray[np.float64]) -> float | None:
-    """Correlate the pairs that have both scores."""
-    both = np.isfinite(scores)
-    rho = spearman(reference[both], scores[both])
-    return None if rho is None else round(rho, 2)
+        gold.setdefault((min(pair), max(pair)), []).append(score)
+    result = {}
+    for name, found in lexicon_scores(lexicon, gold).items():
+        shared = [(sum(gold[pair]) / len(gold[pair]), value) for pair, value in found.items() if pair in gold]
+        rho = spearman(*np.array(shared, dtype=np.float64).reshape(-1, 2).T)
+        result[name] = None if rho is None else round(rho, 2)
+    return result

@@ -1,17 +1,21 @@
-"""Cells of experiments: what makes another one, and that two runs share them."""
+"""Cells of experiments: what makes another one, and that one run makes them at a time."""
 
+import gzip
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
-from filelock import AcquireReturnProxy, FileLock
+from filelock import FileLock
+from typer.testing import CliRunner
 
 from experiments import __main__ as program
-from experiments import training
+from experiments import lexicon, training
+from experiments.pairs import FILES
 from experiments.tables import Cell, Row, cells, read_table
 from paraforge import versions
-from paraforge.base.files import write_json
 from paraforge.embeddings.trainer.parameters import TrainingParameters
-from tests.experiments.small_table import run
+from paraforge.products.lexicon.pair_sources import open_pairs
+from paraforge.products.lexicon.parameters import LexiconFilters
 
 
 def test_a_cell_depends_on_all_that_its_figures_depend_on(data: Path) -> None:
@@ -69,22 +73,19 @@ def test_models_that_are_trained_otherwise_by_now_are_trained_again(
     assert not {*before} & {*after}
 
 
-def test_two_runs_at_once_share_their_cells(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second waits for the figures of the first, and trains nothing."""
-    (row,) = (row for row in read_table("small")[1] if row.name == "word, 1")
-    place = program.Bench(data / "work", [], 1).place(Cell("small", row, 1, ()), [row])
-    place.mkdir(parents=True)
-    other = FileLock(place / "lock")
-    other.acquire()
+def test_a_second_run_in_one_directory_is_refused(data: Path) -> None:
+    (data / "work").mkdir()
+    with FileLock(data / "work" / "lock"):
+        done = CliRunner().invoke(program.app, ["run", "small", "--work", str(data / "work")])
+    assert done.exit_code == 1 and "another process runs tables here" in done.output
+    assert not (data / "work" / "cells").exists()
 
-    class Waiting(FileLock):
-        def acquire(self, timeout: float | None = None) -> AcquireReturnProxy:
-            if timeout is None:
-                write_json(place / "figures.json", {"figures": {"": {"stsb_dev": 12.5}}})
-                other.release()
-            return super().acquire(timeout)
 
-    monkeypatch.setattr("experiments.pool.FileLock", Waiting)
-    said = run(data / "work", "--row", "word, 1", "--seed", "1")
-    assert "another process is at it" in said and "12.5" in said
-    assert not (place / "model").exists()
+def test_pairs_of_every_source_are_a_row_each(data: Path) -> None:
+    """Tables extract lexicons of these pairs: the file is an input of `paraforge lexicon extract`."""
+    lexicon.main("ppdb", data / "ppdb.parquet")
+    rows = pq.read_table(data / "ppdb.parquet").to_pylist()
+    with gzip.open(data / "data" / FILES["ppdb"], "rt") as file:
+        assert [f"{row['reference']}\t{row['translation']}\n" for row in rows] == list(file)
+    source = open_pairs([data / "ppdb.parquet"], LexiconFilters(minimum_score=None))
+    assert source.rows == len(rows) == 100

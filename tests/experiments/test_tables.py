@@ -98,14 +98,13 @@ def test_one_cell_alone_is_the_same_and_records_nothing(data: Path) -> None:
     assert done == ["word, 1", "word, continued"]
 
 
-def test_a_file_of_several_labels(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_placeholders_of_commands(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
     monkeypatch.setattr(commands, "_run", asked.append)
-    labels = {"after 2 updates": {"loss": 3.0}, "after 4 updates": {"loss": 2.0}}
-    (data / "curve.json").write_text(json.dumps({"labels": labels}))
-    row = Row(name="x", commands=[["paraforge", "{test}", "{seed}"]], scores={"": "{out}/curve.json"})
-    assert commands.run(Cell("small", row, 3, ()), data, {}, [], 1) == labels
-    assert asked == [["paraforge", "--test", str(data / "data" / "sts" / "stsb-dev.tsv"), "3"]]
+    (data / "figures.json").write_text(json.dumps({"figures": {"loss": 3.0}}))
+    row = Row(name="x", commands=[["paraforge", "{sts}", "{seed}"]], scores={"of": "{out}/figures.json"})
+    assert commands.run(Cell("small", row, 3, ()), data, {}, [], 1) == {"of": {"loss": 3.0}}
+    assert asked == [["paraforge", "--sts", str(data / "data" / "sts" / "stsb-dev.tsv"), "3"]]
 
 
 def test_a_task_has_a_figure_for_each_way_of_training() -> None:
@@ -222,28 +221,6 @@ def test_another_architecture_starts_from_the_vectors_of_its_units(data: Path) -
         for path in (data / "work" / "cells").iterdir()
     }
     assert torch.allclose(models["projection"].tables()["table"], models["both"].tables()["parts.0.table"])
-
-
-def test_rows_with_a_teacher_are_passed_over_without_one(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PARAFORGE_TEACHER", raising=False)
-    command = [
-        "python",
-        "-c",
-        "import shutil, sys; shutil.copy(*sys.argv[1:])",
-        "{teacher}/of.json",
-        "{out}/of.json",
-    ]
-    row = {"name": "x", "commands": [command], "scores": {"": "{out}/of.json"}}
-    (data / "tables" / "small.yaml").write_text(yaml.safe_dump({**SMALL, "rows": [row]}))
-    assert "passed over, PARAFORGE_TEACHER names no directory" in run(data / "work")
-    for number, teacher in enumerate((data / "one", data / "other")):
-        teacher.mkdir()
-        monkeypatch.setenv("PARAFORGE_TEACHER", str(teacher))
-        assert "passed over" in run(data / "work")
-        (teacher / "modules.json").write_text("[]" + number * " ")
-        (teacher / "of.json").write_text(json.dumps({"figures": {"stsb_dev": number}}))
-        run(data / "work")
-        assert read(data / "results" / "small.jsonl")[-1].figures == {"stsb_dev": number}
 
 
 def test_tenths_are_of_the_ranking_by_a_score(data: Path) -> None:

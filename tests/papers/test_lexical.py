@@ -9,7 +9,7 @@ import pytest
 
 from paraforge.embeddings.evaluation.sets import read_sets
 from paraforge.embeddings.evaluation.sts import evaluate_sts
-from paraforge.papers.lexical import Jaccard, TfIdf, make_baseline, words_and_marks
+from paraforge.papers.lexical import PairMetric, TfIdf, make_baseline, words_and_marks
 
 TEXTS = [
     "The dog runs.",
@@ -55,8 +55,9 @@ def test_tf_idf_against_a_loop(name: str, terms: object) -> None:
 
 
 def test_jaccard() -> None:
-    assert Jaccard().similarity(FIRST, SECOND).tolist() == [2 / 5, 1, 0, 0, 1]
-    assert Jaccard().similarity([""], [" "]).tolist() == [0]
+    model = make_baseline("jaccard", [])
+    assert model.similarity(FIRST, SECOND).tolist() == [2 / 5, 1, 0, 0, 1]
+    assert model.similarity([""], [" "]).tolist() == [0]
     assert words_and_marks("It's 5 o'clock!") == ["it", "'", "s", "5", "o", "'", "clock", "!"]
 
 
@@ -85,6 +86,22 @@ def test_chrf_against_its_definition() -> None:
     assert expected[1] == 1 and expected[3] == 0
 
 
+def test_bleu_by_hand() -> None:
+    """Unigrams 3/4, bigrams 2/3, trigrams 1/2, and no 4-gram of one, which smoothing counts as 1/2."""
+    model = make_baseline("bleu", [])
+    found = model.similarity(["The dog runs ."], ["the dog runs !"])
+    assert found == pytest.approx([(3 / 4 * 2 / 3 * 1 / 2 * 1 / 2) ** 0.25])
+
+
+def test_meteor_by_hand() -> None:
+    """Precision and recall 3/4, and one chunk of three matches."""
+    pytest.importorskip("nltk")
+    model = make_baseline("meteor", [])
+    found = model.similarity(["The dog runs ."], ["the dog runs !"])
+    assert found == pytest.approx([0.75 * (1 - 0.5 * (1 / 3) ** 3)])
+    assert model.similarity(["", "a"], ["a", " "]).tolist() == [0, 0]
+
+
 def test_tf_idf_of_nothing() -> None:
     assert TfIdf([""]).similarity(["dog"], ["dog"]).tolist() == [0]
 
@@ -98,11 +115,11 @@ def test_yardsticks_on_real_sets(data_directory: Path) -> None:
     sets = [pairs for pairs in everything if pairs.group in years]
     sentences = [sentence for pairs in everything for sentence in pairs.sentences]
 
-    def figures(model: TfIdf | Jaccard) -> dict[str, float | None]:
+    def figures(model: TfIdf | PairMetric) -> dict[str, float | None]:
         return {group.name: group.pearson for group in evaluate_sts(model, sets).groups}
 
     jaccard = {"2012": 49.8, "2013": 40.7, "2014": 57.6, "2017": 73.9, "SICK_trial": 58.6, "stsb-dev": 63.1}
-    assert figures(Jaccard()) == pytest.approx(jaccard, abs=0.05)
+    assert figures(make_baseline("jaccard", [])) == pytest.approx(jaccard, abs=0.05)
     found = figures(TfIdf(sentences, "trigrams"))
     trigram = {"2012": 62.8, "2013": 61.3, "2014": 70.3, "2017": 81.5, "SICK_trial": 66.6, "stsb-dev": 78.5}
     assert found == pytest.approx(trigram, abs=0.25)

@@ -11,7 +11,7 @@ import pytest
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.embeddings.evaluation.evaluate import Evaluation
 from paraforge.papers.evaluation import PaperEvaluation, evaluate_for_papers, open_model
-from paraforge.papers.lexical import Jaccard
+from paraforge.papers.lexical import make_baseline
 from paraforge.papers.transfer.evaluate import (
     do_task,
     evaluate_transfer,
@@ -121,7 +121,7 @@ def test_relatedness() -> None:
 
 def test_models_without_vectors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="need sentence vectors"):
-        fixed_embedder(Jaccard(), ["x"])
+        fixed_embedder(make_baseline("jaccard", []), ["x"])
     (tmp_path / "MR.tsv").write_text("0\t1 2\n1\t2 3\n" * 20)
     (score,) = evaluate_transfer(Numbers(), find_tasks([tmp_path])[0])
     assert (score.name, score.repeated) == ("MR", 38)

@@ -7,7 +7,7 @@ import pytest
 from experiments.programs import app
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.papers.evaluation import open_model
-from paraforge.papers.lexical import Jaccard, TfIdf
+from paraforge.papers.lexical import PairMetric, TfIdf
 from tests.embeddings.trainer.training import write_sts
 from tests.here import run_command
 from tests.papers.unrolling.corpus import random_documents
@@ -42,7 +42,7 @@ def test_from_a_book_to_similarities(tmp_path: Path) -> None:
 
 
 def test_baselines() -> None:
-    assert isinstance(open_model("jaccard").model, Jaccard)
+    assert isinstance(open_model("jaccard").model, PairMetric)
     assert isinstance(open_model("tfidf", ["a b", "b c"]).model, TfIdf)
 
 

@@ -18,7 +18,7 @@ from paraforge.base.text.tokens import tokenize_columns
 from paraforge.corpus.publication.datasets import open_lexicon
 from paraforge.corpus.publication.lexicon_layout import SCHEMA
 from paraforge.embeddings.evaluation.word_lists import SimilarityList
-from paraforge.papers.lexicon_evaluation import Lists, ReferenceLexicon, agreement, evaluate_lexicon
+from paraforge.papers.lexicon_evaluation import Lists, ReferenceLexicon, evaluate_lexicon, shared_correlations
 from paraforge.products.lexicon import extraction as module
 from paraforge.products.lexicon.extraction import LexiconReport, extract_lexicon
 from paraforge.products.lexicon.lookup import Lexicon
@@ -250,8 +250,8 @@ def test_no_pair_at_all_gives_an_empty_lexicon_where_that_is_allowed(
     judgements = SimilarityList("list", [("w", "v"), ("w", "x")], [1.0, 2.0])
     found = evaluate_lexicon(tmp_path / "lexicon", Lists([judgements], []))
     assert (found["list"]["found"], found["list"]["adjusted_pmi"]) == (0, None)
-    shared = agreement(lexicon, ReferenceLexicon("reference", {("w", "v"): 1.0}, False))
-    assert (shared.known, shared.shared) == (0, 0)
+    shared = shared_correlations(lexicon, ReferenceLexicon("reference", {("w", "v"): 1.0}, True))
+    assert shared == {"cross_pmi": None, "adjusted_pmi": None}
 
 
 def test_too_few_pairs_give_an_empty_lexicon(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
