@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import check_digests, read_json, remove_directory, write_digests, write_json
+from paraforge.base.files import read_json, remove_directory, sync_tree, write_json
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.pool import in_order, threads_for
 from paraforge.base.shards.resources import Resources
@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 ResultT = TypeVar("ResultT")
 # Rows of the vocabulary's sample that are read at once.
 _ROWS = 100_000
+PREPARED = "prepared.json"
+"""The record of a finished preparation."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +121,9 @@ def prepare_bitext(
 
     Raises InputError: no pairs, or no vocabulary can be trained on them.
     """
-    record = directory / "prepared.json"
-    if record.is_file() and not check_digests(directory):
+    record = directory / PREPARED
+    if record.is_file():
         return PreparedBitext(**read_json(record))
-    record.unlink(missing_ok=True)
     directory.mkdir(parents=True, exist_ok=True)
     accepted = sum(_of_shards(pa.Table.__len__, bitext, parameters, resources))
     if accepted == 0:
@@ -164,10 +165,8 @@ def prepare_bitext(
         parts=writer.parts,
         teacher=teacher_of(bitext, parameters),
     )
+    sync_tree(directory)
     write_json(record, asdict(prepared))
-    made = [record, directory / "held_out.parquet", *directory.glob("*.spm"), *directory.glob("dict.*.txt")]
-    made += directory.glob("parts/*/*")
-    write_digests(directory, [path.relative_to(directory).as_posix() for path in made])
     return prepared
 
 

@@ -9,10 +9,8 @@ from typing import Any
 
 from paraforge import versions
 from paraforge.base.documentation import page
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, describing
 from paraforge.base.files import (
-    DIGESTS,
-    check_digests,
     files_below,
     hash_json,
     read_json,
@@ -29,14 +27,15 @@ from paraforge.intake.bitext.ingest import ingest
 from paraforge.translation.models.conversion import write_description
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE, check_files
+from paraforge.translation.training.binarisation import PREPARED
 from paraforge.translation.training.finishing import finish_model
 from paraforge.translation.training.parameters import READY_MODEL, NmtParameters, languages_of
 from paraforge.translation.training.training import train_model, with_precision, write_history
 
 logger = logging.getLogger(__name__)
 
-# Gigabytes of files that are only needed to resume.
-_SCAFFOLDING = ("parts", "checkpoints", "snapshots", "validation")
+# Gigabytes that are only needed to resume, in the order of their removal: what is left is consistent.
+_SCAFFOLDING = ("checkpoints", PREPARED, "parts", "snapshots", "validation")
 
 
 @dataclass(frozen=True)
@@ -166,7 +165,6 @@ def trained_model(
         write_json(history_file, result.history)
         with replaced_directory(finished) as temporary:
             finish_model(directory, temporary, parameters, result, resources.thread_count(), documents)
-            write_digests(temporary)
         for name in _SCAFFOLDING:
             remove_directory(directory / name)
     history: list[dict[str, float]] = read_json(history_file)
@@ -192,10 +190,11 @@ def _bitext(parameters: NmtParameters, ingested: Path, resources: Resources) -> 
 def _is_whole(model: Path) -> bool:
     """Return whether a finished model exists and all its bytes are unchanged."""
     try:
-        check_files(model, read_json(model / MODEL_FILE)["files"])
-    except (InputError, KeyError, TypeError, AttributeError):
+        with describing(model / MODEL_FILE):
+            check_files(model, read_json(model / MODEL_FILE)["files"])
+    except InputError:
         return False
-    return not check_digests(model)
+    return True
 
 
 def publish(model: Path, output: Path) -> None:
@@ -204,6 +203,5 @@ def publish(model: Path, output: Path) -> None:
         for path in files_below(model):
             target = temporary / path.relative_to(model)
             target.parent.mkdir(parents=True, exist_ok=True)
-            if path != model / DIGESTS:
-                link_or_copy(path, target)
+            link_or_copy(path, target)
         write_digests(temporary)

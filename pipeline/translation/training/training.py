@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import is_zipfile
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import remove_directory, write_csv, write_json
+from paraforge.base.files import write_csv, write_json
 from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
@@ -20,7 +19,6 @@ from paraforge.translation.training.binarisation import PreparedBitext, prepare_
 from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.processes import LOG, follow, training_processes
 from paraforge.translation.training.ranks import rank_count
-from paraforge.translation.training.training_run import needed_snapshots
 
 logger = logging.getLogger(__name__)
 
@@ -29,9 +27,6 @@ HISTORY_COLUMNS = (
     *("update", "epoch", "target_tokens"),
     *("train_loss", "valid_loss", "valid_perplexity", "bleu", "chrf"),
 )
-
-
-_BEGUN = ("checkpoints", "snapshots")
 
 
 @dataclass(frozen=True)
@@ -76,24 +71,12 @@ def train_model(
         )
     settings = trainer_settings(directory, parameters, prepared, resources)
     write_json(directory / "settings.json", settings)
-    begun = [path for name in _BEGUN for path in sorted((directory / name).glob("*.pt"))]
-    if damaged := [path for path in begun if not is_zipfile(path)]:
-        _begin_anew(directory, damaged[0])
     # The last checkpoint also has the reason for the end, so a finished training ends at once.
     with graceful_interrupts(), training_processes(directory, settings) as processes:
         reason, history = follow(
             processes, parameters.training.maximum_updates, directory / LOG, resources.silence_limit
         )
-    if missing := [path for path in needed_snapshots(directory, history, parameters) if not path.is_file()]:
-        _begin_anew(directory, missing[0])
-        return train_model(bitext, directory, parameters, resources, symbols)
     return TrainingResult(reason, history, prepared)
-
-
-def _begin_anew(directory: Path, damaged: Path) -> None:
-    logger.warning("%s is damaged or missing: training starts over", damaged)
-    for name in _BEGUN:
-        remove_directory(directory / name)
 
 
 def trainer_settings(

@@ -2,9 +2,6 @@
 model, and the blockwise criterion against fairseq's."""
 
 import math
-import re
-import shutil
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +10,18 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from paraforge.base.errors import InputError, Interrupted
-from paraforge.base.files import DIGESTS, read_json
-from paraforge.base.shards.resources import Resources
+from paraforge.base.errors import InputError
 from paraforge.base.shards.store import read_parquet
 from paraforge.base.text.units import load_processor
 from paraforge.translation.models.checkpoint import average_checkpoints, weights_only_state
 from paraforge.translation.models.fairseq_compat import load_checkpoint
-from paraforge.translation.training import criterion, finishing, processes, shortlist, validation
+from paraforge.translation.training import criterion, finishing, shortlist, validation
 from paraforge.translation.training.binarisation import prepare_bitext
 from paraforge.translation.training.criterion import blockwise_label_smoothed_loss
 from paraforge.translation.training.finishing import finish_model
 from paraforge.translation.training.parameters import NmtParameters
-from paraforge.translation.training.stage import build_nmt
 from paraforge.translation.training.training import TrainingResult
 from paraforge.translation.training.validation import Scores, evaluate, score_hypotheses
-from tests.project import digests
 from tests.translation.models.tiny import bitext, write_ctranslate2, write_tiny_fairseq
 from tests.translation.training.test_binarisation import accepted, write_shards
 from tests.translation.training.test_training import RESOURCES, parameters, start
@@ -108,69 +101,6 @@ def test_a_large_vocabulary_gets_a_shortlist(
     lines = (output / "ctranslate2" / "vmap.txt").read_text(encoding="utf-8").splitlines()
     likely = {source: pieces.split() for source, _, pieces in (line.partition("\t") for line in lines)}
     assert likely["▁pes"][0] == "▁pes" and likely["▁pes"][1] == "▁dog"
-
-
-# Written for people, or anew by each run.
-_NOT_READ = {"lock", "trainer.lock", "holder.json", "trainer.log", "settings.json", "validation"}
-
-
-def build(place: Path) -> tuple[dict[str, str], list[str]]:
-    """The model's digests, and the curve."""
-    resources = Resources(threads=1, devices=["cpu"], work=place / "work")
-    build_nmt(parameters(), place.parent / "ingested", place / "model", place / "curve.csv", resources)
-    lines = (place / "curve.csv").read_text(encoding="utf-8").splitlines()
-    assert "seconds" not in lines[0]  # another stage reads the curve of a pivot
-    return digests(place / "model"), lines
-
-
-def stopped_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    show = processes._show
-
-    def stopping(messages: Any, *others: Any) -> Any:
-        def until_the_second() -> Any:
-            validations = 0
-            for message in messages:
-                validations += message["event"] == "validation"
-                yield message
-                if validations == 2:
-                    raise Interrupted()
-
-        return show(until_the_second(), *others)
-
-    monkeypatch.setattr(processes, "_show", stopping)
-
-
-@pytest.mark.full
-@pytest.mark.timeout(900)
-def test_any_file_may_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A training that was stopped or has finished, and lost one file, gives the same model."""
-    write_shards(tmp_path / "ingested", accepted(300))
-    begun, whole, place = tmp_path / "begun", tmp_path / "whole", tmp_path / "damaged"
-    wanted = build(whole)
-    with monkeypatch.context() as patched, suppress(Interrupted):
-        stopped_in_training(patched)
-        build(begun)
-    known: set[str] = set()
-    for moment in (begun, whole):
-        found = digests(moment / "work")
-        # One of each kind and place; of those that one list of digests names, one: all are missed alike.
-        listed = {
-            (path.parent / name).relative_to(moment / "work").as_posix(): path.as_posix()
-            for path in (moment / "work").rglob(DIGESTS)
-            for name in read_json(path)
-        }
-        names = {
-            listed.get(name) or re.sub(r"\d|[^/]+(?=\.pt(\.sha256)?$)", "", name): name
-            for name, digest in found.items()
-            if digest not in known and not _NOT_READ.intersection(Path(name).parts)
-        }
-        known |= {*found.values()}
-        assert any("history" in name or "checkpoint_last" in name for name in names.values()), names
-        for name in names.values():
-            shutil.copytree(moment, place)
-            (place / "work" / name).unlink()
-            assert build(place) == wanted, name
-            shutil.rmtree(place)
 
 
 @pytest.fixture(scope="module")
