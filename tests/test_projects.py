@@ -99,7 +99,7 @@ def test_where_the_repository_is(place: str, tmp_path: Path, monkeypatch: pytest
         monkeypatch.setattr(creation.shutil, "which", lambda name: None)
     else:
         subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
-    run_command("init", tmp_path / "my", "--sample")
+    run_command("init", tmp_path / "my")
     assert not (tmp_path / "my" / ".git").exists()
     assert ("no_scm" in (tmp_path / "my" / ".dvc" / "config").read_text()) == (place == "no git")
     assert run("dvc", "status", cwd=tmp_path / "my").returncode == 0
@@ -109,9 +109,8 @@ def test_where_the_repository_is(place: str, tmp_path: Path, monkeypatch: pytest
     "arguments",
     [
         [],
-        ["my", "--sample", "--bitext", "a", "b"],
-        ["my", "--upgrade", "--sample"],
-        ["my", "--sample", "--table", "a"],
+        ["my", "--english", "a", "--bitext", "a", "b"],
+        ["my", "--upgrade", "--table", "a"],
     ],
 )
 def test_options_that_do_not_go_together(

@@ -38,7 +38,7 @@ def plan(
     translation are planned, both for the same number of sentences.
 
     A server (translate.engine: server) is paid by tokens. The plan counts them while it translates 384
-    sentences, which go to the translation memory. With --rate, tokens are estimated from the texts.
+    sentences, which go to the translation memory.
 
     \b
     Examples:

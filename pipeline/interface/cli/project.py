@@ -25,11 +25,6 @@ def init(
         metavar="DIR",
         help="new or empty directory; with --upgrade the project, by default the current one",
     ),
-    sample: bool = typer.Option(
-        False,
-        "--sample",
-        help="use the embedded sample (the default), without hints for your own bitext",
-    ),
     bitext: tuple[Path, Path] = typer.Option(
         None, metavar="FILE FILE", help="use this bitext: a foreign and an English file, line by line"
     ),
@@ -41,8 +36,7 @@ def init(
     english: Path = typer.Option(
         None,
         metavar="FILE",
-        help="use English text alone, one sentence per line or a column of a table: it is translated to "
-        "another language and back",
+        help="use English text alone, one sentence per line: it is translated to another language and back",
     ),
     upgrade: bool = typer.Option(
         False, "--upgrade", help="update a project from an earlier version; your files stay"
@@ -63,10 +57,10 @@ def init(
     from paraforge.interface.project.creation import make_project, upgrade_project
     from paraforge.translation.training.parameters import READY_MODEL
 
-    given = sum(map(bool, (sample, bitext, table, english)))
+    given = sum(map(bool, (bitext, table, english)))
     if upgrade:
         if given:
-            raise InputError("use --upgrade without --sample, --bitext, --table and --english")
+            raise InputError("use --upgrade without --bitext, --table and --english")
         project = directory or Path()
         if not upgrade_project(project):
             typer.echo("  dvc.yaml: kept, because you changed it; this version's is in dvc.yaml.new")
@@ -75,7 +69,7 @@ def init(
     if directory is None:
         raise InputError("DIR is missing: paraforge init DIR")
     if given > 1:
-        raise InputError("use only one of --sample, --bitext, --table and --english")
+        raise InputError("use only one of --bitext, --table and --english")
     found = look_at(*bitext) if bitext else look_at_table(table) if table else None
     found = look_at_english(english) if english else found
     make_project(directory, found)
@@ -88,7 +82,7 @@ def init(
         typer.echo(f"  choices: {' '.join(found.choices)}")
         for problem in found.problems():
             typer.echo(f"  fix this first, with 'paraforge configure': {problem}")
-    elif not sample:
+    else:
         typer.echo("  For your own bitext, edit configs/corpus/my.yaml, then run")
         typer.echo("  paraforge configure corpus=my translation=small select=quality")
     typer.echo(f"Next: cd {directory} && dvc repro")

@@ -5,6 +5,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -16,26 +17,8 @@ from paraforge.base.errors import ParaforgeError, install_command
 from paraforge.base.parsing.parser import PARSERS, describe_parser
 from paraforge.base.shards.resources import available_cores, available_memory
 
-NEEDED = (
-    *("pyarrow", "numpy", "scipy", "torch", "ctranslate2", "sentencepiece", "sacremoses", "sacrebleu"),
-    *("dask", "distributed", "duckdb", "omegaconf", "pydantic", "filelock", "safetensors"),
-)
-# distribution: (extra of pyproject.toml that installs it, its purpose)
-OPTIONAL = {
-    "dvc": ("pipeline", "'dvc repro'"),
-    "py3langid": ("language", "language identification of both sides"),
-    "sentence-transformers": (
-        "sentence-transformers",
-        "the cosine score, and models exported to that library",
-    ),
-    "transformers": ("transformers", "importing Marian, NLLB and M2M-100 models"),
-    "huggingface-hub": ("hub", "importing models of the hub by their names"),
-    "subword-nmt": ("bpe", "fairseq and OPUS-MT models with BPE codes"),
-    "openai": ("server", "the engine 'server': a language model behind an HTTP server"),
-    "scikit-learn": ("evaluation", "transfer tasks, agreement of annotators"),
-}
-
-
+# Extras of developers, and one that is checked with the devices.
+_OTHER_EXTRAS = {"test", "docs", "experiments", "fairseq-needs", "gpu"}
 RWLOCK = Path(".dvc/tmp/rwlock")
 _ACTIVATE = f"source {Path(sys.prefix) / 'bin' / 'activate'}"
 
@@ -71,16 +54,19 @@ def _machine() -> Iterator[Finding]:
 
 
 def _packages() -> Iterator[Finding]:
-    for name in NEEDED:
+    """Look for the packages that the installed distribution requires, and for those of its extras."""
+    seen = set()
+    for text in importlib.metadata.requires("paraforge-corpus") or ():
+        name = re.split(r"[^\w.-]", text, maxsplit=1)[0]
+        extra = text.partition('extra == "')[2].rstrip('"')
+        if name in seen or extra in _OTHER_EXTRAS:
+            continue
+        seen.add(name)
         try:
             yield Finding("packages", name, "ok", importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
-            yield Finding("packages", name, "broken", "not installed", install_command())
-    for name, (extra, purpose) in OPTIONAL.items():
-        try:
-            yield Finding("packages", name, "ok", importlib.metadata.version(name))
-        except importlib.metadata.PackageNotFoundError:
-            yield Finding("packages", name, "missing", f"for {purpose}", install_command(extra))
+            state, detail = ("missing", f"for the extra {extra}") if extra else ("broken", "not installed")
+            yield Finding("packages", name, state, detail, install_command(extra))
 
 
 def _attempt(

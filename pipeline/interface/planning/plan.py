@@ -1,34 +1,29 @@
 """Plans a translation: times a sample, and estimates time, price and disk for all sentences."""
 
 import math
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import remove_directory, size
 from paraforge.base.markdown import text_table
-from paraforge.base.progress import progress
-from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.interface.configuration import Parameters
+from paraforge.interface.planning.measurement import Measurement, Rate, measure
 from paraforge.interface.query.pairs import duration
-from paraforge.translation.decoding.server_settings import Server
-from paraforge.translation.decoding.translator import Hypotheses, Translator, Usage
+from paraforge.translation.decoding.translator import Hypotheses
 from paraforge.translation.engines import is_model_free, is_remote
-from paraforge.translation.engines.server import estimated_tokens
 from paraforge.translation.memory.distinct import find_distinct, written_distinct
 from paraforge.translation.memory.recall import recall
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE
 from paraforge.translation.stage.chosen import chosen_corpus
-from paraforge.translation.stage.population import Population, blocks, survey
+from paraforge.translation.stage.population import Population, survey
 from paraforge.translation.stage.quantisation import calibrated
 from paraforge.translation.stage.remembering import known_segments, remember
 from paraforge.translation.stage.sentences import EngineChoice, choose_engine, plan_workplace
@@ -41,113 +36,6 @@ TASK_SECONDS = 0.06
 # What a row costs on processors: finding distinct sentences, joining.
 ROW_SECONDS = 2e-5
 _LOAD_SECONDS = 10.0
-# The first block also fills caches, or opens the connection to a server: it is not counted.
-_LEAST_BLOCKS, _MOST_BLOCKS = 6, 60
-# Seconds of a block: long enough that a queue running empty at its end does not count.
-_BLOCK_SECONDS = 6.0
-# Sentences of the smallest block, and of one that is paid for.
-_SMALLEST_BLOCK = 64
-
-
-@dataclass(frozen=True)
-class Rate:
-    """Seconds that a sentence takes on one device, with a 95% interval, and the sentences measured."""
-
-    seconds: float
-    low: float
-    high: float
-    sentences: int = 0
-
-
-def estimate(times: Sequence[float], size: int) -> Rate:
-    """Estimate the rate from the seconds of blocks with ``size`` sentences each.
-
-    The interval is Student's t over blocks, which all have the lengths of the whole; one block gives no upper
-    end.
-    """
-    from scipy import stats
-
-    if len(times) < 2:
-        return Rate(sum(times) / size, 0.0, math.inf, size * len(times))
-    mean, count = float(np.mean(times)), len(times)
-    half = float(stats.t.ppf(0.975, count - 1) * np.std(times, ddof=1) / math.sqrt(count))
-    return Rate(mean / size, max(0.0, mean - half) / size, (mean + half) / size, count * size)
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """The measured figures of a sample.
-
-    rate: seconds per sentence. load_seconds: until the model was ready.
-    tokens: of a sentence at a server, prompt and answers, as the server counted them; None if it did not.
-    """
-
-    rate: Rate
-    load_seconds: float
-    tokens: tuple[float, float] | None = None
-
-
-def measure(
-    open_translator: Callable[[], Translator],
-    population: Population,
-    *,
-    seconds: float,
-    sentences_per_task: int,
-    precision: float = 0.03,
-    answers: dict[str, Hypotheses] | None = None,
-    clock: Callable[[], float] = time.perf_counter,
-) -> Measurement:
-    """Translate samples with the length distribution of all sentences.
-
-    open_translator: loads the model; timed. population: what is to be translated; at least one sentence.
-    seconds: no block but the second begins later than this. sentences_per_task: the largest block.
-    precision: half of the interval's width, relative to the rate, that is enough.
-    answers: filled with the answers by sentence, also if an error ends the sample. Where it is given,
-    sentences are paid for: then a few hundred must do, each asked for once. clock: seconds.
-    """
-    begun = clock()
-    translator = open_translator()
-    load_seconds = clock() - begun
-    largest = min(sentences_per_task, population.sentences)
-    size = min(_SMALLEST_BLOCK, largest)
-    if answers is not None:
-        size = largest = max(1, min(size, population.sentences // _LEAST_BLOCKS))
-    source, times, translated = blocks(population, size), list[float](), 0
-    begun = clock()
-    with progress(total=None, unit="sentences", description="sample") as bar:
-        while len(times) < _MOST_BLOCKS:
-            block = next(source)
-            if answers is not None:
-                block = [sentence for sentence in dict.fromkeys(block) if sentence not in answers]
-                if not block:
-                    break
-            started = clock()
-            results = list(translator.translate(iter(block)))
-            taken = (clock() - started) * size / len(block)
-            translated += len(block)
-            bar.update(len(block))
-            if answers is not None:
-                answers.update(zip(block, results, strict=True))
-            larger = int(min(largest, size * _BLOCK_SECONDS / max(taken, 1e-9)))
-            if larger > 1.5 * size and clock() - begun < seconds / 2:
-                # A large GPU takes as long for a few sentences as for a thousand: begin again.
-                size, times, source = larger, [], blocks(population, larger, seed=larger)
-                continue
-            times.append(taken)
-            rate = estimate(times[1:], size)
-            # More sentences than there are would take longer than the work.
-            known = answers is not None or rate.sentences >= population.sentences
-            known = known or rate.high - rate.low <= 2 * precision * rate.seconds
-            late = clock() - begun > seconds and len(times) > 2  # one block says nothing of the spread
-            if late or (known and len(times) >= _LEAST_BLOCKS):
-                break
-    rate = estimate(times[1:] or times, size)
-    if not math.isfinite(rate.high):  # there were one or two sentences to pay for
-        rate = replace(rate, low=rate.seconds, high=rate.seconds)
-    usage, tokens = getattr(translator, "usage", None), None
-    if answers is not None and isinstance(usage, Usage) and usage.input_tokens:
-        tokens = usage.input_tokens / translated, usage.output_tokens / translated
-    return Measurement(rate, load_seconds, tokens)
 
 
 @dataclass(frozen=True)
@@ -249,26 +137,26 @@ def make_plan(
         raise InputError("nothing to translate: every row is rejected or has its translation")
     section, resources = parameters.translate, parameters.resources
     left, scale = population.sentences, 1.0 if sentences is None else sentences / population.sentences
-    workers, sample = 1, None
-    if rate is None:
+    workers = 1
+    if rate is not None:
+        sample = Measurement(Rate(1 / rate, 1 / rate, 1 / rate), _LOAD_SECONDS)
+    else:
         choice = choose_engine(section.engine, model, section.options(), section.settings(), resources)
         workplace = plan_workplace(section.engine, resources, population.sentences)
         workers = workplace.worker_count
         # The stage will ask the same and find the answer there.
         if section.check_quantised:
             choice, _ = calibrated(choice, corpus, left, workplace, resources)
-        if section.memory:
-            left -= _known_sentences(corpus, choice, resources)
-        if not left and sentences is None:
+        known = _known_sentences(corpus, choice, resources) if section.memory else 0
+        if known == left and sentences is None:
             remedy = "Run 'dvc repro', or plan with --rate, which translates nothing."
             message = "nothing to translate: the translation memory has every sentence"
             raise NothingLeft(message, remedy=remedy)
         answers: dict[str, Hypotheses] | None = {} if is_remote(section.engine) else None
-        paid_once = answers is not None and section.memory
         try:
             sample = measure(
                 lambda: choice.open(workplace.placement(workplace.devices[0])),
-                _unknown(population, choice, resources) if paid_once else population,
+                population,
                 seconds=seconds,
                 sentences_per_task=section.sentences_per_task or 4000,
                 answers=answers,
@@ -276,30 +164,22 @@ def make_plan(
         finally:
             remember(choice, resources, answers or {})
         if answers and section.memory:
-            left = population.sentences - _known_sentences(corpus, choice, resources)
-    given = 1 / (rate or 1)
-    found = sample.rate if sample else Rate(given, given, given)
+            known = _known_sentences(corpus, choice, resources)
+        left -= known
+    found = sample.rate
     left = left if sentences is None else sentences
     per_task = section.task_size(population.sentences, 1 / found.seconds, workers)
     walls = []
     for count in devices:
-        started = sample.load_seconds if sample else _LOAD_SECONDS
+        started = sample.load_seconds
         started += 0.0 if resources.scheduler is None and count == 1 else PROCESS_SECONDS
+        started += math.ceil(population.rows * scale) * ROW_SECONDS
         hours, low, high = (
-            (
-                started
-                + clock_seconds(left, each, per_task, count)
-                + math.ceil(population.rows * scale) * ROW_SECONDS
-            )
-            / 3600
+            (started + clock_seconds(left, each, per_task, count)) / 3600
             for each in (found.seconds, found.low, found.high)
         )
         walls.append(Wall(count, hours, low, high, None if price is None else hours * count * price))
-    server = getattr(section, section.engine, None)
-    tokens = sample.tokens if sample else None
-    if tokens is None and isinstance(server, Server):
-        tokens = _estimated_tokens(server, population, section.nbest)
-    token_price = None
+    tokens, token_price = sample.tokens, None
     if tokens and token_prices != (None, None):
         token_price = left * sum(n * (one or 0) for n, one in zip(tokens, token_prices, strict=True)) / 1e6
     disk = round(scale * _disk_bytes(population, corpus, section.nbest))
@@ -322,15 +202,6 @@ def _disk_bytes(population: Population, corpus: ShardDirectory, nbest: int) -> i
     return round(rows + population.sentences * (2 * text + 67 + 4 * nbest * text))
 
 
-def _estimated_tokens(server: Server, population: Population, nbest: int) -> tuple[float, float]:
-    """Estimate a sentence's tokens from the texts."""
-    strata = population.strata.values()
-    means = [sum(map(estimated_tokens, one.kept)) / max(1, len(one.kept)) for one in strata]
-    text = float(np.average(means, weights=[one.sentences for one in strata]))
-    prompt = sum(estimated_tokens(one["content"]) + 4 for one in server.messages(""))
-    return text + prompt, nbest * (1 + text)
-
-
 def _known_sentences(corpus: ShardDirectory, choice: EngineChoice, resources: Resources) -> int:
     """Count the distinct sentences that the translation memory or a killed run has translated."""
     segments = known_segments(choice, resources)
@@ -343,28 +214,6 @@ def _known_sentences(corpus: ShardDirectory, choice: EngineChoice, resources: Re
     known = sum(int(np.count_nonzero(block >= 0)) for block in recalled.blocks())
     remove_directory(work / "plan" / "recall")
     return known
-
-
-def _unknown(population: Population, choice: EngineChoice, resources: Resources) -> Population:
-    """Leave known sentences out of the samples, so that none is paid for twice. Raises InputError if the
-    memory knows all of them."""
-    place = resources.work.resolve() / "plan"
-    place.mkdir(parents=True, exist_ok=True)
-    texts = list(dict.fromkeys(text for one in population.strata.values() for text in one.kept))
-    keys = place / "keys.bin"
-    text_keys(pa.array(texts, pa.string())).astype("<u8").tofile(keys)
-    recalled = recall(keys, known_segments(choice, resources), [], place / "recall")
-    unknown = {texts[number] for number in recalled.unknown.tolist()}
-    remove_directory(place / "recall")
-    keys.unlink()
-    if not unknown:
-        remedy = "Run 'dvc repro', or plan with --rate, which asks the server nothing."
-        raise InputError("nothing to pay for: the translation memory knows the sentences", remedy=remedy)
-    strata = {
-        number: replace(stratum, kept=[text for text in stratum.kept if text in unknown])
-        for number, stratum in population.strata.items()
-    }
-    return replace(population, strata=strata)
 
 
 def plan_text(plans: dict[str, Plan], price: float | None) -> str:

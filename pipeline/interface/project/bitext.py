@@ -138,9 +138,10 @@ def look_at_table(path: Path) -> Bitext:
     english = [place for place, one in languages.items() if one is not None and is_english(one)]
     foreign = [place for place in languages if place not in english]
     if (len(english), len(foreign)) not in ((1, 1), (2, 0)):
+        seen = ", ".join(f"{json.dumps(place)} in {one!r}" for place, one in languages.items())
         raise InputError(
             "of its columns with text one must be English and one of another language, or two English: "
-            f"{_seen(languages)}",
+            f"{seen or 'none'}",
             path,
             remedy="For English alone use --english. Otherwise make the project without --table, and name "
             "the columns in configs/corpus/my.yaml.",
@@ -154,37 +155,21 @@ def look_at_table(path: Path) -> Bitext:
 
 
 def look_at_english(path: Path) -> Bitext:
-    """Look at English sentences, one per line, or in the one English column of a table; read once, in bounded
-    memory.
+    """Look at English sentences, one per line; read once, in bounded memory.
 
-    Raises InputError: see :func:`look_at_table`; the text is in another language, or not one column is
-    English.
+    Raises InputError if the file is missing, empty, no text, a table, or in another language.
     """
     _check_name(path)
-    form = format_of(path) or "tsv"
-    if form == "tsv":
-        blocks = line_blocks(path, Reading(strict=False))
-        first = next(blocks)
-        texts = first.lines.slice(0, SAMPLE_ROWS).to_pylist()
-        if not any("\t" in text for text in texts):
-            language = _language(path, texts)
-            if language is not None and not is_english(language):
-                raise InputError(f"its text is in {language!r}, not in English", path)
-            lines = len(first) + sum(map(len, blocks))
-            return Bitext("references", {"reference": "en"}, {"reference": path}, lines)
-    languages, reading = text_columns(path, form)
-    english = [place for place, one in languages.items() if one is not None and is_english(one)]
-    if len(english) != 1:
-        raise InputError(
-            f"one of its columns with text must be English: {_seen(languages)}",
-            path,
-            remedy="Write the sentences alone to a file, one per line.",
-        )
-    return _of_table("references", {"reference": english[0]}, path, languages, reading)
-
-
-def _seen(languages: Mapping[Place, str | None]) -> str:
-    return ", ".join(f"{json.dumps(place)} in {one!r}" for place, one in languages.items()) or "none"
+    blocks = line_blocks(path, Reading(strict=False))
+    first = next(blocks)
+    texts = first.lines.slice(0, SAMPLE_ROWS).to_pylist()
+    if format_of(path) not in (None, "tsv") or any("\t" in text for text in texts):
+        raise InputError("it has columns", path, remedy="Write the sentences alone to a file, one per line.")
+    language = _language(path, texts)
+    if language is not None and not is_english(language):
+        raise InputError(f"its text is in {language!r}, not in English", path)
+    lines = len(first) + sum(map(len, blocks))
+    return Bitext("references", {"reference": "en"}, {"reference": path}, lines)
 
 
 def _of_table(

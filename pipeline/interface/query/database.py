@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,12 +23,8 @@ if TYPE_CHECKING:
 MOST_THREADS = 8
 MEMORY = "600MB"
 SPILL_LIMIT = "200GB"
-# Seconds that a database has for closing.
-_CLOSING = 2.0
 # A TSV has no quoting, as those that are read: a tab or line end of a text becomes a blank.
 _TSV_TEXTS: Final = r"SELECT regexp_replace(COLUMNS(*)::VARCHAR, '[\t\n\r]+', ' ', 'g') FROM"
-# Columns with the name of a word of SQL, where they are not quoted.
-_BARE_WORD = re.compile(r'(?<!")\b(group(?!\s+by\b)|pivot(?!\s*\(|\s+\w+\s+on\b))\b(?!")', re.IGNORECASE)
 _TEXT_FORMATS: Final = {
     ".csv": "FORMAT csv, HEADER",
     ".tsv": "FORMAT csv, HEADER, DELIMITER '\t', QUOTE '', ESCAPE ''",
@@ -86,10 +80,7 @@ def open_database(
             place = datasets[0].directory if len(datasets) == 1 else None
             raise InputError(error.message, place, remedy=error.remedy) from error
         finally:
-            # DuckDB 1.5 may wait for ever for the tasks of a statement that was interrupted.
-            closing = threading.Thread(target=connection.close, daemon=True)
-            closing.start()
-            closing.join(_CLOSING)
+            connection.close()
 
 
 def files_literal(files: Sequence[Path]) -> str:
@@ -186,9 +177,6 @@ def explained(remedy: str | None = None) -> Iterator[None]:
             raise _damaged(error) from error
         # DuckDB's message may point into the statement with lines of its own.
         lines = [line.rstrip() for line in str(error).strip().splitlines() if line.strip()]
-        if isinstance(error, duckdb.ParserException) and (bare := _BARE_WORD.search(str(error))):
-            name = bare[1].lower()
-            remedy = f'{name.upper()} is a word of SQL: the column is "{name}", in quotation marks.'
         raise InputError("\n".join([*lines, *([remedy] if remedy else [])])) from error
 
 

@@ -29,11 +29,6 @@ REMOTE = True
 _TOKEN = re.compile(r"\w{1,4}|[^\w\s]")
 
 
-def estimated_tokens(text: str) -> int:
-    """Estimate the number of tokens of a text."""
-    return sum(1 for _ in _TOKEN.finditer(text))
-
-
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     """Reset the beam options, which a server does not have, so that they change no key."""
     return options.with_changes(compute_type="float32", beam=options.nbest, length_penalty=1.0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from paraforge.corpus.columns import schema_of
-from paraforge.interface.planning.plan import estimate, measure
+from paraforge.interface.planning.measurement import estimate, measure
 from paraforge.translation.decoding.translator import Hypotheses, make_hypothesis
 from paraforge.translation.stage.population import survey
 from tests.translation.stage.test_population import write_corpus

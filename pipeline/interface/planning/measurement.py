@@ -1,0 +1,120 @@
+"""Measures how long one device takes for a sentence, on samples with the lengths of all sentences."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from paraforge.base.progress import progress
+from paraforge.translation.decoding.translator import Hypotheses, Translator, Usage
+from paraforge.translation.stage.population import Population, blocks
+
+# The first block also fills caches, or opens the connection to a server: it is not counted.
+_LEAST_BLOCKS, _MOST_BLOCKS = 6, 60
+# Seconds of a block: long enough that a queue running empty at its end does not count.
+_BLOCK_SECONDS = 6.0
+# Sentences of the smallest block, and of one that is paid for.
+_SMALLEST_BLOCK = 64
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Seconds that a sentence takes on one device, with a 95% interval, and the sentences measured."""
+
+    seconds: float
+    low: float
+    high: float
+    sentences: int = 0
+
+
+def estimate(times: Sequence[float], size: int) -> Rate:
+    """Estimate the rate from the seconds of blocks with ``size`` sentences each.
+
+    The interval is Student's t over blocks, which all have the lengths of the whole; one block gives no upper
+    end.
+    """
+    from scipy import stats
+
+    if len(times) < 2:
+        return Rate(sum(times) / size, 0.0, math.inf, size * len(times))
+    mean, count = float(np.mean(times)), len(times)
+    half = float(stats.t.ppf(0.975, count - 1) * np.std(times, ddof=1) / math.sqrt(count))
+    return Rate(mean / size, max(0.0, mean - half) / size, (mean + half) / size, count * size)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The measured figures of a sample.
+
+    rate: seconds per sentence. load_seconds: until the model was ready.
+    tokens: of a sentence at a server, prompt and answers, as the server counted them; None if it did not.
+    """
+
+    rate: Rate
+    load_seconds: float
+    tokens: tuple[float, float] | None = None
+
+
+def measure(
+    open_translator: Callable[[], Translator],
+    population: Population,
+    *,
+    seconds: float,
+    sentences_per_task: int,
+    precision: float = 0.03,
+    answers: dict[str, Hypotheses] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Measurement:
+    """Translate samples with the length distribution of all sentences.
+
+    open_translator: loads the model; timed. population: what is to be translated; at least one sentence.
+    seconds: no block but the second begins later than this. sentences_per_task: the largest block.
+    precision: half of the interval's width, relative to the rate, that is enough.
+    answers: filled with the answers by sentence, also if an error ends the sample. Where it is given,
+    sentences are paid for: then a few hundred must do, each asked for once. clock: seconds.
+    """
+    begun = clock()
+    translator = open_translator()
+    load_seconds = clock() - begun
+    largest = min(sentences_per_task, population.sentences)
+    size = min(_SMALLEST_BLOCK, largest)
+    if answers is not None:
+        size = largest = max(1, min(size, population.sentences // _LEAST_BLOCKS))
+    source, times, translated = blocks(population, size), list[float](), 0
+    begun = clock()
+    with progress(total=None, unit="sentences", description="sample") as bar:
+        while len(times) < _MOST_BLOCKS:
+            block = next(source)
+            if answers is not None:
+                block = [sentence for sentence in dict.fromkeys(block) if sentence not in answers]
+                if not block:
+                    break
+            started = clock()
+            results = list(translator.translate(iter(block)))
+            taken = (clock() - started) * size / len(block)
+            translated += len(block)
+            bar.update(len(block))
+            if answers is not None:
+                answers.update(zip(block, results, strict=True))
+            larger = int(min(largest, size * _BLOCK_SECONDS / max(taken, 1e-9)))
+            if larger > 1.5 * size and clock() - begun < seconds / 2:
+                # A large GPU takes as long for a few sentences as for a thousand: begin again.
+                size, times, source = larger, [], blocks(population, larger, seed=larger)
+                continue
+            times.append(taken)
+            rate = estimate(times[1:], size)
+            # More sentences than there are would take longer than the work.
+            known = answers is not None or rate.sentences >= population.sentences
+            known = known or rate.high - rate.low <= 2 * precision * rate.seconds
+            late = clock() - begun > seconds and len(times) > 2  # one block says nothing of the spread
+            if late or (known and len(times) >= _LEAST_BLOCKS):
+                break
+    rate = estimate(times[1:] or times, size)
+    if not math.isfinite(rate.high):  # there were one or two sentences to pay for
+        rate = replace(rate, low=rate.seconds, high=rate.seconds)
+    usage, tokens = getattr(translator, "usage", None), None
+    if answers is not None and isinstance(usage, Usage) and usage.input_tokens:
+        tokens = usage.input_tokens / translated, usage.output_tokens / translated
+    return Measurement(rate, load_seconds, tokens)
