@@ -6,13 +6,11 @@ import difflib
 import errno
 import importlib
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
 from types import ModuleType
-from typing import Final
 
 
 class ParaforgeError(Exception):
@@ -197,18 +195,9 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108  the system's own
-"""Where Linux keeps memory shared between processes, such as locks of queues and pools."""
-
-
 def describe_os_error(error: OSError) -> str:
     """Describe an error of the operating system in one line: what, where, and, if known, what to do."""
     text = str(error)
-    if error.filename is None and (trouble := _shared_memory_trouble()):
-        return (
-            f"{text}: {SHARED_MEMORY}, where processes share memory, {trouble}: free it, or mount it again "
-            "(a container: --shm-size 1g)"
-        )
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         text += ": free some space and run the same command; finished work is kept"
     elif error.errno in _DISK:
@@ -234,11 +223,3 @@ def naming(path: str | PathLike[str], done: str) -> Iterator[None]:
             text = f"{os.strerror(error.errno)}, while this was {done}"
             raise OSError(error.errno, text, fspath(path)) from error
         raise
-
-
-def _shared_memory_trouble() -> str | None:
-    if not SHARED_MEMORY.is_dir():
-        return None
-    if not os.access(SHARED_MEMORY, os.W_OK):
-        return "cannot be written to"
-    return None if shutil.disk_usage(SHARED_MEMORY).free >= 1 << 16 else "is full"

@@ -7,7 +7,6 @@ import errno
 import os
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import Field, model_validator
 
-from paraforge.base import errors
 from paraforge.base.errors import (
     ConfigurationError,
     InputError,
@@ -129,23 +127,6 @@ def test_a_file_name_that_is_not_utf8_is_a_mistake_of_the_user(tmp_path: Path) -
         pq.write_table(pa.table({"x": [1]}), os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.parquet"))
     with pytest.raises(UnicodeEncodeError), names_in_utf8():
         "ž".encode("ascii")
-
-
-@pytest.mark.parametrize(
-    ("writable", "free", "said"),
-    [(False, 1 << 30, "cannot be written to"), (True, 0, "is full"), (True, 1 << 30, None)],
-)
-def test_shared_memory_that_cannot_be_used_is_named(
-    writable: bool, free: int, said: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What makes a lock names no file."""
-    monkeypatch.setattr(errors, "SHARED_MEMORY", tmp_path)
-    monkeypatch.setattr("os.access", lambda *_: writable)
-    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
-    for number in (errno.EACCES, errno.EROFS, errno.ENOSPC):
-        text = describe_os_error(OSError(number, os.strerror(number)))
-        assert (f"{tmp_path}, where processes share memory, {said}" in text) == (said is not None)
-        assert str(tmp_path) not in describe_os_error(OSError(number, os.strerror(number), "a file"))
 
 
 def test_an_error_of_the_disk_names_the_file_and_says_what_to_do(
