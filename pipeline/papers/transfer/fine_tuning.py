@@ -43,47 +43,38 @@ class Variant:
 
 
 def make_variants(
-    starts: Sequence[str] = ("trained",),
-    penalties: Sequence[float] = (),
-    settings: Mapping[str, Sequence[str]] | None = None,
+    starts: Sequence[str] = ("trained",), penalties: Sequence[float] = (), settings: Sequence[str] = ()
 ) -> list[Variant]:
     """Return the variants that a user asks for.
 
     starts: `trained` fine-tunes the model without a penalty, `random` trains from scratch.
     penalties: fine-tuning with the best of these penalties is another variant (W16 4.4.1).
-    settings: values of other `FineTuningParameters`; each variant tries every combination.
+    settings: other `FineTuningParameters` as KEY=VALUE.
 
     Raises ConfigurationError about unknown, wrong or contradicting ones.
     """
-    settings = settings or {}
-    problems = [f"--set {key}: use --fine-tune-from" for key in settings if key == "start"]
+    given = dict(setting.split("=", 1) for setting in settings if "=" in setting)
+    problems = ["--set start: use --fine-tune-from"] if "start" in given else []
     if penalties:
-        if "fixed" in settings.get("encoder", ()):
+        if given.get("encoder") == "fixed":
             problems.append("--set encoder=fixed: --fine-tune-penalty needs a trained encoder")
         problems += [
             f"--set {key}: already set by --fine-tune-penalty"
             for key in ("lambda_words", "lambda_composition")
-            if key in settings
+            if key in given
         ]
         if "trained" not in starts:
             problems.append("--fine-tune-penalty needs --fine-tune-from trained")
     if problems:
         raise ConfigurationError(problems)
-    grids: list[tuple[str, list[dict[str, Any]]]] = []
+    wanted: dict[str, list[dict[str, Any]]] = {}
     for start in dict.fromkeys(starts):
-        grids.append((TRAINED if start == "trained" else RANDOM, [{"start": start}]))
+        wanted[TRAINED if start == "trained" else RANDOM] = [{"start": start}]
         if penalties and start == "trained":
-            both = [{"lambda_words": value, "lambda_composition": value} for value in penalties]
-            grids.append((PENALISED, both))
-    others = [
-        [f"{key}={value}" for key, value in zip(settings, values, strict=True)]
-        for values in product(*settings.values())
-    ]
+            wanted[PENALISED] = [{"lambda_words": value, "lambda_composition": value} for value in penalties]
     return [
-        Variant(
-            name, tuple(with_settings(FineTuningParameters, other, own) for own in grid for other in others)
-        )
-        for name, grid in grids
+        Variant(name, tuple(with_settings(FineTuningParameters, settings, own) for own in candidates))
+        for name, candidates in wanted.items()
     ]
 
 
