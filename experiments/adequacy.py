@@ -16,6 +16,7 @@ import typer
 
 from benchmarks.hardware import data_directory
 from benchmarks.results import append
+from paraforge.base.errors import require
 from paraforge.base.text.lines import numbered_lines
 from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.score import build_scorers, score_table
@@ -46,13 +47,8 @@ def judged(name: str) -> list[tuple[str, str, bool]]:
     return [(row[1], row[2], float(row[0]) >= least) for row in rows if row[0]]
 
 
-def features(scores: Numbers, contradictions: Numbers) -> Numbers:
-    """Return the inputs of the regression, (pairs, 3): one, the score, the contradiction."""
-    return np.stack([np.ones(len(scores)), scores, contradictions], axis=1)
-
-
 def domains() -> dict[str, Domain]:
-    """Return the features of the pairs of each domain, and which of them people accept."""
+    """Return the inputs of the pairs (one, score, contradiction), and which of them people accept."""
     scorers = build_scorers(DIRECTORY)
     found = {}
     for name, files in DOMAINS.items():
@@ -61,24 +57,18 @@ def domains() -> dict[str, Domain]:
         columns = (
             np.nan_to_num(table[column].to_numpy()) for column in ("paraphrase_score", "contradiction")
         )
-        found[name] = features(*(column.astype(np.float64) for column in columns)), np.array(accepted)
+        inputs = np.stack([np.ones(len(accepted)), *columns], axis=1).astype(np.float64)
+        found[name] = inputs, np.array(accepted)
     return found
 
 
 def fitted(chosen: Mapping[str, Domain]) -> Numbers:
     """Fit a logistic regression in which each domain has the same weight. Returns its coefficients."""
-    from scipy.optimize import minimize
-
-    inputs = np.concatenate([one for one, _ in chosen.values()])
-    truth = np.concatenate([accepted for _, accepted in chosen.values()])
+    linear_model = require("sklearn.linear_model", "evaluation")
+    inputs, truth = (np.concatenate(parts) for parts in zip(*chosen.values(), strict=True))
     weight = np.concatenate([np.full(len(one), 1 / len(one)) for one, _ in chosen.values()])
-
-    def loss(coefficients: Numbers) -> tuple[float, Numbers]:
-        margin = inputs @ coefficients
-        gradient = inputs.T @ (weight * (1 / (1 + np.exp(-margin)) - truth))
-        return float(weight @ (np.logaddexp(0, margin) - truth * margin)), gradient
-
-    return np.asarray(minimize(loss, np.zeros(inputs.shape[1]), jac=True, method="L-BFGS-B").x)
+    model = linear_model.LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-8, max_iter=1000)
+    return np.asarray(model.fit(inputs, truth, weight).coef_[0])
 
 
 def share(inputs: Numbers, coefficients: Numbers, shift: float = 0.0) -> float:
@@ -111,12 +101,10 @@ def main() -> None:
                     f"accepted from {bound}": float(accepted[above].mean()),
                     f"predicted from {bound}": share(inputs[above], others),
                 }
-        print(name, {key: round(value, 3) for key, value in figures.items()})
         append("adequacy", name, figures)
     spread = float(np.sqrt(np.mean(np.square(offsets))))
     named = dict(zip(("one", "score", "contradiction"), coefficients.tolist(), strict=True))
     append("adequacy", "all", {**named, "spread": spread})
-    print("coefficients", coefficients.round(3).tolist(), "spread", round(spread, 3))
 
 
 if __name__ == "__main__":

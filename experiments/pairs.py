@@ -20,15 +20,12 @@ FILES = {
     "tatoeba": "bitext/tatoeba.en-cs.tsv.gz",
     "ppdb": "ppdb/ppdb-1.0-xxxl-lexical.extended.synonyms.uniquepairs.gz",
     "paranmt": "paranmt/pairs.tsv.gz",
-    "dropped": "books/sentences.tsv.gz",
 }
 """What each source of pairs is made of, under PARAFORGE_DATA."""
 SOURCES = ("captions", "bible", "news", "tatoeba", "ppdb")
 """Those that models are trained on unless others are named."""
 BIBLE_PAIRS_A_VERSE = 2
 PAIRS_A_TRANSLATION = 6
-DROPPED_SHARE = 0.3
-DROPPED_SENTENCES = 150_000
 _BLOCK = 20_000
 
 
@@ -39,7 +36,6 @@ def paraphrases(source: str) -> Iterator[PairBlock]:
     bible: two pairs of versions a verse. news: any two of two human references and eight systems.
     tatoeba: English sentences of one Czech sentence, up to six pairs of them.
     ppdb: lexical pairs. paranmt: pairs of the released corpora.
-    dropped: no paraphrases but two copies of a novel's sentence, each without three tenths of its words.
     """
     data = data_directory()
     if source == "ppdb":
@@ -53,7 +49,6 @@ def paraphrases(source: str) -> Iterator[PairBlock]:
         "bible": _bible,
         "news": _news,
         "tatoeba": _tatoeba,
-        "dropped": _dropped,
     }
     most = {"bible": BIBLE_PAIRS_A_VERSE, "tatoeba": PAIRS_A_TRANSLATION}.get(source)
     texts = makers[source](data)
@@ -106,17 +101,6 @@ def _tatoeba(data: Path) -> Iterator[list[str]]:
     for _, english, czech in _lines(data / FILES["tatoeba"]):
         by_translation.setdefault(czech, set()).add(english)
     yield from (sorted(texts) for texts in by_translation.values() if len(texts) > 1)
-
-
-def _dropped(data: Path) -> Iterator[list[str]]:
-    generator = np.random.default_rng(2)
-    rows = _lines(data / FILES["dropped"])
-    chosen = generator.choice(len(rows), DROPPED_SENTENCES, replace=False)
-    for number in np.sort(chosen).tolist():
-        words = rows[number][-1].split()
-        if len(words) >= 6:
-            kept = generator.random((2, len(words))) >= DROPPED_SHARE
-            yield [" ".join(word for word, keep in zip(words, row, strict=True) if keep) for row in kept]
 
 
 STS_GROUPS = ("2012", "2013", "2014", "2017", "stsb-dev", "SICK_trial")

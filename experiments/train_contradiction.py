@@ -150,7 +150,7 @@ def sister_words(wordnet: Path, texts: Iterable[str]) -> dict[str, list[str]]:
     counts = Counter(word for text in texts for word in _WORD.findall(text))
     found: dict[str, list[str]] = {}
     for part in ("noun", "verb"):
-        sets = {place: (words, pointers) for place, words, pointers in synsets(wordnet, part)}
+        sets = {one.place: one for one in synsets(wordnet, part)}
         senses = {}
         for line in (wordnet / f"index.{part}").read_text(encoding="utf-8").split("\n"):
             word, *fields = line.split() or [""]
@@ -158,7 +158,7 @@ def sister_words(wordnet: Path, texts: Iterable[str]) -> dict[str, list[str]]:
                 senses[word] = [field for field in fields if field in sets]
         below: dict[str, list[str]] = {}
         above = {
-            word: [kind for symbol, kind, _ in sets[places[0]][1] if symbol == "@"]
+            word: [kind for symbol, kind, _ in sets[places[0]].pointers if symbol == "@"]
             for word, places in senses.items()
         }
         for word, kinds in above.items():

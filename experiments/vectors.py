@@ -6,7 +6,6 @@ python -m experiments.vectors counts books counts.txt
 
 import gzip
 import itertools
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import typer
 
-from benchmarks.hardware import data_directory, hardware, peak_memory
+from benchmarks.hardware import data_directory
 from experiments.pairs import paraphrases
 from paraforge.base.errors import require
 from paraforge.base.files import atomic_path
@@ -56,11 +55,8 @@ def vectors(
     from scipy.sparse import csr_array
 
     extmath = require("sklearn.utils.extmath", "evaluation")
-    print(hardware())
-    begin = time.perf_counter()
     columns = [tokenize_column(pa.array(block)) for block in sentences()]
     ids, words, lengths = _joined(columns, vocabulary)
-    print(f"{len(ids):,} tokens, {len(words):,} words: {time.perf_counter() - begin:.0f} s")
     size = len(words)
     sentence = np.repeat(np.arange(len(lengths)), lengths)
     total: Any = csr_array((size, size), dtype=np.float32)
@@ -80,11 +76,10 @@ def vectors(
     pmi = np.log(counts.data * smoothed.sum() / (sums[counts.row] * smoothed[counts.col]))
     keep = pmi > 0
     positive = csr_array((pmi[keep], (counts.row[keep], counts.col[keep])), shape=(size, size))
-    print(f"{positive.nnz:,} positive cells: {time.perf_counter() - begin:.0f} s")
     left_vectors, values, _ = extmath.randomized_svd(positive, dimension, n_iter=3, random_state=seed)
     table = (left_vectors * np.sqrt(values)).astype(np.float32)[1:]
     WordVectors(words[1:], table).write_text(output)
-    print(f"{output}: {time.perf_counter() - begin:.0f} s, peak memory {peak_memory():,.0f} MiB")
+    print(f"{output}: {len(words):,} words of {len(ids):,} tokens, {positive.nnz:,} positive cells")
 
 
 def _joined(

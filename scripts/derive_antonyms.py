@@ -8,6 +8,7 @@ python -m scripts.derive_antonyms pipeline/corpus/scoring/meaning/antonyms.txt
 
 import itertools
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -49,6 +50,7 @@ OPPOSITES = (
     "old young",
 )  # fmt: skip
 """Pairs that WordNet does not have, or not as these parts of speech."""
+PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 _HEADER = """\
 # Antonyms: a word, those that it is opposed to, and behind a stroke those that are similar to one of these.
 # Made by scripts/derive_antonyms.py.
@@ -58,37 +60,52 @@ _HEADER = """\
 """
 
 
-def synsets(directory: Path, part: str) -> Iterator[tuple[str, list[str], list[tuple[str, str, str]]]]:
-    """Yield the position, single words and pointers (symbol, position, words concerned) of each synonym
-    set."""
+@dataclass
+class Synset:
+    """A synonym set of WordNet, with its position in the file.
+
+    pointers: to other sets: symbol, position, and the words concerned.
+    """
+
+    place: str
+    words: list[str]
+    pointers: list[tuple[str, str, str]]
+    definition: str
+
+
+def synsets(directory: Path, part: str) -> Iterator[Synset]:
+    """Yield the synonym sets of a part of speech."""
     for line in (directory / f"data.{part}").read_text(encoding="utf-8").split("\n"):
-        if not line or line.startswith("  "):
+        if not line or line.startswith("  "):  # the licence comes before the sets
             continue
-        fields = line.partition("|")[0].split()
+        data, _, gloss = line.partition("|")
+        fields = data.split()
         count = int(fields[3], 16)
-        words = [fields[4 + 2 * place].partition("(")[0].lower() for place in range(count)]
+        words = [fields[4 + 2 * place].partition("(")[0] for place in range(count)]
         after = 4 + 2 * count
         pointers = [
             tuple(fields[after + 1 + 4 * place : after + 5 + 4 * place])
             for place in range(int(fields[after]))
         ]
-        yield fields[0], words, [(symbol, place, ends) for symbol, place, _, ends in pointers]
+        definition = gloss.partition(";")[0].partition('"')[0].strip()
+        kept = [(symbol, place, ends) for symbol, place, _, ends in pointers]
+        yield Synset(fields[0], words, kept, definition)
 
 
 def wordnet_antonyms(directory: Path) -> Iterator[tuple[str, str, bool]]:
     """Return WordNet's antonyms, or with False head adjectives with words similar to their antonyms."""
-    for part in ("noun", "verb", "adj", "adv"):
-        found = {place: (words, pointers) for place, words, pointers in synsets(directory, part)}
-        for words, pointers in found.values():
-            for symbol, place, ends in pointers:
+    for part in PARTS_OF_SPEECH:
+        found = {one.place: one for one in synsets(directory, part)}
+        for one in found.values():
+            for symbol, place, ends in one.pointers:
                 if symbol != "!":
                     continue
-                others, beyond = found[place]
-                first, second = words[int(ends[:2], 16) - 1], others[int(ends[2:], 16) - 1]
-                yield first, second, True
-                for near, near_place, _ in beyond:
+                other = found[place]
+                first = one.words[int(ends[:2], 16) - 1].lower()
+                yield first, other.words[int(ends[2:], 16) - 1].lower(), True
+                for near, near_place, _ in other.pointers:
                     if near == "&":
-                        yield from ((first, word, False) for word in found[near_place][0][:2])
+                        yield from ((first, word.lower(), False) for word in found[near_place].words[:2])
 
 
 def main(

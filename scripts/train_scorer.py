@@ -9,7 +9,7 @@ python -m scripts.train_scorer pipeline/corpus/scoring/general
 
 import itertools
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +31,7 @@ from paraforge.embeddings.trainer.parameters import (
     VocabularyParameters,
 )
 from paraforge.embeddings.trainer.train_model import train_model
+from scripts.derive_antonyms import PARTS_OF_SPEECH, synsets
 
 PARAMETERS = ModelParameters(
     encoder=AverageParameters(unit="word_trigram", dimension=128, initial_scale=0.05),
@@ -55,33 +56,19 @@ TRAINED_ON = {
 """What each part is called, its licence, and where it comes from."""
 RAREST = 2_000
 """Number of rarest words whose vectors give the length of the vector of an unknown part of a word."""
-_PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 _PAIRS_A_SYNSET = 3
-
-
-def synsets(directory: Path) -> Iterator[tuple[list[str], str]]:
-    """Yield the words and the definition of each of WordNet's synonym sets."""
-    for part in _PARTS_OF_SPEECH:
-        for line in (directory / f"data.{part}").read_text(encoding="utf-8").split("\n"):
-            if not line or line.startswith("  "):  # the licence comes before the sets
-                continue
-            fields, _, gloss = line.partition("|")
-            numbers = fields.split()
-            words = [
-                numbers[4 + 2 * k].partition("(")[0].replace("_", " ") for k in range(int(numbers[3], 16))
-            ]
-            yield list(dict.fromkeys(words)), gloss.partition(";")[0].partition('"')[0].strip()
 
 
 def wordnet_pairs(directory: Path) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Yield pairs of synonyms, at most three per set, and of a set's words with their definition."""
     rng = random.Random(2)
     synonyms, definitions = [], []
-    for words, definition in synsets(directory):
+    for one in itertools.chain.from_iterable(synsets(directory, part) for part in PARTS_OF_SPEECH):
+        words = list(dict.fromkeys(word.replace("_", " ") for word in one.words))
         pairs = list(itertools.combinations(words, 2))
         synonyms += rng.sample(pairs, min(len(pairs), _PAIRS_A_SYNSET))
-        if definition:
-            definitions.append((", ".join(words), definition))
+        if one.definition:
+            definitions.append((", ".join(words), one.definition))
     return synonyms, definitions
 
 
