@@ -1,4 +1,4 @@
-"""Measures how long one device takes for a sentence, on samples with the lengths of all sentences."""
+"""Measures how long one device takes for a sentence, on samples of all sentences."""
 
 import math
 import time
@@ -32,8 +32,7 @@ class Rate:
 def estimate(times: Sequence[float], size: int) -> Rate:
     """Estimate the rate from the seconds of blocks with ``size`` sentences each.
 
-    The interval is Student's t over blocks, which all have the lengths of the whole; one block gives no upper
-    end.
+    The interval is Student's t over blocks; one block gives no upper end.
     """
     from scipy import stats
 
@@ -67,7 +66,7 @@ def measure(
     answers: dict[str, Hypotheses] | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Measurement:
-    """Translate samples with the length distribution of all sentences.
+    """Translate samples; their time is taken as proportional to their length in bytes.
 
     open_translator: loads the model; timed. population: what is to be translated; at least one sentence.
     seconds: no block but the second begins later than this. sentences_per_task: the largest block.
@@ -83,6 +82,7 @@ def measure(
     if answers is not None:
         size = largest = max(1, min(size, population.sentences // _LEAST_BLOCKS))
     source, times, translated = blocks(population, size), list[float](), 0
+    mean = population.text_bytes / population.sentences + 1  # so that an empty sentence has a length
     begun = clock()
     with progress(total=None, unit="sentences", description="sample") as bar:
         while len(times) < _MOST_BLOCKS:
@@ -93,7 +93,8 @@ def measure(
                     break
             started = clock()
             results = list(translator.translate(iter(block)))
-            taken = (clock() - started) * size / len(block)
+            length = sum(len(sentence.encode()) + 1 for sentence in block)
+            taken = (clock() - started) * size * mean / length
             translated += len(block)
             bar.update(len(block))
             if answers is not None:
@@ -101,7 +102,7 @@ def measure(
             larger = int(min(largest, size * _BLOCK_SECONDS / max(taken, 1e-9)))
             if larger > 1.5 * size and clock() - begun < seconds / 2:
                 # A large GPU takes as long for a few sentences as for a thousand: begin again.
-                size, times, source = larger, [], blocks(population, larger, seed=larger)
+                size, times, source = larger, [], blocks(population, larger)
                 continue
             times.append(taken)
             rate = estimate(times[1:], size)
