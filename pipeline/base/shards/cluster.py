@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import math
 import sys
@@ -148,12 +149,17 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
         try:
             client = Client(resources.scheduler, timeout=_CONNECTING, set_as_default=False)
         except (OSError, ImportError, RuntimeError, TypeError, ValueError) as error:
+            client, problem = None, first_line(error)
+        if client is None:
+            # A client that could not connect is closed when it is collected. If that happens while another
+            # starts, both wait for one lock forever.
+            gc.collect()
             raise IncompleteError(
-                f"cannot connect to the scheduler {resources.scheduler}: {first_line(error)}. Set "
+                f"cannot connect to the scheduler {resources.scheduler}: {problem}. Set "
                 "resources.scheduler to the address that 'dask scheduler' prints, such as "
                 f"tcp://10.0.0.1:8786, or null. For tls://, set the certificates in "
                 f"Dask's settings (see {page('scaling')})"
-            ) from error
+            )
         with client:
             yield client
         return

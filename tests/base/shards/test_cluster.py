@@ -6,6 +6,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -142,11 +143,14 @@ def test_certificates_in_dasks_settings(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1", "ucx://127.0.0.1:8786"])
 def test_an_address_that_dask_cannot_use(address: str) -> None:
     """Without a port, or of a protocol that is not installed."""
+    before = threading.enumerate()
     with (
         pytest.raises(IncompleteError, match=rf"cannot connect to the scheduler {address}: .*such as tcp://"),
         connect(Resources(scheduler=address), 1),
     ):
         pass
+    # What is closed later may block the next client.
+    assert "IO loop" not in [one.name for one in threading.enumerate() if one not in before]
 
 
 def test_a_scheduler_without_tls_is_warned_of_once(
