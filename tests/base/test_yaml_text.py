@@ -46,7 +46,7 @@ def test_no_other_reader_is_used() -> None:
             r"yaml\.(safe_load|load|full_load|compose|SafeLoader)\b", path.read_text(encoding="utf-8")
         )
     }
-    places = {"interface/configuration/choices.py", "interface/configuration/places.py"}
+    places = {"interface/configuration/choices.py", "interface/configuration/__init__.py"}
     assert found == {"base/yaml_text.py", *places}
 
 

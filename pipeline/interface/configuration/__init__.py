@@ -1,6 +1,6 @@
 """Parameters: one typed section per stage, all checked before any work."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,18 @@ from pydantic import BaseModel, ValidationError
 from paraforge.base.errors import ConfigurationError, InputError, did_you_mean
 from paraforge.base.yaml_text import read_yaml_text
 from paraforge.interface.configuration.parameters import Parameters
-from paraforge.interface.configuration.places import Location, known_keys, line_of, written
 
 PARAMETERS = Path("params.yaml")
+Location = Sequence[str | int]
+"""The keys and indices that lead to a value."""
 __all__ = [
     "PARAMETERS",
+    "Location",
     "Parameters",
     "check_parameters",
     "described",
+    "has",
+    "line_of",
     "load_parameters",
     "not_yaml",
     "read_yaml",
@@ -89,7 +93,7 @@ def described(
 def _describe(
     problem: Any, model: type[BaseModel], content: Any, where: str | Callable[[Location], str]
 ) -> str:
-    location = written(content, problem["loc"])
+    location = _written(content, problem["loc"])
     missing = problem["type"] == "missing"
     # A missing key is reported at its parent.
     file = where if isinstance(where, str) else where(location[:-1] if missing else location)
@@ -98,10 +102,56 @@ def _describe(
     value = repr(problem["input"])
     shown = value if len(value) <= 80 else f"{value[:77]}..."
     if problem["type"] == "extra_forbidden":
-        close = did_you_mean(str(location[-1]), known_keys(model, problem["loc"]))
+        close = did_you_mean(str(location[-1]), _names_in(model.model_json_schema()))
         message, shown = f"there is no such parameter{close}", ""
     elif missing:
         message, shown = "missing", ""
     elif problem["type"] == "value_error" and isinstance(problem["input"], dict | list):
         shown = ""  # the message names its subject itself
     return ": ".join(filter(None, (file, ".".join(map(str, location)), shown, message)))
+
+
+def _names_in(schema: Mapping[str, Any]) -> list[str]:
+    """Return the names of all parameters in a JSON schema."""
+    models = [schema, *schema.get("$defs", {}).values()]
+    return sorted({name for model in models for name in model.get("properties", {})})
+
+
+def _written(content: Any, location: Location) -> Location:
+    """Return a problem's location without the union kinds that pydantic adds."""
+    found: list[str | int] = []
+    for place, part in enumerate(location):
+        inside = (isinstance(content, dict) and part in content) or (
+            isinstance(content, list) and isinstance(part, int) and part < len(content)
+        )
+        if inside:
+            content = content[part]
+        if inside or (place == len(location) - 1 and isinstance(content, dict | list)):
+            found.append(part)
+    return found
+
+
+def line_of(text: str, location: Location) -> int | None:
+    """Return the line, from 1, of a location in a YAML text, or of its innermost part that exists. None if
+    not even the first part exists."""
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    line = None
+    for part in location:
+        if isinstance(node, yaml.MappingNode):
+            found = next(((key, value) for key, value in node.value if key.value == str(part)), None)
+            if found is not None:
+                line, node = found[0].start_mark.line + 1, found[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+            line = node.start_mark.line + 1
+    return line
+
+
+def has(content: Any, location: Location) -> bool:
+    """Return whether a value has something at this location."""
+    for part in location:
+        try:
+            content = content[part]
+        except (LookupError, TypeError):
+            return False
+    return True

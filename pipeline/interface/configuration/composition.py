@@ -14,9 +14,8 @@ import yaml
 from paraforge.base.errors import InputError, did_you_mean
 from paraforge.base.yaml_text import read_yaml_text
 from paraforge.corpus.selection.parameters import by_name
-from paraforge.interface.configuration import check_parameters, read_yaml
+from paraforge.interface.configuration import Location, check_parameters, has, line_of, read_yaml
 from paraforge.interface.configuration.parameters import Parameters
-from paraforge.interface.configuration.places import Location, has, line_of
 
 ROOT = "paraforge"
 _PACKAGE = Path(__file__).resolve().parents[2]
