@@ -27,7 +27,7 @@ SCORES: dict[str, Column] = {
 AVERAGED = tuple(name for name, column in SCORES.items() if column.numeric)
 SCALES = {name: column.scale for name, column in SCORES.items() if column.scale is not None}
 # The row's fate, and columns that steps pass to each other, come after the scores.
-_LAST = ("group", *schema.FATE_COLUMNS, "repeats", "first_row")
+_LAST = ("group", *schema.FATE_COLUMNS, "first_row")
 
 COLUMNS: dict[str, pa.Field] = {
     **{name: field for name, field in schema.COLUMNS.items() if name not in _LAST},

@@ -62,9 +62,6 @@ _DECLARED = [
     # fate
     column("rejected", pa.string(), "name of the first filter that rejected the pair; null if none did"),
     column("failed", pa.string(), "why the pair could not be translated; null if it was"),
-    column(
-        "repeats", pa.string(), "for a pair rejected as a near repeat, the better pair's source:line[:rank]"
-    ),
     # bookkeeping between the steps, not published
     column("first_row", pa.int64(), "row number of the first pair with the same foreign side"),
 ]

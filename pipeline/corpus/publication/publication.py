@@ -200,7 +200,7 @@ class _Publication:
         self.schema = self._schema(self.columns)
         # A column without any value is left out: kept pairs have no reason, and others have no group.
         self.schemas = {
-            KEPT: self._schema([name for name in self.columns if name not in (*FATE_COLUMNS, "repeats")]),
+            KEPT: self._schema([name for name in self.columns if name not in FATE_COLUMNS]),
             REJECTED: self._schema([name for name in self.columns if name != GROUP]),
         }
 

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from paraforge.base.errors import IncompleteError
 from paraforge.base.files import hash_json
@@ -227,14 +226,6 @@ class Selection:
         )
         for score in self.tenths:
             table = table.append_column(decile_field(score), rows[decile_column(score)])
-        if any(one.repeated for one in self.filters):
-            repeats, code = pa.nulls(len(codes), pa.string()), 1
-            for one in self.filters:
-                if one.repeated:
-                    given = pa.array(one.repeated(index), pa.string())
-                    repeats = pc.replace_with_mask(repeats, codes == code, given)
-                code += len(one.reasons)
-            table = table.append_column(COLUMNS["repeats"], repeats)
         counted = {"rejected": table["rejected"]}
         if "failed" in self.fate:
             counted["failed"] = rows["failed"]

@@ -12,17 +12,13 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.base.shards.lineage import mix
 from paraforge.base.shards.pool import in_order
-from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.tokens import tokenize_column
 from paraforge.base.word_vectors.vectors import WordVectors
-from paraforge.corpus.publication.card import CARD_NAME
-from paraforge.corpus.publication.datasets import open_published, published_tables
 from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.word_scorer import WordScorer
 from paraforge.corpus.selection import near_vectors
 from paraforge.corpus.selection.near_vectors import NearVectors, bands_for, projections, rounded
-from tests.corpus.selection.corpora import WORDS, cut, random_pairs, with_columns
-from tests.corpus.selection.published import publish_pairs
+from tests.corpus.selection.corpora import WORDS, cut, random_pairs
 from tests.corpus.selection.test_select import fates, run
 
 PAIRS = random_pairs(600, seed=5)
@@ -127,59 +123,23 @@ def averages(texts: list[str], words: Any = None) -> Any:
     return tokens.sums(words.of_words(tokens.vocabulary))
 
 
-@pytest.mark.parametrize(("score", "best", "own"), [("paraphrase_score", 1, True), ("overlap_1", 2, False)])
-def test_a_selection(tmp_path: Path, score: str, best: int, own: bool) -> None:
-    """The fate of each row, and what it repeats, are those of the oracle; rows add up. best: hypotheses of a
-    line. own: whether to compare with other word vectors than the built-in ones."""
+@pytest.mark.parametrize(("score", "own"), [("paraphrase_score", True), ("overlap_1", False)])
+def test_a_selection(tmp_path: Path, score: str, own: bool) -> None:
+    """The fate of each row is that of the oracle; rows add up. own: whether to compare with other word
+    vectors than the built-in ones."""
     table = word_table(tmp_path / "table") if own else None
     one = {**FILTER, "score": score, "model": str(tmp_path / "table") if own else None}
     filters = [{"kind": "length", "minimum": 4, "maximum": 90}, one, {"kind": "sample", "size": 90}]
-    line = [(number - 1) // best for number in PAIRS["line"].to_pylist()]
-    pairs = with_columns(PAIRS, line=line, rank=np.arange(600) % best)
-    report = run({"filters": filters}, pairs, tmp_path, cut(600, 90))
-    rows = pairs.to_pylist()
-    found = fates(tmp_path / "selected", pairs)
+    report = run({"filters": filters}, PAIRS, tmp_path, cut(600, 90))
+    rows = PAIRS.to_pylist()
+    found = fates(tmp_path / "selected", PAIRS)
     stood = [place for place, fate in enumerate(found) if fate in (None, "near_repeat", "sample")]
     vectors = averages([rows[place]["reference"] for place in stood], table)
     other = expected(vectors, [np.nan if rows[p][score] is None else rows[p][score] for p in stood], 0.9)
     missed = sum((found[p] == "near_repeat") != (other[n] >= 0) for n, p in enumerate(stood))
     assert missed <= 0.04 * sum(place >= 0 for place in other)
-    repeats = pa.concat_tables(ShardDirectory(tmp_path / "selected").tables(["repeats"]))[
-        "repeats"
-    ].to_pylist()
-    assert [name is not None for name in repeats] == [fate == "near_repeat" for fate in found]
-    names = {
-        ":".join(map(str, [rows[place]["source"], rows[place]["line"], rows[place]["rank"] or ""])).rstrip(
-            ":"
-        ): place
-        for place in stood
-    }
-    assert len(names) == len(stood)
-    for place, name in enumerate(repeats):
-        if name is not None:
-            assert found[names[name]] in (None, "sample")
-            assert (rows[names[name]][score] or -9) >= (rows[place][score] or -9)
     assert report.counts.rejected["near_repeat"] > 50
     assert report.counts.rows_in == 600 == report.counts.kept + report.counts.left_out
-
-
-def test_a_name_that_is_a_reason_of_another_filter(tmp_path: Path) -> None:
-    found = []
-    for name in ("near_repeat", "no_paraphrase_score"):  # which pairs without a score have, too
-        run({"filters": [{**FILTER, "name": name}]}, PAIRS, tmp_path / name, cut(600, 90))
-        found += ShardDirectory(tmp_path / name / "selected").tables(["repeats"])
-    assert found[:7] == found[7:] and sum(len(one) - one["repeats"].null_count for one in found) > 50
-
-
-def test_published(tmp_path: Path) -> None:
-    report = publish_pairs(tmp_path, filters={"filters": [FILTER]})
-    tables = published_tables(open_published(tmp_path / "rejected"), ["rejected", "repeats"])
-    rejected = pa.concat_tables(tables).to_pylist()
-    assert all((row["rejected"] == "near_repeat") == (row["repeats"] is not None) for row in rejected)
-    fingerprint = WordScorer.open(DIRECTORY).fingerprint[:8]
-    assert f"|nrep:0.9:{fingerprint}|" in report.corpus.signature
-    card = (tmp_path / "corpus" / CARD_NAME).read_text(encoding="utf-8")
-    assert "reference nearly as that of a better pair (cosine 0.9)" in card
 
 
 def word_table(directory: Path) -> WordVectors:

@@ -51,8 +51,6 @@ class Filter:
     judge: function from the rows of a shard that earlier filters accepted, and the shard's number, to one
         number for each row: 0 accepts it, k > 0 rejects it for ``reasons[k - 1]``.
     fingerprint: hash of the files or the model that it was made from, or None.
-    repeated: function from a shard's number to the pair that each row that it rejected repeats, in the form
-        of the column ``repeats``; None for a filter that does not compare pairs.
     others: reasons besides the name, for which it can reject a pair.
     """
 
@@ -60,7 +58,6 @@ class Filter:
     columns: tuple[str, ...]
     judge: Callable[[pa.Table, int], npt.NDArray[Any]]
     fingerprint: str | None = None
-    repeated: Callable[[int], list[str]] | None = None
     others: tuple[str, ...] = ()
 
     @property

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from pydantic import Field, field_validator
 
 from paraforge.base.errors import InputError
-from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.text.paths import FilePath, expand
 from paraforge.base.text.tokens import tokenize_column
 from paraforge.base.word_vectors.subword_vectors import SubwordVectors
@@ -23,8 +22,6 @@ from paraforge.corpus.selection.filters import Filter, FilterParameters, check_s
 
 if TYPE_CHECKING:
     from paraforge.corpus.selection.passes import Selection
-
-_PLACE = np.dtype([("source", "<i4"), ("line", "<i8"), ("rank", "i1")])
 
 
 class NearRepeatsParameters(FilterParameters):
@@ -52,8 +49,8 @@ class NearRepeatsParameters(FilterParameters):
         return "near_repeat"
 
     def columns(self) -> tuple[str, ...]:
-        """Return the sentence, the score, and the pair's lineage."""
-        return ("reference", self.score, *LINEAGE[:2])
+        """Return the sentence and the score."""
+        return ("reference", self.score)
 
     def refusal(self) -> str:
         """E.g. ``reference nearly as that of a better pair (cosine 0.95)``."""
@@ -81,42 +78,20 @@ class NearRepeatsParameters(FilterParameters):
         table, fingerprint = self._table()
         if table.dimension > MOST_NUMBERS:
             raise InputError(f"vectors of {table.dimension:,}: at most {MOST_NUMBERS:,}", self.model)
-        lineage = [name for name in LINEAGE if name in pairs.column_names]
 
-        def read(rows: pa.Table) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], pa.Table]:
+        def read(rows: pa.Table) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
             tokens = tokenize_column(pc.fill_null(rows["reference"], ""))
             vectors = rounded(tokens.sums(table.of_words(tokens.vocabulary)))
-            scores = rows[self.score].cast(pa.float32()).to_numpy()  # null becomes NaN
-            return vectors, scores, rows.select(lineage)
+            return vectors, rows[self.score].cast(pa.float32()).to_numpy()  # null becomes NaN
 
-        directory = pairs.directory / self.reason
-        near, starts, sources = NearVectors(directory, self.cosine), [0], dict[str, int]()
-        with (directory / "lineage").open("wb") as file:
-            for vectors, scores, rows in pairs.each(read, ["reference", self.score, *lineage]):
-                near.add(vectors, scores)
-                file.write(_places(rows, sources).data)
-                starts.append(near.rows)
+        near, starts = NearVectors(pairs.directory / self.reason, self.cosine), [0]
+        for vectors, scores in pairs.each(read, self.columns()):
+            near.add(vectors, scores)
+            starts.append(near.rows)
         found = near.find(pairs.pieces)
-        places = np.memmap(file.name, _PLACE, "r") if near.rows else np.zeros(0, _PLACE)
-        names = list(sources)
 
-        def of(shard: int) -> npt.NDArray[np.int64]:
-            return found[starts[shard] : starts[shard + 1]]
+        def judge(rows: pa.Table, shard: int) -> npt.NDArray[np.bool_]:
+            return found[starts[shard] : starts[shard + 1]] >= 0
 
-        def repeated(shard: int) -> list[str]:
-            rows = places[of(shard)[of(shard) >= 0]].tolist()
-            return [f"{names[source]}:{line}" + (f":{rank}" if rank else "") for source, line, rank in rows]
-
-        return Filter(self.reason, ("rejected",), lambda rows, shard: of(shard) >= 0, fingerprint, repeated)
-
-
-def _places(rows: pa.Table, sources: dict[str, int]) -> npt.NDArray[np.void]:
-    """Return the lineage as numbers; new source names get the next ones."""
-    names = pc.fill_null(rows["source"].combine_chunks(), "").dictionary_encode()
-    numbers = [sources.setdefault(name, len(sources)) for name in names.dictionary.to_pylist()]
-    found = np.zeros(rows.num_rows, _PLACE)
-    found["source"] = np.array(numbers, np.int32)[names.indices.to_numpy()] if len(names) else 0
-    for name in LINEAGE[1:]:
-        if name in rows.column_names:
-            found[name] = pc.fill_null(rows[name], 0).to_numpy()
-    return found
+        # No columns are needed, because the references were read while comparing.
+        return Filter(self.reason, ("rejected",), judge, fingerprint)
