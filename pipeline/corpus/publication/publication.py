@@ -43,7 +43,6 @@ from paraforge.corpus.publication.statistics import Published, describe, merge
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs, store_wrong_pairs, with_texts_of
 from paraforge.corpus.selection.fate import kept_mask
 from paraforge.corpus.selection.parameters import SelectParameters
-from paraforge.corpus.selection.passes import inputs_digest
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +128,8 @@ def publish(
     if parameters.languages is None and model is not None and model.is_file():
         parameters = parameters.model_copy(update={"languages": _languages_of(model)})
     view = ShardView(*inputs, selected)
-    _check_selection(view, inputs, selected)
+    if not view.total_rows:
+        raise InputError("there are no pairs to publish", inputs[0])
     with ExitStack() as stack:
         work = WorkDirectory(STEP, resources.work)
         stack.enter_context(work.lock())
@@ -155,16 +155,6 @@ def _languages_of(model: Path) -> list[str]:
     with describing(model, "damaged index"):
         languages = [str(content["target_language"]), str(content["source_language"])]
     return [two_letters(one) or one for one in languages]
-
-
-def _check_selection(view: ShardView, inputs: Sequence[Path], selected: Path) -> None:
-    if not view.total_rows:
-        raise InputError("there are no pairs to publish", inputs[0])
-    description = view.directories[-1].description
-    if description.get("inputs") != inputs_digest(ShardView(*inputs)):
-        raise InputError(
-            "the selection was made from other shards", selected, remedy="Run 'dvc repro' to select again."
-        )
 
 
 @dataclass(frozen=True)

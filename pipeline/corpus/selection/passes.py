@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.base.errors import IncompleteError
-from paraforge.base.files import hash_json
 from paraforge.base.progress import Progress
 from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.schema import FATE_COLUMNS
@@ -230,8 +229,3 @@ class Selection:
         if "failed" in self.fate:
             counted["failed"] = rows["failed"]
         return write_shard(table, path), count_rows(pa.table(counted))
-
-
-def inputs_digest(view: ShardView) -> str:
-    """Return the SHA-256 over the SHA-256 of all shards of a view, which identifies a selection's input."""
-    return hash_json([[record.sha256 for record in directory.records] for directory in view.directories])

@@ -19,7 +19,7 @@ from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.corpus.selection.fate import Counts
 from paraforge.corpus.selection.filters.values import LANGUAGES
 from paraforge.corpus.selection.parameters import SelectParameters, explain_reasons
-from paraforge.corpus.selection.passes import STEP, Selection, SelectReport, inputs_digest
+from paraforge.corpus.selection.passes import STEP, Selection, SelectReport
 from paraforge.corpus.selection.thresholds import settle, shares_asked_for, verdict
 from paraforge.versions import SELECT
 
@@ -79,7 +79,7 @@ def select(
                 "version": SELECT,
                 "parameters": parameters.model_dump(mode="json"),
                 "fingerprints": {one.name: one.fingerprint for one in selection.filters if one.fingerprint},
-                "inputs": inputs_digest(view),
+                "aligned_to": view.digests,
                 "counts": counts.as_dict(),
                 "verdict": judged,
             }
