@@ -14,7 +14,7 @@ import pytest
 from paraforge.base.files import read_json
 from paraforge.translation.engines.fake import FakeTranslator
 from paraforge.translation.stage.chosen import NOT_CHOSEN
-from tests.damage import apply, flip, truncate
+from tests.damage import DAMAGES, apply
 from tests.guarantees.stages import FAILING, SOURCES, change, copy, make, result
 from tests.here import inside, run_command, run_stage
 
@@ -133,7 +133,7 @@ def test_filters_reject_what_their_rules_say(published: Path, tmp_path: Path) ->
     assert {"short", "score", None} < set(found.values())
 
 
-@pytest.mark.parametrize("damage", [flip, truncate])
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_corpora_do_not_verify(published: Path, tmp_path: Path, damage: Any) -> None:
     project = copy(published, tmp_path / "project", work=False)
     with inside(project):

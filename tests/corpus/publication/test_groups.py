@@ -262,19 +262,6 @@ def test_no_other_pair_with_a_held_out_sentence_is_trained_on(
         assert data.fingerprint() != TrainingData(data.pair_files, [other, *data.corpora[1:]]).fingerprint()
 
 
-def test_of_a_reserved_corpus_nothing_held_out_is_trained_on(whole: Path, split: Path) -> None:
-    held = {plain(row[side]) for rows in [*by_split(split).values()][1:] for row in rows for side in SIDES}
-    data = TrainingData(corpora=[whole], reserved=[split])
-    blocks = list(data.leakage_filter()(data.blocks()))
-    texts = {
-        plain(text) for block in blocks for side in (block.left, block.right) for text in side.to_pylist()
-    }
-    assert not held & texts and sum(map(len, blocks)) == len(rows_of(whole)) - sum(SPLITS.values())
-    fewer = TrainingData(corpora=[whole], reserved=[split])
-    fewer.__dict__["_held_out"] = data._held_out[:1]
-    assert fewer.fingerprint() != data.fingerprint()
-
-
 def test_of_a_corpus_that_is_all_held_out_nothing_is_for_training(split: Path) -> None:
     corpus = open_published(split)
     assert corpus.manifest is not None

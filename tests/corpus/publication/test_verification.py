@@ -16,7 +16,7 @@ from paraforge.corpus.publication.verification import verify
 from tests.corpus.publication.test_verdict_words import drawn
 from tests.corpus.selection.corpora import with_columns
 from tests.corpus.selection.published import publish_pairs
-from tests.damage import DAMAGES, Damage, flip, truncate
+from tests.damage import flip, truncate
 
 
 @pytest.fixture(scope="module")
@@ -197,13 +197,3 @@ def test_directories_of_two_publications(sound: Path, tmp_path: Path) -> None:
     shutil.copytree(sound / "rejected", tmp_path / "rejected")
     for one in ("corpus", "rejected"):
         assert "another publication" in check(tmp_path / one)[0].message
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_to_any_published_file_is_found(copy: Path, damage: Damage) -> None:
-    for path in sorted(path for path in copy.rglob("*") if path.is_file()):
-        content = path.read_bytes()
-        damage(path)
-        assert check(copy), f"{path.name} after {damage.__name__}"
-        path.write_bytes(content)
-    assert check(copy) == []
