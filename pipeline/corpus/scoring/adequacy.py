@@ -18,8 +18,6 @@ SCORE: Final = "paraphrase_score"
 _CONSTANT, _OF_SCORE, _OF_CONTRADICTION = -4.895, 7.46, -0.886
 SPREAD: Final = 1.194
 """Root mean square error, in logits, of the predicted share in a domain that was left out."""
-GOOD: Final = 0.7
-"""The share of adequate pairs that a suggested minimum must reach."""
 FEWEST: Final = 30
 _DIGITS: Final = 4
 _MINIMUM_DIGITS: Final = 2
@@ -46,27 +44,15 @@ def judge_adequacy(right: pa.Table, kept: npt.NDArray[np.bool_]) -> dict[str, fl
     right: the sample of scored pairs, see :func:`~paraforge.corpus.scoring.wrong_pairs.write_wrong_pairs`.
     kept: which of these selection keeps.
 
-    Returns ``share``, ``low`` and ``high``; and, unless 70% are already adequate or no minimum promises it,
-    ``minimum``, the least paraphrase score above which 70% are, ``minimum_share``, their exact share, and
-    ``kept_by_it``, the share of the kept pairs that reach it. Empty if another scorer is used or too few
-    pairs are kept.
+    Returns ``share``, ``low`` and ``high``. Empty if another scorer is used or too few pairs are kept.
     """
-    probabilities, scores, weights = _known(right, kept)
-    if len(scores) < FEWEST:
+    probabilities, _, weights = _known(right, kept)
+    if len(probabilities) < FEWEST:
         return {}
     low, share, high = (
         float(np.average(shifted(probabilities, logits), weights=weights)) for logits in (-SPREAD, 0, SPREAD)
     )
-    found = {"share": share, "low": low, "high": high}
-    minimum = None if share >= GOOD else minimum_for_adequate(probabilities, scores, weights, GOOD)
-    if minimum is not None:
-        above = scores >= minimum
-        found |= {
-            "minimum": minimum,
-            "minimum_share": float(np.average(probabilities[above], weights=weights[above])),
-            "kept_by_it": float(weights[above].sum() / weights.sum()),
-        }
-    return found
+    return {"share": share, "low": low, "high": high}
 
 
 def _known(right: pa.Table, chosen: npt.NDArray[np.bool_]) -> tuple[Numbers, Numbers, Numbers]:

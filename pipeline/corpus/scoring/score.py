@@ -41,7 +41,7 @@ from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.scorers import language
 from paraforge.corpus.scoring.scorers.models import Kind, check_directory
-from paraforge.corpus.scoring.verdict import bands, judge
+from paraforge.corpus.scoring.verdict import judge
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
 from paraforge.corpus.scoring.wrong_pairs import (
     WRONG_PAIRS_NAME,
@@ -69,7 +69,7 @@ class ScoreReport:
     """The result of the score stage.
 
     rows = scored + unscored; unscored rows were rejected, failed, or have no translation. Means are over the
-    scored rows that have the score. verdicts: how well each score separates mismatched pairs, and its bands.
+    scored rows that have the score. verdicts: how well each score separates mismatched pairs.
     out_of_step: lines of each source where reference and foreign side do not translate each other.
     """
 
@@ -383,7 +383,7 @@ def score(
         seconds=round(time.monotonic() - started, 3),
         wrong_pairs=others,
         changed_pairs=0 if wrong is None else wrong.num_rows - others,
-        verdicts={name: {**asdict(judge(wrong, name)), "bands": bands(wrong, name)} for name in judged},
+        verdicts={name: asdict(judge(wrong, name)) for name in judged},
         out_of_step=out_of_step,
     )
 

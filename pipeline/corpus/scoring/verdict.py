@@ -27,7 +27,6 @@ ENOUGH: Final = 299
 """The least number of equally weighted mismatched pairs for a suggestion. With fewer, not even a minimum that
 none reaches has this confidence."""
 _Z: Final = 1.959964
-_BANDS: Final = 50
 _DIGITS: Final = 3
 
 Numbers = npt.NDArray[np.float64]
@@ -85,11 +84,9 @@ class Verdict:
     pairs: number of scored mismatched pairs.
     separation: area under the ROC curve of right against mismatched pairs; None without scores on both sides.
     minimum: the chosen threshold, None for none. passing: share of the mismatched pairs that reach it.
-    kept: share of the right pairs that reach it.
     suggested: the minimum that at most 1% of such mismatched pairs reach, with 95% confidence; None if there
         are too few pairs.
     suggested_kept: share of the right pairs that reach it.
-    suggested_bound: upper bound on the share of mismatched pairs that reach it, with that confidence.
     changed: area under the ROC curve of right pairs against those whose meaning was changed by rule.
     sources: the verdict for each source that has at least 30 mismatched pairs.
     """
@@ -98,10 +95,8 @@ class Verdict:
     separation: Share | None = None
     minimum: float | None = None
     passing: Share | None = None
-    kept: float | None = None
     suggested: float | None = None
     suggested_kept: float | None = None
-    suggested_bound: float | None = None
     changed: Share | None = None
     sources: dict[str, Verdict] = field(default_factory=dict)
 
@@ -181,49 +176,19 @@ def _separation(right: Numbers, wrong: Numbers, weights: Numbers) -> Share | Non
     return interval(value, min(_effective(weights[known]) for known in both))
 
 
-def bands(wrong_pairs: pa.Table, score: str) -> dict[str, Any]:
-    """Return the distribution of a score over right and mismatched pairs, in 50 equal bands.
-
-    Returns ``edges`` (51), and ``right`` and ``wrong``: the number of scored pairs of the corpus that the
-    sample in each band represents, rounded. Empty without scores.
-    """
-    *sides, weights = _columns(other_rows(wrong_pairs), score)
-    known = [~np.isnan(side) for side in sides]
-    values = np.concatenate([side[there] for side, there in zip(sides, known, strict=True)])
-    if not len(values):
-        return {}
-    edges = np.linspace(float(values.min()), float(values.max()), _BANDS + 1)
-    found = {
-        name: np.histogram(side[there], edges, weights=weights[there])[0].round().astype(int).tolist()
-        for name, side, there in zip(("right", "wrong"), sides, known, strict=True)
-    }
-    return {"edges": edges.round(6).tolist(), **found}
-
-
 def _judge(rows: pa.Table, score: str, minimum: Minimum | None) -> Verdict:
     right, wrong, weights = _columns(rows, score)
+    found = Verdict(len(wrong), minimum=None if minimum is None else minimum.value)
     if not len(wrong):
-        return Verdict(0, minimum=None if minimum is None else minimum.value)
-    separation = _separation(right, wrong, weights)
+        return found
     number = _effective(weights)
-    suggested = bound = kept_by_it = None
     if number >= ENOUGH and not np.isnan(wrong).all():
-        suggested, bound = _bounded(wrong, weights, SUGGESTED_SHARE)
-        kept_by_it = _share(Minimum(suggested).reached(right), weights)
-    passing = kept = None
+        suggested = minimum_for(wrong, weights, SUGGESTED_SHARE)
+        kept = _share(Minimum(suggested).reached(right), weights)
+        found = replace(found, suggested=suggested, suggested_kept=kept)
     if minimum is not None:
-        passing = interval(_share(minimum.reached(wrong), weights), number)
-        kept = _share(minimum.reached(right), weights)
-    return Verdict(
-        len(wrong),
-        separation,
-        None if minimum is None else minimum.value,
-        passing,
-        kept,
-        suggested,
-        kept_by_it,
-        bound,
-    )
+        found = replace(found, passing=interval(_share(minimum.reached(wrong), weights), number))
+    return replace(found, separation=_separation(right, wrong, weights))
 
 
 def minimum_of(wrong_pairs: pa.Table, score: str, share: float) -> tuple[float, float]:
@@ -233,10 +198,6 @@ def minimum_of(wrong_pairs: pa.Table, score: str, share: float) -> tuple[float, 
     _, wrong, weights = _columns(other_rows(wrong_pairs), score)
     if np.isnan(wrong).all():
         raise ValueError("no mismatched pair has this score")
-    return _bounded(wrong, weights, share)
-
-
-def _bounded(wrong: npt.NDArray[Any], weights: Numbers, share: float) -> tuple[float, float]:
     minimum = minimum_for(wrong, weights, share)
     passing = np.array([_share(Minimum(minimum).reached(wrong), weights)])
     return minimum, float(upper_bound(passing, _effective(weights))[0])

@@ -20,7 +20,7 @@ from paraforge.corpus.selection.fate import Counts
 from paraforge.corpus.selection.filters.values import LANGUAGES
 from paraforge.corpus.selection.parameters import SelectParameters, explain_reasons
 from paraforge.corpus.selection.passes import STEP, Selection, SelectReport
-from paraforge.corpus.selection.thresholds import settle, shares_asked_for, verdict
+from paraforge.corpus.selection.thresholds import settle, verdict
 from paraforge.versions import SELECT
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ def select(
     with ExitStack() as stack:
         stack.enter_context(work.lock())
         wrong_pairs = find_wrong_pairs(inputs)
-        asked, parameters = shares_asked_for(parameters), settle(parameters, wrong_pairs)
+        parameters = settle(parameters, wrong_pairs)
         scratch = work.path / "passes"
         remove_directory(scratch)  # left by a killed run
         scratch.mkdir()
@@ -73,7 +73,7 @@ def select(
         selection.prepare()
         with replaced_directory(output) as directory:
             records, counts = selection.write(directory)
-            judged = verdict(parameters, asked, wrong_pairs, cuts := selection.cuts())
+            judged = verdict(parameters, wrong_pairs, cuts := selection.cuts())
             description = {
                 "step": STEP,
                 "version": SELECT,

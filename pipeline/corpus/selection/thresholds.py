@@ -108,12 +108,6 @@ def _is_about_nothing(one: BoundsParameters, wrong_pairs: pa.Table | None) -> bo
     )
 
 
-def shares_asked_for(parameters: SelectParameters) -> dict[str, float]:
-    """Return by reason the shares of the mismatched pairs that unsettled filters let pass."""
-    bounds = {one.reason: getattr(one, "minimum", None) for one in parameters.filters}
-    return {name: bound.wrong_pairs for name, bound in bounds.items() if isinstance(bound, WrongPairs)}
-
-
 def minima(parameters: SelectParameters, cuts: Mapping[str, Sequence[float]]) -> dict[str, Minimum]:
     """Return the highest minimum of each score that has one.
 
@@ -155,7 +149,6 @@ def _kept(
 
 def verdict(
     parameters: SelectParameters,
-    asked: Mapping[str, float],
     wrong_pairs: pa.Table | None,
     cuts: Mapping[str, Sequence[float]],
     scores: Sequence[str] = (MAIN_SCORE,),
@@ -163,13 +156,13 @@ def verdict(
     """Return the verdict on the scores for the manifest: how well they find mismatched pairs, and what the
     minima let pass.
 
-    parameters: settled ones. asked: see :func:`shares_asked_for`. cuts: see :func:`minima`.
+    parameters: settled ones. cuts: see :func:`minima`.
     scores: scores to judge besides those with a minimum.
 
     ``adequacy`` is the result of :func:`~paraforge.corpus.scoring.adequacy.judge_adequacy`.
 
     Returns ``wrong_pairs``, their number without those made by rule; ``changed_meanings``, see
-    :func:`~paraforge.corpus.scoring.verdict.judge_changed`; ``trained_on_corpus``; ``asked``; ``scores``, the
+    :func:`~paraforge.corpus.scoring.verdict.judge_changed`; ``trained_on_corpus``; ``scores``, the
     :class:`~paraforge.corpus.scoring.verdict.Verdict` of each score. It is empty without a sample.
     """
     if wrong_pairs is None:
@@ -179,7 +172,6 @@ def verdict(
         "wrong_pairs": other_rows(wrong_pairs).num_rows,
         "changed_meanings": judge_changed(wrong_pairs, _maximum_of_contradiction(parameters)),
         "trained_on_corpus": trained_on_corpus(wrong_pairs),
-        "asked": dict(asked),
         "adequacy": judge_adequacy(sample := other_rows(wrong_pairs), _kept(sample, parameters, found)),
         "scores": {
             name: asdict(judge(wrong_pairs, name, found.get(name)))
@@ -210,9 +202,9 @@ class Marking:
 
         Raises ConfigurationError: a minimum cannot be found because there are no mismatched pairs.
         """
-        asked = SelectParameters(required=[], deciles=[], filters=list(bounds))
-        self.parameters = settle(asked, wrong_pairs, option)
-        self.verdict = verdict(self.parameters, shares_asked_for(asked), wrong_pairs, {}, scores)
+        unsettled = SelectParameters(required=[], deciles=[], filters=list(bounds))
+        self.parameters = settle(unsettled, wrong_pairs, option)
+        self.verdict = verdict(self.parameters, wrong_pairs, {}, scores)
         self.counts = Counts()
         self._filters = [one.built() for one in self.parameters.filters if isinstance(one, BoundsParameters)]
 

@@ -10,7 +10,6 @@ from paraforge.base.errors import ConfigurationError
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.publication.verdict_words import verdict_words
 from paraforge.corpus.scoring.adequacy import (
-    GOOD,
     SPREAD,
     adequacy,
     judge_adequacy,
@@ -103,12 +102,12 @@ def test_the_interval_is_that_of_unknown_domains() -> None:
 def test_a_threshold_may_ask_for_it() -> None:
     scores = np.linspace(0, 1, 1000).tolist()
     table = sample(scores)
-    settled = settle(asked({"adequate": GOOD}), table)
-    minimum = minimum_of_adequate(table, GOOD)
+    settled = settle(asked({"adequate": 0.7}), table)
+    minimum = minimum_of_adequate(table, 0.7)
     threshold = settled.filters[0].threshold({})
     assert threshold is not None and threshold[1].value == minimum
-    judged = verdict(settled, {}, table, {})["adequacy"]
-    assert judged["share"] == pytest.approx(GOOD, abs=0.01) and "minimum" not in judged
+    judged = verdict(settled, table, {})["adequacy"]
+    assert judged["share"] == pytest.approx(0.7, abs=0.01)
     with pytest.raises(ConfigurationError, match="no minimum score leaves"):
         settle(asked({"adequate": 0.999}), table)
     without = table.set_column(5, "right_adequacy", pa.nulls(1000, pa.float32()))
@@ -122,7 +121,7 @@ def test_a_threshold_may_ask_for_it() -> None:
 
 def test_the_verdict_begins_with_it() -> None:
     table = sample(np.linspace(0, 1, 1000).tolist())
-    figures = {**verdict(asked(0.2), {}, table, {}), "wrong_pairs": 1000, "scores": {}}
+    figures = {**verdict(asked(0.2), table, {}), "wrong_pairs": 1000, "scores": {}}
     first = verdict_words(figures, 4619)[0]
     share = round(100 * figures["adequacy"]["share"])
     assert first.startswith(f"About {share}% (")

@@ -14,7 +14,6 @@ from paraforge.corpus.scoring.verdict import (
     SUGGESTED_SHARE,
     Minimum,
     Verdict,
-    bands,
     interval,
     judge,
     maximum_of,
@@ -86,10 +85,8 @@ def check(found: Verdict, rows: list[Row], minimum: Minimum) -> None:
     assert found.minimum == minimum.value
     assert found.passing is not None
     assert found.passing.value == pytest.approx(reaching(rows, 2, minimum))
-    assert found.kept == pytest.approx(reaching(rows, 1, minimum))
     if found.suggested is not None:
-        assert found.suggested_bound == pytest.approx(bound_of(rows, found.suggested))
-        assert found.suggested_bound <= SUGGESTED_SHARE
+        assert bound_of(rows, found.suggested) <= SUGGESTED_SHARE + 1e-9
         assert found.suggested_kept == pytest.approx(reaching(rows, 1, Minimum(found.suggested)))
     assert (found.suggested is None) == (effective(rows) < ENOUGH or not wrong)
 
@@ -180,15 +177,6 @@ def test_an_interval_has_the_share_as_often_as_it_says(number: int, share: float
     covered = sum(p for p, one in zip(chances, found, strict=True) if one.low <= share <= one.high)
     assert covered > 0.88
     assert found[0].low == 0 and found[0].high > 1 / number and found[-1].low < 1 - 1 / number
-
-
-@given(ROWS)
-def test_bands_hold_all_pairs(rows: list[Row]) -> None:
-    found = bands(wrong_pairs(rows), "cosine")
-    for name, side in (("right", 1), ("wrong", 2)):
-        weight = sum(row[3] for row in rows if row[side] is not None)
-        assert sum(found.get(name, [])) == weight
-    assert len(found.get("edges", range(51))) == 51
 
 
 def test_the_maximum_that_few_right_pairs_exceed_counts_them_by_their_weights() -> None:

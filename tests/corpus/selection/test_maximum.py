@@ -56,7 +56,7 @@ def test_at_most_that_share_of_the_pairs_is_lost(rows: int, share: float) -> Non
 def test_the_verdict_says_what_the_maximum_finds_and_loses() -> None:
     table = sampled(20_000)
     parameters = settle(bounded(maximum={"good_pairs": 0.02}), table)
-    figures = verdict(parameters, {}, table, {}, [])
+    figures = verdict(parameters, table, {}, [])
     changed = figures["changed_meanings"]
     assert changed["chosen"] == changed["maximum"] and changed["chosen_found"] == changed["found"]
     assert 0.015 < changed["chosen_lost"] <= 0.02
@@ -67,7 +67,7 @@ def test_the_verdict_says_what_the_maximum_finds_and_loses() -> None:
 
 def test_other_selections_have_the_figures_that_they_had() -> None:
     table = sampled(500)
-    assert verdict(bounded(score="overlap_3", maximum=0.9), {}, table, {}, [])[
+    assert verdict(bounded(score="overlap_3", maximum=0.9), table, {}, [])[
         "changed_meanings"
     ] == judge_changed(table)
 
