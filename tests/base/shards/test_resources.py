@@ -38,11 +38,11 @@ print(resources.available_memory(), resources.job_memory(chosen))
 @pytest.mark.parametrize(
     "form, quota, cores",
     [
-        ("new", "50000", 1),
         ("new", "150000", 2),
-        ("new", "max", None),
+        pytest.param("new", "50000", 1, marks=pytest.mark.full),
+        pytest.param("new", "max", None, marks=pytest.mark.full),
         ("old", "100000", 1),
-        ("old", "-1", None),
+        pytest.param("old", "-1", None, marks=pytest.mark.full),
     ],
 )
 def test_a_containers_share(form: str, quota: str, cores: int | None) -> None:
