@@ -38,13 +38,12 @@ class Watch:
     """Watches what a device does while a block runs.
 
     seconds: of the block. idle: share of the time, 0 to 1, in which a GPU had nothing to do, by the driver's
-    samples, or one core did not work for this process. watts, gib: mean power, and most memory that is taken
-    on a GPU, by whomever. None: the driver cannot be asked, or the block was too short.
+    samples, or one core did not work for this process. gib: most memory that is taken on a GPU, by whomever.
+    None: the driver cannot be asked, or the block was too short.
     """
 
     seconds = 0.0
     idle: float | None = None
-    watts: float | None = None
     gib: float | None = None
 
     def __init__(self, device: str) -> None:
@@ -53,7 +52,7 @@ class Watch:
 
     def __enter__(self) -> Watch:
         if self._device != "cpu" and shutil.which("nvidia-smi"):
-            asked = ask_driver(self._device, "utilization.gpu,power.draw,memory.used", "--loop-ms=100")
+            asked = ask_driver(self._device, "utilization.gpu,memory.used", "--loop-ms=100")
             self._driver = subprocess.Popen(asked, stdout=subprocess.PIPE, text=True)
         self._started, self._cpu = time.perf_counter(), time.process_time()
         return self
@@ -68,14 +67,9 @@ class Watch:
             self._read(self._driver.communicate()[0])
 
     def _read(self, text: str) -> None:
-        """Parse nvidia-smi's output; the last line may be incomplete, and some GPUs do not report power."""
-        rows = [line.split(", ") for line in text.split("\n")[:-1]]
-        columns: list[list[float]] = [[], [], []]
-        for row in rows:
-            for column, value in zip(columns, row, strict=False):
-                if value.replace(".", "", 1).isdigit():
-                    column.append(float(value))
-        busy, watts, mib = columns
-        self.idle = 1 - sum(busy) / len(busy) / 100 if busy else None
-        self.watts = sum(watts) / len(watts) if watts else None
-        self.gib = max(mib) / 1024 if mib else None
+        """Parse nvidia-smi's output; the last line may be incomplete, and some GPUs do not report all."""
+        numbers = [line for line in text.split("\n")[:-1] if line.replace(", ", "").isdigit()]
+        rows = [list(map(int, line.split(", "))) for line in numbers]
+        if rows:
+            self.idle = 1 - sum(busy for busy, _ in rows) / len(rows) / 100
+            self.gib = max(mib for _, mib in rows) / 1024

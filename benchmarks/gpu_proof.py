@@ -139,7 +139,6 @@ def translation(setting: Setting, most: int = 20_000, **given: Any) -> Figures:
         "first_seconds": first.seconds,
         "failed_sentences": _failed(results),
         "idle_percent": _percent(watch.idle),
-        "joules_per_sentence": None if watch.watts is None else watch.watts * watch.seconds / len(sources),
         "device_gib": watch.gib,
         "bleu": sacrebleu.corpus_bleu(judged, [references]).score,
         "chrf": sacrebleu.corpus_chrf(judged, [references]).score,

@@ -1,7 +1,7 @@
 """Measures how good paraphrases are, and whether they are as requested, next to a copy of the source.
 
 python -m benchmarks.paraphrase models/paraphraser --text captions --sentences 500
-python -m benchmarks.paraphrase models/paraphraser --text news --back-translation models/nmt
+python -m benchmarks.paraphrase models/paraphraser --back-translation models/nmt
 python -m benchmarks.paraphrase models/paraphraser --text corpus --pairs work/paraphraser/pairs-KEY
 """
 
@@ -24,7 +24,6 @@ from paraforge.base.errors import InputError
 from paraforge.base.parsing.brackets import template_of
 from paraforge.base.parsing.parser import open_parser
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.base.text.tokens import tokenize
 from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.scorers.models import ParaphraseScore
@@ -74,12 +73,6 @@ def captions(directory: Path) -> Texts:
     return Texts([row[0] for row in pairs], others, [row[1] for row in pairs])
 
 
-def news(directory: Path) -> Texts:
-    """Return reference A of newstest2021, and reference B."""
-    rows = _tsv(directory / "mt_outputs" / "newstest2021.cs-en.tsv.gz")[1:]
-    return Texts([row[1] for row in rows], [[row[2]] for row in rows], [row[0] for row in rows])
-
-
 def held_out(shards: Path) -> Texts:
     """Return the pairs that a training held out, without tags."""
     rows = [
@@ -95,16 +88,6 @@ def _tsv(path: Path) -> list[list[str]]:
         return [line.rstrip("\n").split("\t") for line in file]
 
 
-def distinct(texts: Sequence[str], order: int) -> float:
-    """Return the share of distinct n-grams of tokens over all texts (Li et al. 2016), 0 to 1."""
-    grams = [
-        tuple(tokens[start : start + order])
-        for tokens in map(tokenize, texts)
-        for start in range(len(tokens) - order + 1)
-    ]
-    return len(set(grams)) / max(1, len(grams))
-
-
 def judge(
     sources: Sequence[str],
     references: Sequence[Sequence[str]],
@@ -112,8 +95,7 @@ def judge(
     transformer: Comparable | None = None,
 ) -> dict[str, float | None]:
     """Return BLEU and chrF against the references, BLEU against the source, iBLEU, similarity to the source
-    by the built-in scorer and by a sentence-transformer (0 to 1), unigram overlap with it, and the share of
-    distinct words and bigrams."""
+    by the built-in scorer and by a sentence-transformer (0 to 1), and unigram overlap with it."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
@@ -131,8 +113,6 @@ def judge(
         "ibleu": ALPHA * bleu - (1 - ALPHA) * own,
         **means,
         "transformer_similarity": cosine,
-        "distinct_1": distinct(outputs, 1),
-        "distinct_2": distinct(outputs, 2),
     }
 
 
@@ -200,7 +180,7 @@ def measured(sources: Sequence[str], outputs: Sequence[str]) -> dict[str, np.nda
 
 def main(
     model: Annotated[Path, typer.Argument(help="of the stage paraphraser")],
-    text: Annotated[str, typer.Option(help="captions, news or corpus (with --pairs)")] = "captions",
+    text: Annotated[str, typer.Option(help="captions, or corpus with --pairs")] = "captions",
     pairs: Annotated[Path | None, typer.Option(help="tagged pairs that the model was trained on")] = None,
     sentences: Annotated[int, typer.Option(help="number of first sentences")] = 200,
     scorer: Annotated[str | None, typer.Option(help="of the buckets of similarity, if not built in")] = None,
@@ -209,18 +189,13 @@ def main(
     name: Annotated[str, typer.Option(help="of the model in the results")] = "transformer",
     templates: Annotated[int, typer.Option(help="that are asked for, the most frequent ones")] = 4,
     only: list[str] = typer.Option([], help="beginning of a way; may be repeated"),
-    examples: Annotated[Path | None, typer.Option(help="TSV of the first twenty, as they are")] = None,
     threads: int = 1,
 ) -> None:
     """Evaluate the copy, the back-translation, and the beam without and with each control, including how
     often the uncontrolled beam is not as requested."""
-    if text == "corpus":
-        if pairs is None:
-            raise InputError("--text corpus needs --pairs")
-        texts = held_out(pairs)
-    else:
-        texts = {"captions": captions, "news": news}[text](data_directory())
-    texts = texts.first(sentences)
+    if text not in ("captions", "corpus") or (text == "corpus") != (pairs is not None):
+        raise InputError("use --text captions, or --text corpus with --pairs")
+    texts = (captions(data_directory()) if pairs is None else held_out(pairs)).first(sentences)
     sources, references = texts.sources, texts.references
     opened = Paraphraser(model, "cpu", threads)
     judging = None if transformer is None else open_model(transformer).model
@@ -232,30 +207,23 @@ def main(
         append("paraphrasing", label, figures, text=text, sentences=len(sources), **more)
 
     record("copy", judge(sources, references, sources, judging), model="")
-    shown = {}
     if back_translation is not None and texts.foreign:
-        shown["back-translation"] = back_translated(back_translation, texts.foreign, threads)
-        figures = judge(sources, references, shown["back-translation"], judging)
-        record("back-translation", figures, model="")
+        outputs = back_translated(back_translation, texts.foreign, threads)
+        record("back-translation", judge(sources, references, outputs, judging), model="")
+    plain: list[str] = []
     for way, asked in ways_of(opened, templates, only).items():
         begin = time.perf_counter()
         rows = opened.paraphrase(sources, **asked)
         seconds = time.perf_counter() - begin
-        outputs = shown[way] = [row[0] if row else "" for row in rows]
+        outputs = [row[0] if row else "" for row in rows]
+        plain = plain or outputs
         figures = {
             **judge(sources, references, outputs, judging),
             "control_error": control_error(opened, asked, sources, outputs, scorer),
-            "uncontrolled_error": control_error(opened, asked, sources, shown["beam"], scorer),
+            "uncontrolled_error": control_error(opened, asked, sources, plain, scorer),
             "sentences_per_second": len(sources) / seconds,
         }
-        record(way, {key: value for key, value in figures.items() if value is not None})
-    if examples is not None:
-        lines = [
-            f"{source}\t{way}\t{outputs[number]}"
-            for number, source in enumerate(sources[:20])
-            for way, outputs in shown.items()
-        ]
-        examples.write_text("\n".join(["source\tway\tparaphrase", *lines, ""]), encoding="utf-8")
+        record(way, figures)
 
 
 if __name__ == "__main__":

@@ -124,12 +124,10 @@ def speed(
         watches.append(watch)
     seconds = sum(watch.seconds for watch in watches)
     idle = [watch.idle * watch.seconds for watch in watches if watch.idle is not None]
-    energy = [watch.watts * watch.seconds for watch in watches if watch.watts is not None]
     return {
         "sentences_per_second": len(texts) / seconds,
         "target_tokens_per_second": tokens / seconds,
         "tokens_per_target": tokens / len(texts),
         "idle_percent": 100 * sum(idle) / seconds if idle else None,
-        "joules_per_sentence": sum(energy) / len(texts) if energy else None,
         "device_gib": max((watch.gib for watch in watches if watch.gib is not None), default=None),
     }

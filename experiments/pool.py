@@ -33,13 +33,13 @@ SCORES = ("paraphrase_score", "overlap_3", "translation_score")
 HELD_OUT = 1000
 """Pairs next to those that are trained on, of the same sources, which are looked at and not trained on."""
 _COLUMNS = ["source", "reference", "translation"]
-_FORMAT = 2
+_FORMAT = 3
 
 
 class Pool:
     """All pairs as ids. The source of pair k is `names[codes[k]]`; `scores` is NaN for a pair without one.
 
-    Pairs with a sentence of an STS set are left out; what the filter found is in `leakage`.
+    Pairs with a sentence of an STS set are left out.
     """
 
     def __init__(self, directory: Path, corpora: list[Path]) -> None:
@@ -55,9 +55,7 @@ class Pool:
         place = directory / hash_json(what)[:16]
         if not (place / "pool.json").is_file():
             self._build(place, corpora)
-        content = read_json(place / "pool.json")
-        self.names: list[str] = content["names"]
-        self.leakage: list[str] = content["leakage"]
+        self.names: list[str] = read_json(place / "pool.json")
         self.codes: npt.NDArray[np.int16] = np.load(place / "codes.npy")
         self.scores = {name: np.load(place / f"{name}.npy") for name in SCORES}
         self.store = PairStore(place / "pairs")
@@ -97,7 +95,7 @@ class Pool:
         np.save(directory / "codes.npy", np.concatenate(codes))
         for name, values in scores.items():
             np.save(directory / f"{name}.npy", np.concatenate(values))
-        write_json(directory / "pool.json", {"names": names, "leakage": leakage.report.lines()})
+        write_json(directory / "pool.json", names)
 
     def choose(self, units: Collection[str], pairs: Pairs, seed: int = 1) -> tuple[PairStore, PairStore]:
         """Return the pairs that a row trains on, and up to 1,000 others that it could have chosen, as
