@@ -154,14 +154,18 @@ def test_the_display_counts_the_rows_of_the_corpus(tmp_path: Path, monkeypatch: 
 def test_a_column_that_the_corpus_lacks(tmp_path: Path) -> None:
     parameters = {
         "deciles": ["cosine"],
-        "filters": [{"kind": "language"}, {"kind": "bounds", "score": "cosine", "minimum": 0}],
+        "filters": [
+            {"kind": "language"},
+            {"kind": "bounds", "score": "cosine", "minimum": 0},
+            {"kind": "bounds", "score": "contradiction", "maximum": 0.5, "missing": "accept"},
+        ],
     }
     with pytest.raises(ConfigurationError) as error:
         run(parameters, PAIRS, tmp_path, [600])
-    assert len(error.value.problems) == 4
+    assert len(error.value.problems) == 5
     text = str(error.value)
     assert "select.filters.language: the corpus has no column 'reference_language'" in text
-    assert "Turn on" in text
+    assert "Turn on" in text and "no column 'contradiction'. Run 'dvc repro score'" in text
 
 
 def test_an_empty_corpus(tmp_path: Path) -> None:

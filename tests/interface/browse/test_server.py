@@ -1,4 +1,4 @@
-"""The page and what its script asks for: counts, pairs, section, links; hostile text; who is answered."""
+"""The page and what its script asks for: counts, pairs, section, links; hostile text."""
 
 import html
 import re
@@ -140,15 +140,6 @@ def test_pairs_that_are_shown(client: FlaskClient) -> None:
     assert shown(client.get("/?draw=2").text, "kept") != shown(page, "kept")
     reason = client.get("/?reason=length").text
     assert re.findall(r'class="why">(.*?)<', reason) == ["more than 10 tokens on one side"] * 10
-
-
-def test_a_page_elsewhere_cannot_make_it_work(client: FlaskClient) -> None:
-    assert client.get("/counts", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
-    # A link is followed.
-    headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document"}
-    assert client.get("/?q=cat", headers=headers).status_code == 200
-    assert client.get("/", headers={"Host": "evil.example"}).status_code == 421
-    assert "default-src 'none'" in client.get("/").headers["Content-Security-Policy"]
 
 
 def test_assets_are_there_and_name_no_host(client: FlaskClient) -> None:

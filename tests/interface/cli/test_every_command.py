@@ -170,13 +170,12 @@ def test_only_what_the_command_makes_is_replaced(name: str, place: Path, corpus:
     assert (digests(place), digests(corpus)) == before
 
 
-@pytest.mark.parametrize("ending", ["tsv", "csv", "csv.gz", "json", "jsonl", "jsonl.gz", "parquet"])
 @pytest.mark.parametrize("name", ["query", "sample"])
-def test_force_replaces_a_file(name: str, ending: str, place: Path) -> None:
-    output = place / f"made.{ending}"
+def test_force_replaces_a_file(name: str, place: Path) -> None:
+    output = place / "made.tsv"
     arguments = [str(output) if one == "OUT" else one for one in WRITERS[name]]
     run_command(*arguments)
     made = output.read_bytes()
     output.write_text("anything")
     run_command(*arguments, "--force")
-    assert output.read_bytes() == made or ending.endswith("gz")
+    assert output.read_bytes() == made

@@ -170,16 +170,6 @@ def test_a_corpus_reached_by_a_relative_path_or_a_link(
         assert rows_of(path, "SELECT count(*) > 0 AS some FROM corpus")[0]["some"]
 
 
-def rewrite(path: Path, **changes: object) -> None:
-    """Change a manifest and seal it again."""
-    from paraforge.base.files import hash_json, write_json
-
-    value = json.loads(path.read_text(encoding="utf-8")) | changes
-    value.pop("sha256")
-    value["sha256"] = hash_json(value)
-    write_json(path, value)
-
-
 def test_a_corpus_without_manifest(own_corpus: Path) -> None:
     (own_corpus / "_manifest.json").unlink()
     with pytest.raises(InputError, match=r"_manifest\.json: no such file"):
@@ -191,23 +181,13 @@ def test_a_corpus_without_manifest(own_corpus: Path) -> None:
 
 
 def test_a_corpus_that_is_not_whole_is_refused(own_corpus: Path) -> None:
-    def refused(message: str) -> None:
-        with pytest.raises(InputError, match=message):
-            ask(own_corpus, "SELECT 1")
-
-    manifest, path = own_corpus / "_manifest.json", own_corpus / "shard-00000.parquet"
-    whole = manifest.read_bytes()
-    for schema in (1, 99):
-        rewrite(manifest, schema_version=schema)
-        refused(rf"schema {schema}.*the version of paraforge that wrote it")
-    manifest.write_bytes(whole)
-    rewrite(manifest, files=[dict(file, path="../../etc/passwd") for file in json.loads(whole)["files"]])
-    refused("not a plain file name")
-    manifest.write_bytes(whole)
+    path = own_corpus / "shard-00000.parquet"
     os.truncate(path, path.stat().st_size // 2)
-    refused(r"shard-00000\.parquet: damaged: it has")
+    with pytest.raises(InputError, match=r"shard-00000\.parquet: damaged: it has"):
+        ask(own_corpus, "SELECT 1")
     path.unlink()
-    refused(r"shard-00000\.parquet: missing")
+    with pytest.raises(InputError, match=r"shard-00000\.parquet: missing"):
+        ask(own_corpus, "SELECT 1")
 
 
 def test_a_file_with_a_flipped_byte(own_corpus: Path) -> None:

@@ -1,6 +1,7 @@
-"""No header is answered by a failure."""
+"""Who is answered, by Host and Origin; what browsers are told to refuse; no header makes a page fail."""
 
 import io
+import socket
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from werkzeug.test import EnvironBuilder
 
-from paraforge.interface.web.serving import LARGEST_REQUEST, make_app
+from paraforge.interface.web.serving import LARGEST_REQUEST, is_known, is_loopback, known_names, make_app
 
 
 @pytest.fixture(scope="module", params=["127.0.0.1", "0.0.0.0"])
@@ -73,3 +74,60 @@ def test_hosts_that_are_no_names_and_large_requests_are_refused(app: Flask) -> N
         reply = app.test_client().get("/", headers={"Host": host})
         assert reply.status_code == 421 and "IP address" in reply.text
     assert app.test_client().post("/", data={"x": "y" * LARGEST_REQUEST}).status_code == 413
+
+
+@pytest.mark.parametrize("bind", ["127.0.0.1", "0.0.0.0"])
+def test_hosts_are_addresses_and_known_names(bind: str) -> None:
+    """Addresses cannot be rebound, names can."""
+    names = known_names(bind)
+    known = "localhost LOCALHOST:8377 127.0.0.1:8377 127.8.9.1 [::1]:8377 localhost.:9000"
+    more = [socket.gethostname(), "192.168.1.7:8377", "[fe80::1]:80"]
+    assert all(is_known(one, names) for one in [*known.split(), *more])
+    others = (
+        "evil.example localhost.evil.example 127.0.0.1.evil.example evil@localhost localhost@evil.example"
+    )
+    assert not any(is_known(one, names) for one in [*others.split(), "", "[::1"])
+
+
+def test_loopback() -> None:
+    assert all(map(is_loopback, ("127.0.0.1", "::1", "localhost")))
+    assert not any(map(is_loopback, ("0.0.0.0", "::", "box")))
+
+
+def test_a_rebound_name_gets_nothing(app: Flask) -> None:
+    for address in ("/", "/static/annotate.js"):
+        reply = app.test_client().get(address, headers={"Host": "evil.example"})
+        assert reply.status_code == 421 and "IP address" in reply.text
+
+
+@pytest.mark.parametrize(
+    ("headers", "form", "link"),
+    [
+        ({}, 200, 200),
+        ({"Origin": "http://localhost"}, 200, 200),
+        ({"Sec-Fetch-Site": "same-origin"}, 200, 200),
+        ({"Sec-Fetch-Site": "none"}, 200, 200),
+        ({"Origin": "http://evil.example"}, 403, 403),
+        ({"Origin": "http://localhost:9999"}, 403, 403),
+        ({"Origin": "null"}, 403, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403, 403),
+        # As browsers send a form of another page, and follow a link on one.
+        ({"Origin": "http://evil.example", "Sec-Fetch-Dest": "document"}, 403, 200),
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document"}, 403, 200),
+    ],
+)
+def test_another_site_may_link_to_a_page_and_nothing_else(
+    app: Flask, headers: dict[str, str], form: int, link: int
+) -> None:
+    assert app.test_client().post("/", data={"name": "Anna"}, headers=headers).status_code == form
+    assert app.test_client().get("/", headers=headers).status_code == link
+
+
+def test_headers(app: Flask) -> None:
+    reply = app.test_client().get("/")
+    policy = reply.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
+    assert reply.headers["X-Content-Type-Options"] == "nosniff"
+    assert reply.headers["Cache-Control"] == "no-store"
+    assert "Set-Cookie" not in reply.headers
