@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ import psutil
 import pytest
 
 from paraforge.base.errors import IncompleteError, InputError, RetryError
+from paraforge.base.shards import scheduler
 from paraforge.base.shards.pool import in_processes
 from paraforge.base.shards.resources import LEAST_JOB_MEMORY, MOST_JOB_MEMORY, Resources, job_memory
 from paraforge.base.shards.scheduler import Jobs, open_jobs, report_rows
@@ -75,6 +77,41 @@ def test_in_process() -> None:
         assert jobs._client is None
         assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
         assert dict(jobs.run(square, [], description="test")) == {}
+
+
+meeting = threading.Barrier(2)
+
+
+def meet(number: int) -> int:
+    meeting.wait(60)
+    return number
+
+
+def thread_of(_: int) -> int:
+    return threading.get_ident()
+
+
+def test_workers_are_threads_of_as_few_processes_as_can_hold_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = Resources(workers=2, in_process_rows=0)
+    with open_jobs(two, 100, at_once=2) as jobs:  # one process, which is this one
+        assert jobs.results(meet, [(1,), (2,), (3,), (4,)], description="meet") == [1, 2, 3, 4]
+    with open_jobs(two.model_copy(update={"workers": 1}), 100, at_once=2) as jobs:
+        assert set(jobs.results(thread_of, [(1,), (2,)], description="one")) == {threading.get_ident()}
+    started: list[tuple[int, int]] = []
+
+    @contextmanager
+    def connect(_: Resources, workers: int, gpu: bool, at_once: int) -> Iterator[None]:
+        started.append((workers, at_once))
+        yield None
+
+    monkeypatch.setattr(scheduler, "connect", connect)
+    for workers, at_once, jobs_known in [(2, 1, None), (3, 2, None), (4, 2, None), (8, 2, 3), (5, 8, 1)]:
+        resources = two.model_copy(update={"workers": workers})
+        with open_jobs(resources, 100, at_once=at_once, jobs=jobs_known):
+            pass
+    with open_jobs(two, 100, at_once=2, workers=2):  # as many processes as are asked for
+        pass
+    assert started == [(2, 1), (2, 2), (2, 2), (3, 2), (2, 2)]
 
 
 def test_errors_of_the_user_come_through() -> None:
