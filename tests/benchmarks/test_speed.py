@@ -1,6 +1,7 @@
 """The speed check compares with the last run of the same work on the same machine, and with no other."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from benchmarks import speed
 from benchmarks.hardware import hardware
 from benchmarks.results import append
-from benchmarks.speed import TASK, judged, last_rate
+from benchmarks.speed import TASK, judged, last_rate, used_mb
 
 
 @pytest.fixture
@@ -50,3 +51,14 @@ def test_translations_are_judged_with_their_rate() -> None:
 def test_without_a_corpus_it_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="make corpus"):
         speed.main(tmp_path)
+
+
+def test_a_file_with_two_names_counts_once(tmp_path: Path) -> None:
+    for folder in ("data", "work/deep"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "data" / "one").write_bytes(b"x" * 2**20)
+    alone = used_mb(tmp_path, "data")
+    os.link(tmp_path / "data" / "one", tmp_path / "work" / "deep" / "same")
+    assert used_mb(tmp_path, "data", "work") == pytest.approx(alone, abs=0.1) and alone >= 1
+    (tmp_path / "work" / "other").write_bytes(b"x" * 2**20)
+    assert used_mb(tmp_path, "data", "work") > 1.9 * alone
