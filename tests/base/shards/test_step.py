@@ -81,19 +81,6 @@ def test_results_are_not_read_with_other_input(place: Path) -> None:
         ShardView(place / "in", place / "out")
 
 
-def test_damaged_work_is_redone(place: Path) -> None:
-    run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
-    before = contents(place / "out")
-    # published files are links to the work files: damage a copy, as a failing disk would
-    first, second = sorted((place / "work" / "multiply").glob("*.parquet"))[:2]
-    good = first.read_bytes()
-    first.unlink()
-    first.write_bytes(good[:-10])
-    second.unlink()
-    report = run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
-    assert report.reused == 8 and contents(place / "out") == before
-
-
 def test_a_failing_shard_is_reported_and_the_rest_is_kept(place: Path) -> None:
     with pytest.raises(IncompleteError, match=r"1 of 10 shards failed.*\n.*shard 4 \(.*cannot multiply 44"):
         run_step(multiply_step(3, fail_at=44), [place / "in"], place / "out", resources(place))

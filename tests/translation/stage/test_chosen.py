@@ -18,7 +18,6 @@ from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.stage import chosen
 from paraforge.translation.stage.chosen import NOT_CHOSEN, chosen_corpus, draw
 from paraforge.translation.stage.parameters import TranslateParameters
-from paraforge.translation.stage.translate import translate
 from tests.project import digests
 
 CAPTIONS = [
@@ -134,19 +133,3 @@ def test_killed_it_begins_again_and_gives_the_same(tmp_path: Path, monkeypatch: 
         patch.setattr(chosen, "write_shard", dies)
         choose(tmp_path / "killed", corpus, 40)
     assert digests(choose(tmp_path / "killed", corpus, 40)) == wanted
-
-
-@pytest.mark.full
-def test_a_higher_limit_translates_the_new_sentences_alone(
-    tmp_path: Path, paid: Counter[tuple[int, str]]
-) -> None:
-    corpus = write_corpus(tmp_path / "in")
-    resources = Resources(work=tmp_path / "work", devices=["cpu"])
-    for limit in (30, 100, None):
-        come = choose(tmp_path, corpus, limit)
-        report = translate(section(limit), come, tmp_path / "none", tmp_path / "out", resources)
-        failed = report.failed.get(NOT_CHOSEN, 0)
-        assert (failed > 0) == (limit is not None)
-        assert report.rows == report.translated + report.rejected + failed and report.given == 0
-        assert paid.total() == report.sentences == (limit or len(paid))
-    assert set(paid.values()) == {1} and len(paid) == 304

@@ -126,32 +126,6 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
 
 
 @pytest.mark.full
-def test_a_killed_run_goes_on_from_its_last_checkpoint(
-    tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = start(tmp_path / "whole", prepared)
-    whole.train()
-    killed = start(tmp_path / "killed", prepared)
-
-    def die() -> bool:
-        if killed.updates == 7:
-            raise SystemExit("killed")
-        return False
-
-    monkeypatch.setattr(trainer, "stop_requested", die)
-    with pytest.raises(SystemExit):
-        killed.train()
-    # What a killed writer leaves beside a checkpoint is never read.
-    (tmp_path / "killed" / "checkpoints" / ".checkpoint_last.pt.1-x.tmp").write_bytes(b"half a checkpoint")
-    monkeypatch.setattr(trainer, "stop_requested", lambda: False)
-    resumed = start(tmp_path / "killed", prepared)
-    assert resumed.updates == 4
-    resumed.train()
-    assert_equal(weights(whole), weights(resumed))
-    assert [row["update"] for row in resumed.history] == [4, 8, 12]
-
-
-@pytest.mark.full
 def test_an_orphan_stops_and_so_does_time(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) -> None:
     run = start(tmp_path / "run", prepared)
     run.parent = -1

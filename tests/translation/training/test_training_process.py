@@ -176,49 +176,6 @@ def test_a_process_that_falls_silent_is_named_and_ended(
     assert f"the training process {silent[0].pid} has reported nothing" in caplog.text
 
 
-@pytest.mark.full
-def test_a_training_whose_process_stops_is_resumed_by_the_next_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: ShardDirectory
-) -> None:
-    chosen = parameters()
-    undisturbed = train_model(shards, tmp_path / "undisturbed", chosen, RESOURCES)
-    validated = processes._show
-
-    def stopping(messages: Any, *others: Any) -> Any:
-        """After its first validation the process is stopped."""
-
-        def stopped() -> Any:
-            for message in messages:
-                event = message["event"]  # _show takes it out of the message
-                yield message
-                if event == "validation":
-                    os.kill(started[0].pid, signal.SIGSTOP)
-
-        return validated(stopped(), *others)
-
-    follow = processes.follow
-    started: list[Any] = []
-
-    def following(trainings: Any, *others: Any) -> Any:
-        started.extend(trainings)
-        return follow(trainings, *others)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(processes, "_show", stopping)
-        patch.setattr(training, "follow", following)
-        patch.setattr(processes, "_LOOK_SECONDS", 0.05)
-        with pytest.raises(IncompleteError, match="silence_limit"):
-            train_model(
-                shards, tmp_path / "work", chosen, RESOURCES.model_copy(update={"silence_limit": 2.0})
-            )
-    again = train_model(shards, tmp_path / "work", chosen, RESOURCES)
-    losses = [
-        [(row["update"], row["train_loss"], row["valid_loss"]) for row in result.history]
-        for result in (undisturbed, again)
-    ]
-    assert losses[0] == losses[1] and again.reason == "maximum_updates"
-
-
 @pytest.mark.parametrize(("rows", "wanted"), [(200, 1), (12, 20), (14, 1000)])
 def test_where_chance_holds_no_pair_out_no_process_is_started(rows: int, wanted: int, tmp_path: Path) -> None:
     # Which sentences are below the threshold follows from their hashes: these are those above a tenth.
