@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from paraforge.base.text.tokens import tokenize_columns
-from paraforge.corpus.scoring.alignment import BETA, CONTEXT, aligned_scores, directions_of
+from paraforge.corpus.scoring.alignment import _CELLS, BETA, CONTEXT, aligned_scores, directions_of
 
 
 def slow(first: list[int], second: list[int], vectors: np.ndarray) -> float:
@@ -65,3 +65,13 @@ def test_what_is_missing_and_what_is_moved_lowers_the_score() -> None:
     assert moved == pytest.approx(1 - CONTEXT)
     # Two words missing are worse than two too many.
     assert half < more < same
+
+
+def test_words_of_a_long_text_keep_their_neighbors() -> None:
+    """It is aligned in blocks of rows."""
+    words = 1100
+    text = " ".join(f"w{n}" for n in range(words))
+    columns = tokenize_columns(pa.array([text]), pa.array([text]))
+    vectors = np.random.default_rng(1).normal(size=(words, 16)).astype(np.float32)
+    assert words**2 > _CELLS
+    assert aligned_scores(*columns, *directions_of(vectors)).tolist() == pytest.approx([1.0], abs=1e-5)
