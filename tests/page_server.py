@@ -18,7 +18,7 @@ class PageServer:
     """A command that serves pages, in a process of its own, to be killed."""
 
     def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
-        code = "import sys; from paraforge.interface.cli import main; sys.exit(main())"
+        code = "import sys; sys.argv[0] = 'paraforge'; from paraforge.interface.cli import main; main()"
         self.process = subprocess.Popen(
             [sys.executable, "-c", code, *arguments],
             stdout=subprocess.PIPE,

@@ -102,7 +102,7 @@ def draw_pairs(datasets: Sequence[Dataset], per_band: int, seed: int) -> Draw:
     ]
     if not parts:
         raise InputError("the corpus has no pairs: there is nothing to grade", datasets[0].directory)
-    with open_database([]) as connection:
+    with open_database() as connection:
         found = fetch(
             connection,
             "SELECT band, count(*) AS pairs, avg(overlap_3::DOUBLE) AS overlap_3_mean, "

@@ -277,7 +277,7 @@ def open_pairs(datasets: Sequence[Dataset]) -> Iterator[Pairs]:
     """Read the scores of a publication into a temporary table. Raises InputError if a file is damaged."""
     with (
         tempfile.TemporaryDirectory(prefix="paraforge-browse-") as temporary,
-        open_database([], memory=_MEMORY) as connection,
+        open_database(memory=_MEMORY) as connection,
     ):
         unfinished_paths.add(Path(temporary))
         with explained():

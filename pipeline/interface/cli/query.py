@@ -51,9 +51,7 @@ def query(
       paraforge query data/corpus "SELECT reference, translation FROM corpus WHERE overlap_3 < 0.2" -o far.tsv
     """
     from paraforge.interface.query.database import (
-        arrow_reader,
         explained,
-        one_query,
         open_database,
         write_relation,
     )
@@ -65,8 +63,7 @@ def query(
     for name, why in missing.items():
         if name in text:
             remedy = f"There is no view '{name}': {why}"
-    with open_database([], memory=memory, names=views) as connection:
-        one_query(connection, text)
+    with open_database(views, memory) as connection:
         with explained(remedy):
             if output is not None:
                 written = write_relation(connection, text, output)
@@ -76,7 +73,7 @@ def query(
             if found is None:
                 return
             # Only the rows to show are computed, and one more if there is one.
-            table = arrow_reader(found.limit(count + 1)).read_all()
+            table = found.limit(count + 1).to_arrow_table()
             typer.echo(_shown(connection.from_arrow(table.slice(0, count)), count))
         if table.num_rows > count:
             more = f"first {counted(count, 'row')}; use --count to show more, --output FILE to write all"

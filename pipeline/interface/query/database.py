@@ -35,24 +35,16 @@ _TEXT_FORMATS: Final = {
 
 @contextmanager
 def open_database(
-    datasets: Sequence[Dataset],
-    *,
-    threads: int = 0,
-    memory: str = MEMORY,
-    names: Mapping[str, Dataset] | None = None,
+    views: Mapping[str, Dataset] | None = None, memory: str = MEMORY
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a database with a view of each dataset. It never uses the network.
+    """Open a database with a view of each dataset, by name. It never uses the network.
 
     What is larger than the memory goes to a temporary directory that is removed in the end.
 
-    datasets: each becomes a view of its name. names: further views, by name.
-    threads: 0 for one per core, at most 8. memory: what DuckDB may use, e.g. ``600MB``.
-
-    Raises InputError if a file cannot be read.
+    memory: what DuckDB may use, such as ``600MB``. Raises InputError if a file cannot be read.
     """
     import duckdb
 
-    views = {dataset.name: dataset for dataset in datasets} | dict(names or {})
     with tempfile.TemporaryDirectory(prefix="paraforge-query-") as spill:
         unfinished_paths.add(Path(spill))
         with explained("Memory is given as, e.g., 600MB or 2GB."):
@@ -67,20 +59,14 @@ def open_database(
                     "max_temp_directory_size": SPILL_LIMIT,
                 },
             )
-        try:
+        with connection:
             with explained():
                 # The default is the number of cores, as far as a container's limits allow.
                 cores = int(connection.execute("SELECT current_setting('threads')").fetchall()[0][0])
-                connection.execute(f"SET threads = {threads or min(cores, MOST_THREADS)}")
-                for name, dataset in views.items():
+                connection.execute(f"SET threads = {min(cores, MOST_THREADS)}")
+                for name, dataset in (views or {}).items():
                     _create_view(connection, name, dataset)
             yield connection
-        except _DamagedError as error:
-            # DuckDB does not always name the file.
-            place = datasets[0].directory if len(datasets) == 1 else None
-            raise InputError(error.message, place, remedy=error.remedy) from error
-        finally:
-            connection.close()
 
 
 def files_literal(files: Sequence[Path]) -> str:
@@ -144,10 +130,6 @@ def _create_view(connection: duckdb.DuckDBPyConnection, name: str, dataset: Data
     connection.unregister("__empty")
 
 
-class _DamagedError(InputError):
-    """A file that a statement reads is damaged."""
-
-
 @contextmanager
 def explained(remedy: str | None = None) -> Iterator[None]:
     """Turn what DuckDB raises into an error for the user.
@@ -180,32 +162,15 @@ def explained(remedy: str | None = None) -> Iterator[None]:
         raise InputError("\n".join([*lines, *([remedy] if remedy else [])])) from error
 
 
-def _damaged(error: Exception) -> _DamagedError:
+def _damaged(error: Exception) -> InputError:
     remedy = "'paraforge verify' says which files are damaged."
-    return _DamagedError(f"a file cannot be read: {first_line(error)}", remedy=remedy)
+    return InputError(f"a file cannot be read: {first_line(error)}", remedy=remedy)
 
 
 def fetch(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
     """Compute the result of a small query of our own."""
     with explained():
-        return arrow_reader(connection.sql(sql, params=list(parameters))).read_all()
-
-
-def arrow_reader(relation: Any) -> pa.RecordBatchReader:
-    """Give a relation's rows as they are computed."""
-    # The method had another name before DuckDB 1.4.
-    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    return read(50_000)
-
-
-def one_query(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """Raise InputError if a text is not one statement."""
-    with explained():
-        statements = connection.extract_statements(sql)
-    # DuckDB 1 makes several of one PIVOT, and then says the text of none.
-    if len(statements) != 1 and (not statements or any(one.query for one in statements)):
-        message = "there is no statement" if not statements else f"{len(statements)} statements"
-        raise InputError(message, remedy="Use one query, e.g. SELECT count(*) FROM corpus.")
+        return connection.sql(sql, params=list(parameters)).to_arrow_table()
 
 
 def copy_options(output: Path) -> str:
@@ -237,7 +202,7 @@ def write_relation(connection: duckdb.DuckDBPyConnection, sql: str, output: Path
 
 def write_table(table: pa.Table, output: Path) -> int:
     """Write the rows of a table likewise."""
-    with open_database([]) as connection:
+    with open_database() as connection:
         connection.register("__rows", table)
         return write_relation(connection, "SELECT * FROM __rows", output)
 
@@ -251,5 +216,5 @@ def parquet_of(output: Path) -> Iterator[Path]:
     with scratch_directory(output) as place:
         parquet = place / "rows.parquet"
         yield parquet
-        with open_database([]) as connection:
+        with open_database() as connection:
             write_relation(connection, f"SELECT * FROM {rows_of([parquet])}", output)

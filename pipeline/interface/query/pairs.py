@@ -94,7 +94,7 @@ def sample_pairs(
     conditions += [f"({where}\n)"] if where else []
     condition = " AND ".join(conditions) or "true"
     wanted = ", ".join(map(identifier, columns or dataset.schema.names))
-    with open_database([dataset]) as connection:
+    with open_database({dataset.name: dataset}) as connection:
         if not dataset.files:
             return Sample(fetch(connection, f"SELECT {wanted} FROM {identifier(dataset.name)}"), 0)
         lineage = [identifier(name) for name in _LINEAGE if name in dataset.schema.names]

@@ -161,7 +161,7 @@ def _lexicon(views: dict[str, Dataset], parameters: ReportParameters) -> Iterato
     if "lexicon" not in views:
         return
     yield f"## Lexicon\n\n{views['lexicon'].rows:,} entries, by adjusted pointwise mutual information."
-    with open_database([views["lexicon"]]) as connection:
+    with open_database({"lexicon": views["lexicon"]}) as connection:
         for title, order in (("Best", "DESC"), ("Worst", "ASC")):
             found = fetch(
                 connection,

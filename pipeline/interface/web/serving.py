@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import errno
 import ipaddress
-import signal
 import socket
 from collections.abc import Callable, Collection
-from types import FrameType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -168,21 +166,11 @@ def serve_app(
             f"cannot listen on {host}, port {port}: {error}",
             remedy="Another program uses this port; --port 0 takes a free one." if busy else None,
         ) from error
-    ended = []
-
-    def end(signum: int, frame: FrameType | None) -> None:
-        ended.append(signum)
-        raise SystemExit(0)
-
-    previous = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         bracketed = f"[{host}]" if ":" in host else host
         # A name may have several addresses: waitress then listens on all of them.
         bound = getattr(server, "effective_port", None) or server.effective_listen[0][1]
         announce(f"http://{bracketed}:{bound}/")
-        server.run()
+        server.run()  # returns on SystemExit
     finally:
         server.close()
-        # A watcher of signals that is late looks at the handler only now: it has to find the one that ran.
-        for number, handler in previous.items() if not ended else ():
-            signal.signal(number, handler)

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 def server(hostile: Path) -> Iterator[PageServer]:
     with PageServer("browse", str(hostile / "corpus"), "--port", "0") as process:
         yield process
-        assert process.terminate() == 0
+        assert process.terminate() == 130
 
 
 class BrowsePage(Page):

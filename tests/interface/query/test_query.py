@@ -98,8 +98,6 @@ def test_a_tsv_has_no_quoting(corpus: Path, tmp_path: Path) -> None:
         (["SELEC 1"], r"(?s)syntax error.*\^"),
         (["SELECT nonsense FROM corpus"], r"(?s)nonsense.*Views: corpus, rejected"),
         (["SELECT * FROM lexicon"], "no view 'lexicon': there is no directory"),
-        (["SELECT 1; SELECT 2"], "2 statements"),
-        (["  "], "no statement"),
         (["SELECT reference::INTEGER FROM corpus"], "Conversion"),
         (["SELECT 1", "-o", "result.xyz"], "cannot tell the format"),
         (["SELECT 1", "--memory", "lots"], "Memory is given as"),
