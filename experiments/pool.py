@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from benchmarks.hardware import data_directory
 from experiments.pairs import FILES, paraphrases
 from experiments.tables import Pairs
-from paraforge.base.files import hash_json, read_json, write_json
-from paraforge.base.shards.store import ShardView
+from paraforge.base.files import atomic_path, hash_json
+from paraforge.base.shards.store import ShardView, write_parquet
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.units import make_units
 from paraforge.corpus.scoring import general
@@ -29,17 +30,17 @@ from paraforge.embeddings.trainer.parameters import VocabularyParameters
 UNITS = ("word", "trigram", "bare_word", "bare_trigram")
 SCORED = "paranmt"
 """The source whose pairs are scored, next to those of corpora."""
-SCORES = ("paraphrase_score", "overlap_3", "translation_score")
+LABELS = "labels.parquet"
 HELD_OUT = 1000
 """Pairs next to those that are trained on, of the same sources, which are looked at and not trained on."""
 _COLUMNS = ["source", "reference", "translation"]
-_FORMAT = 3
+_FORMAT = 4
 
 
 class Pool:
-    """All pairs as ids. The source of pair k is `names[codes[k]]`; `scores` is NaN for a pair without one.
+    """All pairs as ids, without those that have a sentence of an STS set.
 
-    Pairs with a sentence of an STS set are left out.
+    labels: source and scores of each pair; NaN for a pair without a score.
     """
 
     def __init__(self, directory: Path, corpora: list[Path]) -> None:
@@ -53,19 +54,15 @@ class Pool:
         files += [path for place in (data_directory() / "sts", *corpora) for path in sorted(place.rglob("*"))]
         what = [_FORMAT, [str(path) for path in corpora], [_size(path) for path in files]]
         place = directory / hash_json(what)[:16]
-        if not (place / "pool.json").is_file():
+        if not (place / LABELS).is_file():
             self._build(place, corpora)
-        self.names: list[str] = read_json(place / "pool.json")
-        self.codes: npt.NDArray[np.int16] = np.load(place / "codes.npy")
-        self.scores = {name: np.load(place / f"{name}.npy") for name in SCORES}
+        self.labels = pq.read_table(place / LABELS)
         self.store = PairStore(place / "pairs")
 
     def _build(self, directory: Path, corpora: list[Path]) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         leakage = LeakageFilter.of_files([data_directory() / "sts"])
-        names: list[str] = []
-        codes: list[npt.NDArray[np.int16]] = []
-        scores: dict[str, list[npt.NDArray[np.float32]]] = {name: [] for name in SCORES}
+        labels: list[pa.Table] = []
 
         def blocks() -> Iterator[PairBlock]:
             for block, translation_score in _labelled(corpora):
@@ -78,13 +75,8 @@ class Pool:
                 if not keep.any():
                     continue
                 kept = block.filter(pa.array(keep))
-                if kept.source not in names:
-                    names.append(kept.source)
-                codes.append(np.full(len(kept), names.index(kept.source), dtype=np.int16))
-                found = _scores(kept)
-                found["translation_score"] = translation_score[keep]
-                for name, values in found.items():
-                    scores[name].append(values)
+                scores = {**_scores(kept), "translation_score": translation_score[keep]}
+                labels.append(pa.table({"source": [kept.source] * len(kept), **scores}))
                 yield kept
 
         units = [make_units(name) for name in UNITS]
@@ -92,26 +84,27 @@ class Pool:
         store = build_pair_store(directory / "pairs", blocks(), units, limits)
         if store.skipped:
             raise SystemExit(f"{store.skipped} pairs without a token: their labels would be wrong")
-        np.save(directory / "codes.npy", np.concatenate(codes))
-        for name, values in scores.items():
-            np.save(directory / f"{name}.npy", np.concatenate(values))
-        write_json(directory / "pool.json", names)
+        with atomic_path(directory / LABELS) as path:
+            write_parquet(pa.concat_tables(labels), path)
+
+    @property
+    def names(self) -> list[str]:
+        """The sources that have pairs."""
+        found: list[str] = pc.unique(self.labels["source"]).to_pylist()
+        return found
 
     def choose(self, units: Collection[str], pairs: Pairs, seed: int = 1) -> tuple[PairStore, PairStore]:
         """Return the pairs that a row trains on, and up to 1,000 others that it could have chosen, as
         units."""
-        keep = np.ones(len(self.codes), dtype=bool)
+        keep = np.ones(len(self.labels), dtype=bool)
+        scores = self.labels[pairs.by].to_numpy()
         if pairs.sources is not None:
-            wanted = [
-                n
-                for n, name in enumerate(self.names)
-                if name in pairs.sources or name.split("/")[0] in pairs.sources
-            ]
-            keep &= np.isin(self.codes, wanted)
+            wanted = [name for name in self.names if {name, name.split("/")[0]} & {*pairs.sources}]
+            keep &= pc.is_in(self.labels["source"], pa.array(wanted, pa.string())).to_numpy()
         if pairs.minimum is not None:
-            keep &= self.scores[pairs.by] >= pairs.minimum  # not where there is none
+            keep &= scores >= pairs.minimum  # not where there is none
         if pairs.decile is not None:
-            keep = _tenth(self.scores[pairs.by], keep, pairs.decile)
+            keep = _tenth(scores, keep, pairs.decile)
         chosen = np.flatnonzero(keep)
         others = chosen[:0]
         if pairs.limit is not None and len(chosen) > pairs.limit:

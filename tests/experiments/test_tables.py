@@ -239,11 +239,12 @@ def test_tenths_are_of_the_ranking_by_a_score(data: Path) -> None:
             ["word"], tables.Pairs(sources=["paranmt"], decile=decile, by="overlap_3"), seed=1
         )
         assert len(chosen) == 2
-        overlaps = pool.scores["overlap_3"][chosen._chosen]
-        known = np.sort(pool.scores["overlap_3"][np.isfinite(pool.scores["overlap_3"])])
+        scores = pool.labels["overlap_3"].to_numpy()
+        overlaps = scores[chosen._chosen]
+        known = np.sort(scores[np.isfinite(scores)])
         assert sorted(overlaps) == known[2 * decile - 2 : 2 * decile].tolist()
     best, _ = pool.choose(["word"], tables.Pairs(minimum=float(known[-3]), by="overlap_3"))
-    assert sorted(pool.scores["overlap_3"][best._chosen]) == known[-3:].tolist()
+    assert sorted(scores[best._chosen]) == known[-3:].tolist()
     limited, others = pool.choose(["word"], tables.Pairs(sources=["ppdb"], limit=60))
     assert (len(limited), len(others)) == (60, 40)
     assert not {*limited._chosen} & {*others._chosen}
@@ -264,10 +265,10 @@ def test_pools_of_other_pairs_do_not_touch_each_other(data: Path, monkeypatch: p
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("experiments.pool.write_json", killed)
+        patch.setattr("experiments.pool.write_parquet", killed)
         Pool(data / "pools", [data / "corpus"])
     again = Pool(data / "pools", [])
-    assert (again.names, len(again.store), len(again.codes)) == (["ppdb"], 100, 100)
+    assert (again.names, len(again.store), len(again.labels)) == (["ppdb"], 100, 100)
     assert len(Pool(data / "pools", [data / "corpus"]).store) == 101
     assert again.store.fingerprint == own.store.fingerprint == Pool(data / "pools", []).store.fingerprint
     (data / "data" / FILES["ppdb"]).write_bytes(gzip.compress(b"one\tother\n", mtime=0))
