@@ -3,25 +3,24 @@
 import dataclasses
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from paraforge.base.errors import IncompleteError
 from paraforge.base.files import cache_directory, hash_json, read_json_or_none, write_json
+from paraforge.base.shards.job_files import JobFiles
 from paraforge.base.shards.libraries import installed
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.step import Step, run_step
-from paraforge.base.shards.store import ShardDirectory, ShardWriter
-from paraforge.base.shards.work import replaced_directory
+from paraforge.base.shards.scheduler import open_jobs
+from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.decoding.translator import DecodingOptions, Hypothesis, Placement
 from paraforge.translation.engines import ctranslate2, open_translator
 from paraforge.translation.models.model import TranslationModel, open_model
-from paraforge.translation.stage.population import SAMPLE, draw_sample
+from paraforge.translation.stage.population import draw_sample
 from paraforge.translation.stage.sentences import EngineChoice, Workplace, device_of_worker
 from paraforge.versions import TRANSLATE
 
@@ -42,17 +41,20 @@ _HOPELESS = 1.0
 # 95% of a normal distribution is below this.
 _SIGMAS = 1.645
 
-# Columns: the comparison of the best hypothesis of each sample sentence in both types.
-BOTH_WAYS = pa.schema(
-    [
-        pa.field("identical", pa.bool_()),
-        # Mean log-probability per token in float32 minus that of the quantized type, both from the model in
-        # float32 (natural log); 0 if they are equal, null if one is empty.
-        pa.field("loss", pa.float64()),
-        # 1 if only the quantized type's is empty, a loop or ruined, -1 if only that of float32 is, else 0.
-        pa.field("ruined", pa.int8()),
-    ]
-)
+
+@dataclass(frozen=True)
+class BothWays:
+    """The comparison of the best hypothesis of each sample sentence in both types.
+
+    identical: whether they are equal.
+    losses: mean log-probability per token in float32 minus that of the quantized type, both from the model in
+        float32 (natural log); 0 if they are equal, NaN if one is empty.
+    ruined: 1 if only the quantized type's is empty, a loop or ruined, -1 if only that of float32 is, else 0.
+    """
+
+    identical: list[bool]
+    losses: list[float]
+    ruined: list[int]
 
 
 @dataclass(frozen=True)
@@ -95,12 +97,9 @@ class QuantisationLoss:
 
 def translated_both_ways(
     model: TranslationModel, options: DecodingOptions, placement: Placement, sentences: Sequence[str]
-) -> pa.Table:
-    """Translate a sample with CTranslate2 as ``options`` say, and in float32 without a shortlist.
-
-    Returns the columns of :data:`BOTH_WAYS`.
-
-    Raises IncompleteError: no sentence of it could be translated.
+) -> BothWays:
+    """Translate a sample with CTranslate2 as ``options`` say, and in float32 without a shortlist. Raises
+    IncompleteError: no sentence of it could be translated.
     """
 
     def opened(compute_type: str, shortlist: object = False) -> ctranslate2.CTranslate2Translator:
@@ -125,8 +124,7 @@ def translated_both_ways(
         for found, best, loss in zip(quantised, full, losses, strict=True)
     ]
     identical = [one.text == other.text for one, other in zip(full, quantised, strict=True)]
-    numbers = pa.array(losses, pa.float64(), from_pandas=True)  # no number is null
-    return pa.table([identical, numbers, ruined], schema=BOTH_WAYS)
+    return BothWays(identical, losses, ruined)
 
 
 def _best(translator: ctranslate2.CTranslate2Translator, sentences: Sequence[str]) -> list[Hypothesis]:
@@ -141,19 +139,17 @@ def _is_ruined(hypothesis: Hypothesis, loss: float) -> bool:
     return hypothesis.empty or hypothesis.runaway or loss > _HOPELESS
 
 
-def measure_loss(found: pa.Table, compute_type: str) -> QuantisationLoss:
-    """Return the loss on a non-empty sample, translated :data:`BOTH_WAYS`, with upper bounds of one-sided 95%
-    intervals."""
-    losses = found["loss"].to_numpy()
+def measure_loss(found: BothWays, compute_type: str) -> QuantisationLoss:
+    """Return the loss on a non-empty sample, with upper bounds of one-sided 95% intervals."""
+    losses = np.array(found.losses)
     losses = losses[np.isfinite(losses)]
     loss = bound = None
     if len(losses) > 1:
         error = float(losses.std(ddof=1)) / math.sqrt(len(losses))
         loss = round(float(losses.mean()), 6)
         bound = round(float(losses.mean()) + _SIGMAS * error, 6)
-    count = found.num_rows
-    signs = found["ruined"].to_numpy()
-    worse, better = int((signs == 1).sum()), int((signs == -1).sum())
+    count = len(found.ruined)
+    worse, better = found.ruined.count(1), found.ruined.count(-1)
     # Paired shares with half an observation added to each cell (Agresti and Min 2005), so that zero
     # observations do not give a bound of zero.
     difference = (worse - better) / (count + 2)
@@ -161,7 +157,7 @@ def measure_loss(found: pa.Table, compute_type: str) -> QuantisationLoss:
     return QuantisationLoss(
         compute_type=compute_type,
         sentences=count,
-        identical=round(float(found["identical"].to_numpy().mean()), 4),
+        identical=round(sum(found.identical) / count, 4),
         loss=loss,
         bound=bound,
         ruined=round((worse - better) / count, 4),
@@ -219,20 +215,17 @@ def _sampled_loss(
     choice: EngineChoice, corpus: ShardDirectory, sentences: int, workplace: Workplace, resources: Resources
 ) -> QuantisationLoss | None:
     """Return the loss on a sample of a corpus, measured now or earlier; None if there is too little text."""
-    directory = (
-        resources.work.resolve() / "translation" / "calibration" / _key(choice.weights, choice.options)
-    )
-    record = directory / "loss.json"
+    directory = resources.work / "translation" / "calibration"
+    record = directory / _key(choice.weights, choice.options) / "loss.json"
     if (known := _known(record)) is not None or sentences < _WORTHWHILE:
         return known
     logger.info("translating a sample in float32 and in %s, to compare", choice.options.compute_type)
-    with replaced_directory(directory / "sample") as temporary:
-        writer = ShardWriter(temporary, SAMPLE, SENTENCES)
-        writer.write(draw_sample(corpus, SENTENCES))
-        writer.close({"step": "calibration-sample"})
-    step = calibration_step(choice, workplace)
-    run_step(step, [directory / "sample"], directory / "losses", resources, workers=workplace.workers)
-    loss = measure_loss(ShardDirectory(directory / "losses").read(0), choice.options.compute_type)
+    texts = draw_sample(corpus, SENTENCES)["source_text"].to_pylist()
+    files = JobFiles() if choice.model is None else JobFiles(kept=(choice.model,))
+    gpu, workers = workplace.on_gpu, workplace.workers
+    with open_jobs(resources, len(texts), jobs=1, workers=workers, gpu=gpu, travels=True) as jobs:
+        given = [(choice, workplace, texts)]
+        (loss,) = jobs.results(measured_on_worker, given, description="calibration", files=[files])
     write_json(record, asdict(loss))
     return loss
 
@@ -250,33 +243,15 @@ def _known(record: Path) -> QuantisationLoss | None:
         return None
 
 
-def calibration_step(choice: EngineChoice, workplace: Workplace) -> Step:
-    """Return the step from ``source_text`` to the comparison of both compute types."""
-    return Step(
-        name="calibration",
-        version=TRANSLATE,
-        parameters=choice.parameters(),
-        fingerprints={"model": choice.weights},
-        build=build_calibration,
-        arguments={"choice": choice, "workplace": workplace},
-        files=() if choice.model is None else (choice.model,),
-        columns=["source_text"],
-        device="cuda" if workplace.on_gpu else "cpu",
-        libraries=choice.libraries(),
-    )
-
-
-def build_calibration(choice: EngineChoice, workplace: Workplace) -> Callable[[pa.Table], pa.Table]:
-    """Return the function that translates a sample on this worker's device, first quantized, then in
-    float32."""
+def measured_on_worker(
+    choice: EngineChoice, workplace: Workplace, sentences: Sequence[str]
+) -> QuantisationLoss:
+    """Measure the loss on this worker's device."""
     assert choice.model is not None
-    placement = workplace.placement(device_of_worker(workplace))
     model = open_model(choice.model, choice.engine, verify=False)
-
-    def compare(table: pa.Table) -> pa.Table:
-        return translated_both_ways(model, choice.options, placement, table.column("source_text").to_pylist())
-
-    return compare
+    placement = workplace.placement(device_of_worker(workplace))
+    both = translated_both_ways(model, choice.options, placement, sentences)
+    return measure_loss(both, choice.options.compute_type)
 
 
 def checked(

@@ -4,7 +4,6 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from paraforge.translation.decoding.translator import DecodingOptions, Hypothesis, Placement
@@ -12,7 +11,7 @@ from paraforge.translation.engines import ctranslate2
 from paraforge.translation.models.model import open_model
 from paraforge.translation.stage import quantisation
 from paraforge.translation.stage.parameters import TranslateParameters
-from paraforge.translation.stage.quantisation import BOTH_WAYS, QuantisationLoss, decided, measure_loss
+from paraforge.translation.stage.quantisation import BothWays, QuantisationLoss, decided, measure_loss
 from tests.translation.engines.tiny_models import listed
 from tests.translation.models.tiny import bitext
 from tests.translation.stage.test_population import write_corpus
@@ -21,9 +20,8 @@ from tests.translation.stage.test_translate import run
 SENTENCES = [source for source, _ in bitext(230, seed=3, longest=9)]
 
 
-def both(losses: list[float | None], ruined: list[int] | None = None) -> pa.Table:
-    count = len(losses)
-    return pa.table([[loss == 0 for loss in losses], losses, ruined or [0] * count], schema=BOTH_WAYS)
+def both(losses: list[float], ruined: list[int] | None = None) -> BothWays:
+    return BothWays([loss == 0 for loss in losses], losses, ruined or [0] * len(losses))
 
 
 def test_the_loss_is_a_mean_with_an_upper_bound() -> None:
@@ -76,7 +74,7 @@ def test_a_sample_is_translated_once_for_a_model_and_its_options(
     def never(*arguments: object) -> None:
         raise AssertionError("measured again")
 
-    monkeypatch.setattr(quantisation, "calibration_step", never)
+    monkeypatch.setattr(quantisation, "measured_on_worker", never)
     write_corpus(tmp_path / "other", SENTENCES[:150], rows=100)  # another corpus, even a small one
     again, _ = run(tmp_path, tmp_path / "other", lenient, model=tiny_ctranslate2)
     assert again.calibration == report.calibration
@@ -99,11 +97,7 @@ def test_the_side_that_float32_finds_hopeless_is_ruined(monkeypatch: pytest.Monk
     model: Any = None
     options = DecodingOptions(compute_type="int8")
     found = quantisation.translated_both_ways(model, options, Placement("cpu"), ["a", "b", "c"])
-    assert found.to_pydict() == {
-        "identical": [False, False, True],
-        "loss": [8.5, -8.5, 0.0],
-        "ruined": [1, -1, 0],
-    }
+    assert found == BothWays([False, False, True], [8.5, -8.5, 0.0], [1, -1, 0])
 
 
 def test_a_small_corpus_is_translated_in_float32(tiny_ctranslate2: Path, tmp_path: Path) -> None:
