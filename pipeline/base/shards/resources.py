@@ -40,12 +40,6 @@ class Resources(Section):
     cuda_graphs: bool = Field(
         False, description="record the steps of the search on a GPU and replay them (engine torch)"
     )
-    silence_limit: float = Field(
-        3600,
-        gt=0,
-        description="end a fairseq training process that reports nothing (no update, no validation) for this "
-        "many seconds; the next run resumes from its checkpoint",
-    )
     memory_limit: str = Field(
         "auto", description="memory of a local Dask worker, e.g. 4GB; auto shares the machine's"
     )

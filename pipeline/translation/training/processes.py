@@ -6,7 +6,6 @@ import os
 import select
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,9 +19,6 @@ from paraforge.base.progress import Progress, progress
 logger = logging.getLogger(__name__)
 
 LOG = "trainer.log"
-SILENCE_SECONDS = 600.0
-"""Seconds without a report before a notice is logged; reports come every second, except in long
-validations."""
 _LOOK_SECONDS = 1.0
 _KERNELS = 1024
 """How many matrix kernels oneDNN keeps on processors with AMX. Batches have many shapes, each needs its own
@@ -96,22 +92,21 @@ def _end(processes: Sequence[subprocess.Popen[str]]) -> None:
 
 
 def follow(
-    processes: Sequence[subprocess.Popen[str]], maximum_updates: int, log: Path, silence_limit: float
+    processes: Sequence[subprocess.Popen[str]], maximum_updates: int, log: Path
 ) -> tuple[str, list[dict[str, float]]]:
     """Show the training's reports until it ends.
 
     processes: result of :func:`training_processes`. maximum_updates: for the display.
     log: the processes' log of errors.
-    silence_limit: seconds without a report after which the processes are ended.
 
     Returns the reason why it ended, and the validations.
 
     Raises:
         Interrupted: SIGTERM or Ctrl-C.
         InputError: a process rejected its input.
-        IncompleteError: a process died or stopped reporting.
+        IncompleteError: a process died.
     """
-    messages = map(json.loads, _lines(processes, log, silence_limit))
+    messages = map(json.loads, _lines(processes))
     history: list[dict[str, float]] = []
     ended: dict[str, Any] = {}
     first: dict[str, Any] = next(messages, {"event": "died"})
@@ -141,13 +136,12 @@ def _last_words(log: Path) -> str:
     return (errors or lines or ["no message"])[-1].strip()[-300:]
 
 
-def _lines(processes: Sequence[subprocess.Popen[str]], log: Path, silence_limit: float) -> Iterator[bytes]:
-    """Yield the reports of the first process. All are asked to end when this process is, and ended if there
-    is no report for too long."""
+def _lines(processes: Sequence[subprocess.Popen[str]]) -> Iterator[bytes]:
+    """Yield the reports of the first process. All are asked to end when this process is."""
     assert processes[0].stdout is not None
     reports = processes[0].stdout.fileno()
     pending = b""
-    silent, said, asked, last = 0.0, False, False, time.monotonic()
+    asked = False
     while True:
         if stop_requested() and not asked:
             asked = True
@@ -160,26 +154,6 @@ def _lines(processes: Sequence[subprocess.Popen[str]], log: Path, silence_limit:
                 return
             *lines, pending = (pending + received).split(b"\n")
             yield from lines
-            silent, said, last = 0.0, False, time.monotonic()
-            continue
-        # Time during which this process is stopped does not count, because the others may be stopped, too.
-        now = time.monotonic()
-        silent, last = silent + min(now - last, 2 * _LOOK_SECONDS), now
-        if silent > silence_limit:
-            for process in processes:
-                process.kill()
-            raise IncompleteError(
-                f"the training process {processes[0].pid} reported nothing for {silent / 60:.0f} minutes and "
-                f"was ended; {log} has its last words; the same command resumes from the last checkpoint. If "
-                "it was busy, raise resources.silence_limit"
-            )
-        if silent > SILENCE_SECONDS and not said:
-            said = True
-            logger.warning(
-                "the training process %d has reported nothing for %.0f minutes: it may be stuck, or validate "
-                "(see %s); it is ended after %.0f minutes (resources.silence_limit)",
-                *(processes[0].pid, silent / 60, log, silence_limit / 60),
-            )
 
 
 def _show(

@@ -56,7 +56,7 @@ def train_model(
     resources: devices and threads. symbols: strings in sources that are always single pieces.
 
     Raises Interrupted: SIGTERM or Ctrl-C; the next call resumes; InputError: no training or validation pairs;
-        IncompleteError: the training process died or stopped reporting.
+        IncompleteError: the training process died.
     """
     prepared = prepare_bitext(bitext, directory, parameters, resources, symbols)
     logger.info(
@@ -73,9 +73,7 @@ def train_model(
     write_json(directory / "settings.json", settings)
     # The last checkpoint also has the reason for the end, so a finished training ends at once.
     with graceful_interrupts(), training_processes(directory, settings) as processes:
-        reason, history = follow(
-            processes, parameters.training.maximum_updates, directory / LOG, resources.silence_limit
-        )
+        reason, history = follow(processes, parameters.training.maximum_updates, directory / LOG)
     return TrainingResult(reason, history, prepared)
 
 

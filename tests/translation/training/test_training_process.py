@@ -2,7 +2,6 @@
 
 import csv
 import os
-import signal
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -145,37 +144,6 @@ def test_a_process_that_dies_is_an_error(
     assert "no such precision" in (tmp_path / "work" / "trainer.log").read_text(encoding="utf-8")
 
 
-# Before it says anything, between two reports, and where a part of a report is all that comes.
-@pytest.mark.parametrize(
-    "reports",
-    [
-        '{"event": "start", "update": 0, "history": []}\n',
-        *(pytest.param(reports, marks=pytest.mark.full) for reports in ("", '{"event"')),
-    ],
-)
-def test_a_process_that_falls_silent_is_named_and_ended(
-    reports: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(processes, "SILENCE_SECONDS", 0.3)
-    monkeypatch.setattr(processes, "_LOOK_SECONDS", 0.05)
-    # Deaf to SIGTERM, as what hangs in a library is.
-    program = (
-        "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
-        "sys.stdout.write(sys.argv[1]); sys.stdout.flush(); time.sleep(600)"
-    )
-    silent = [
-        subprocess.Popen([sys.executable, "-c", program, reports], stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    log = tmp_path / "trainer.log"
-    with pytest.raises(
-        IncompleteError, match=rf"process {silent[0].pid} .* ended.*{log}.*resources\.silence"
-    ):
-        processes.follow(silent, 10, log, silence_limit=1.0)
-    assert [process.wait(60) for process in silent] == [-signal.SIGKILL] * 2
-    assert f"the training process {silent[0].pid} has reported nothing" in caplog.text
-
-
 @pytest.mark.parametrize(("rows", "wanted"), [(200, 1), (12, 20), (14, 1000)])
 def test_where_chance_holds_no_pair_out_no_process_is_started(rows: int, wanted: int, tmp_path: Path) -> None:
     # Which sentences are below the threshold follows from their hashes: these are those above a tenth.
@@ -222,5 +190,5 @@ def test_a_process_that_says_it_has_ended_must_end_well(tmp_path: Path, code: in
         subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process,
         bad if code else nullcontext(),
     ):
-        found = processes.follow([process], 10, tmp_path / "log", silence_limit=60)
+        found = processes.follow([process], 10, tmp_path / "log")
         assert found == ("patience", [])
