@@ -7,7 +7,6 @@ A call takes nine minutes at most (``--minutes``), and the next one does the par
 results/gpu_proof.jsonl yet: 44 minutes in all at most. A part that fails or takes too long has a line too.
 """
 
-import hashlib
 import json
 import os
 import sys
@@ -30,7 +29,6 @@ from benchmarks.hardware import answer_of, hardware
 from benchmarks.results import append, directory, latest, read
 from benchmarks.transformer_base import Size, speed, write_random_model
 from paraforge.base.errors import InputError
-from paraforge.base.files import write_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.intake.bitext.ingest import ingest
@@ -38,7 +36,7 @@ from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.translation.decoding.torch_device import device_of
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Hypothesis, Placement
 from paraforge.translation.engines import open_translator
-from paraforge.translation.models.model import files_fingerprint, open_model
+from paraforge.translation.models.model import open_model
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.sentences import EngineChoice, Workplace, build_translation
 from paraforge.translation.stage.translate import translate
@@ -57,14 +55,13 @@ class Setting:
     """What all parts receive.
 
     model: directory of a ready model. text: TSV.gz, English and foreign side last. device: cpu or cuda:N.
-    small: few sentences, to see that everything runs. expected: file of this CPU's best hypotheses.
+    small: few sentences, to see that everything runs.
     """
 
     model: str
     text: str
     device: str
     small: bool
-    expected: str
 
     @property
     def on_cpu(self) -> bool:
@@ -99,10 +96,6 @@ class Setting:
         placement = Placement(self.device, threads, batch_tokens, graphs)
         return open_translator(engine, model, self.options(engine, compute_type, **changes), placement)
 
-    def fingerprint(self) -> str:
-        """SHA-256 of the model's files."""
-        return files_fingerprint(Path(self.model).iterdir())
-
     def named(self) -> dict[str, Any]:
         """What identifies the lines of a machine and model."""
         return {"device": name_of(self.device), "small": self.small, "model": Path(self.model).name}
@@ -120,11 +113,11 @@ def _percent(share: float | None) -> float | None:
     return None if share is None else 100 * share
 
 
-def translation(setting: Setting, most: int = 20_000, **given: Any) -> Figures:
-    """Measure speed, idle share and quality of a way to translate, and its agreement with a CPU."""
+def translation(setting: Setting, **given: Any) -> Figures:
+    """Measure speed, idle share and quality of a way to translate."""
     import sacrebleu
 
-    references, sources = setting.bitext(most, 24)
+    references, sources = setting.bitext(20_000, 24)
     references = references[:_JUDGED]
     translator = setting.open(**given)
     with Watch(setting.device) as first:  # kernels are chosen, graphs are recorded
@@ -142,7 +135,6 @@ def translation(setting: Setting, most: int = 20_000, **given: Any) -> Figures:
         "device_gib": watch.gib,
         "bleu": sacrebleu.corpus_bleu(judged, [references]).score,
         "chrf": sacrebleu.corpus_chrf(judged, [references]).score,
-        **_agreement(setting, sources, best),
     }
 
 
@@ -158,37 +150,25 @@ def transformer_base(setting: Setting, beam: int = BEAM, **given: Any) -> Figure
         return speed(open_engine, texts, setting.device)
 
 
-def _agreement(setting: Setting, sources: Sequence[str], best: Sequence[Hypothesis]) -> Figures:
-    """Return how many sentences have the same best hypothesis as on the CPU, and how far their scores differ;
-    nothing if the CPU's file is for another model or text."""
-    path = Path(setting.expected)
-    content = json.loads(path.read_text()) if path.is_file() else {}
-    known = content["best"] if content.get("model") == setting.fingerprint() else {}
-    pairs = [(known.get(_digest(source)), one) for source, one in zip(sources, best, strict=True)]
-    found = [(*expected, one) for expected, one in pairs if expected]
-    same = [abs(score - one.score) for text, score, one in found if text == _digest(one.text)]
-    if not found:
-        return {}
+def float32(setting: Setting) -> Figures:
+    """Compare the first sentences in float32 with the same on this CPU: best hypotheses, and their scores."""
+    _, sources = setting.bitext(_JUDGED, 24)
+    found, expected = (
+        _best(list(one.open("torch", "float32").translate(sources)))
+        for one in (setting, replace(setting, device="cpu"))
+    )
+    return agreement(found, expected)
+
+
+def agreement(found: Sequence[Hypothesis], expected: Sequence[Hypothesis]) -> Figures:
+    """Return how many hypotheses have the expected text, and how far the scores of these differ."""
+    pairs = zip(found, expected, strict=True)
+    same = [abs(one.score - other.score) for one, other in pairs if one.text == other.text]
     return {
         "compared_sentences": len(found),
         "as_cpu_percent": 100 * len(same) / len(found),
         "largest_score_difference": max(same, default=None),
     }
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:10]
-
-
-def on_this_cpu(setting: Setting) -> Figures:
-    """Return the best hypotheses of the first sentences in float32 on this CPU, as hashes with scores."""
-    _, sources = setting.bitext(_JUDGED, 24)
-    best = _best(list(replace(setting, device="cpu").open("torch", "float32").translate(sources)))
-    pairs = {
-        _digest(s): [_digest(one.text), round(one.score, 6)] for s, one in zip(sources, best, strict=True)
-    }
-    write_json(setting.expected, {"model": setting.fingerprint(), "best": pairs})
-    return {"sentences": len(pairs)}
 
 
 def two_workers(setting: Setting) -> Figures:
@@ -286,8 +266,7 @@ _FLOAT16: dict[str, Any] = {"engine": "ctranslate2", "compute_type": "float16"}
 _INT8 = {**_FLOAT16, "compute_type": "int8_float16"}
 # What measures a part, and the most seconds that it may take; what matters most comes first.
 PARTS: dict[str, tuple[Callable[[Setting], Figures], int]] = {
-    "hypotheses of the CPU": (on_this_cpu, 120),
-    "float32": (partial(translation, **_TORCH, compute_type="float32", most=_JUDGED), 60),
+    "float32": (float32, 180),
     "transformer-base, bfloat16, graphs": (partial(transformer_base, **_GRAPHS), 60),
     "transformer-base, bfloat16": (partial(transformer_base, **_BFLOAT16), 60),
     "transformer-base, CTranslate2 float16": (partial(transformer_base, **_FLOAT16), 90),
@@ -361,9 +340,7 @@ def main(
     """Measure what has not been measured on this device. Exit code 3: another call has to continue."""
     if unknown := sorted(set(only) - set(PARTS)):
         raise typer.BadParameter(f"there is no part {unknown[0]}; there are {'; '.join(PARTS)}")
-    given = Setting(
-        str(model.resolve()), str(text.resolve()), device, small, str(directory() / f"{TASK}_expected.json")
-    )
+    given = Setting(str(model.resolve()), str(text.resolve()), device, small)
     device_of(Placement(device))
     print(f"{hardware()}; {given.named()['device']}")
     if left := run(given, 60 * minutes, only):
