@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -344,8 +346,10 @@ class ShardWriter:
         level: int = _LEVEL,
         stem: str = "shard",
         options: Mapping[str, Any] | None = None,
+        pool: Executor | None = None,
     ) -> None:
-        """level: compression level. stem: beginning of the file names. options: see :func:`write_shard`."""
+        """level: compression level. stem: beginning of the file names. options: see :func:`write_shard`.
+        pool: threads that write the shards; at most two wait to be written."""
         if rows_per_shard < 1:
             raise ValueError("rows_per_shard must be at least 1")
         self.directory = directory
@@ -354,7 +358,9 @@ class ShardWriter:
         self.level = level
         self.stem = stem
         self.options = dict(options or {})
+        self.pool = pool
         self.records: list[ShardRecord] = []
+        self._writing: deque[Future[ShardRecord]] = deque()
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
         make_directory(directory)
@@ -374,13 +380,23 @@ class ShardWriter:
         rest = merged.slice(rows)
         self._pending = [rest] if rest.num_rows else []
         self._pending_rows = rest.num_rows
-        path = self.directory / shard_name(len(self.records), self.stem)
-        self.records.append(write_shard(shard, path, self.level, **self.options))
+        path = self.directory / shard_name(len(self.records) + len(self._writing), self.stem)
+        if self.pool is None:
+            self.records.append(write_shard(shard, path, self.level, **self.options))
+            return
+        self._writing.append(self.pool.submit(write_shard, shard, path, self.level, **self.options))
+        self._wait(2)
+
+    def _wait(self, most: int) -> None:
+        """Wait until at most this many shards are being written."""
+        while len(self._writing) > most:
+            self.records.append(self._writing.popleft().result())
 
     def close(self, description: dict[str, Any] | None = None) -> list[ShardRecord]:
         """Write the remaining rows and, if a description is given, ``_shards.json``."""
         if self._pending_rows:
             self._flush(self._pending_rows)
+        self._wait(0)
         if description is not None:
             write_index(self.directory, self.records, description)
         return self.records

@@ -60,9 +60,7 @@ class PublishParameters(Section):
         description="all: with several pivots, also pair the translations of one reference from each two "
         "languages",
     )
-    rows_per_file: int = Field(
-        50_000, ge=1, description="approximate largest number of pairs in a published file"
-    )
+    rows_per_file: int = Field(50_000, ge=1, description="largest number of pairs in a published file")
     examples: int = Field(2, ge=0, le=100, description="pairs from each score band to show on the card")
 
     def licences_of(self, sources: Iterable[str]) -> dict[str, str]:

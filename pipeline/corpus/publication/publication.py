@@ -3,14 +3,15 @@
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from paraforge.base.errors import IncompleteError, InputError, describing
 from paraforge.base.files import hash_json, read_json, remove_directory, sha256_file
@@ -37,9 +38,8 @@ from paraforge.corpus.publication.manifest import (
     describe_columns,
 )
 from paraforge.corpus.publication.parameters import PublishParameters
-from paraforge.corpus.publication.plan import FilePlan, plan_files
 from paraforge.corpus.publication.signature import is_given, is_round_trip, signature
-from paraforge.corpus.publication.statistics import Published, describe, merge
+from paraforge.corpus.publication.statistics import Published, describe
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs, store_wrong_pairs, with_texts_of
 from paraforge.corpus.selection.fate import kept_mask
 from paraforge.corpus.selection.parameters import SelectParameters
@@ -157,17 +157,6 @@ def _languages_of(model: Path) -> list[str]:
     return [two_letters(one) or one for one in languages]
 
 
-@dataclass(frozen=True)
-class _Written:
-    """The result of one plan: files of both datasets, the statistics of its rows, and rows of other splits,
-    by the split's index, which are not written yet."""
-
-    kept: list[ShardRecord]
-    refused: list[ShardRecord]
-    statistics: Published
-    held_out: list[tuple[int, pa.Table]]
-
-
 class _Publication:
     def __init__(
         self,
@@ -185,13 +174,12 @@ class _Publication:
         self.grouping = grouping
         self.read = [name for name in view.column_names if name not in (*_UNPUBLISHED, GROUP)]
         names = self.read if grouping.groups is None else [*self.read, GROUP]
-        self.columns = [name for name in COLUMNS if name in names]
-        self.columns += [name for name in names if name not in COLUMNS]
-        self.schema = self._schema(self.columns)
+        columns = [name for name in COLUMNS if name in names]
+        columns += [name for name in names if name not in COLUMNS]
         # A column without any value is left out: kept pairs have no reason, and others have no group.
         self.schemas = {
-            KEPT: self._schema([name for name in self.columns if name not in FATE_COLUMNS]),
-            REJECTED: self._schema([name for name in self.columns if name != GROUP]),
+            KEPT: self._schema([name for name in columns if name not in FATE_COLUMNS]),
+            REJECTED: self._schema([name for name in columns if name != GROUP]),
         }
 
     def _schema(self, columns: Sequence[str]) -> pa.Schema:
@@ -222,78 +210,58 @@ class _Publication:
         return meanings
 
     def run(self) -> tuple[Manifest, Manifest, Published]:
-        held_out = [int((self.grouping.split(index) > 0).sum()) for index in range(len(self.view))]
-        accepted = [stop - start for start, stop in pairwise(self.grouping.starts)]
-        most = self.parameters.rows_per_file
-        plans = plan_files(
-            [rows - held for rows, held in zip(self.view.rows, held_out, strict=True)],
-            [rows - held for rows, held in zip(accepted, held_out, strict=True)],
-            most,
-        )
-        corpus, schema = self.directories[KEPT], self.schemas[KEPT]
-        splits = [
-            ShardWriter(corpus, schema, most, stem=name, options=_OPTIONS) for name in self.grouping.names
-        ]
-        sentences = self.directories.get(HELD_OUT)
-        held = ShardWriter(sentences, HELD_OUT_SCHEMA) if sentences else None
-        kept, refused = list[ShardRecord](), list[ShardRecord]()
         statistics = Published(self.parameters.examples)
+        with ThreadPoolExecutor(self.workers) as pool:
+            records = self._write(pool, statistics)
+        statistics.counts.check(STEP)
+        publication = hash_json([[record.sha256 for record in some] for some in records.values()])[:16]
+        return (
+            self._describe(KEPT, records[KEPT], statistics, publication),
+            self._describe(REJECTED, records[REJECTED], statistics, publication),
+            statistics,
+        )
+
+    def _write(self, pool: Executor, statistics: Published) -> dict[str, list[ShardRecord]]:
+        """Write all files, and add up the statistics of their rows. Returns the files of each dataset."""
+
+        def writer(content: str, stem: str = "shard") -> ShardWriter:
+            most, schema = self.parameters.rows_per_file, self.schemas[content]
+            return ShardWriter(
+                self.directories[content], schema, most, stem=stem, options=_OPTIONS, pool=pool
+            )
+
+        splits = [writer(KEPT), *(writer(KEPT, name) for name in self.grouping.names[1:])]
+        refused = writer(REJECTED)
+        sentences = self.directories.get(HELD_OUT)
+        held_out = ShardWriter(sentences, HELD_OUT_SCHEMA) if sentences else None
         with progress(total=self.view.total_rows, unit="pairs", description=STEP) as bar:
-            for done in in_order(lambda index: self._write(plans[index]), len(plans), self.workers):
-                bar.update(done.statistics.counts.rows_in)
-                for place, rows in done.held_out:
-                    splits[place].write(rows.select(schema.names))
-                    if held:
-                        held.write(rows)
-                kept += done.kept
-                refused += done.refused
-                statistics.add(done.statistics)
+            shards = in_order(self._read, len(self.view), self.workers)
+            for index, (rows, mask, described) in enumerate(shards):
+                bar.update(described.counts.rows_in)
+                statistics.add(described)
+                refused.write(rows.filter(pa.array(~mask)))
+                kept, split = rows.filter(pa.array(mask)), self.grouping.split(index)
+                for place in np.unique(split).tolist():
+                    part = kept.filter(pa.array(split == place))
+                    splits[place].write(part)
+                    if place and held_out:
+                        held_out.write(part)
         if statistics.counts.rows_in != self.view.total_rows:
             raise IncompleteError(
                 f"{STEP}: {statistics.counts.rows_in:,} rows were read of {self.view.total_rows:,}"
             )
-        statistics.counts.check(STEP)
-        kept += [record for split in splits for record in split.close()]
-        if held:
-            held.close({"step": HELD_OUT})
-        publication = hash_json([[record.sha256 for record in records] for records in (kept, refused)])[:16]
-        return (
-            self._describe(KEPT, kept, statistics, publication),
-            self._describe(REJECTED, refused, statistics, publication),
-            statistics,
-        )
+        if held_out:
+            held_out.close({"step": HELD_OUT})
+        kept_files = [*_closed(splits[0]), *(record for split in splits[1:] for record in split.close())]
+        return {KEPT: kept_files, REJECTED: _closed(refused)}
 
-    def _write(self, plan: FilePlan) -> _Written:
-        """Write the files of one plan, reading one shard after the other."""
-        kept_parts: list[pa.Table] = []
-        records: list[ShardRecord] = []
-        statistics = []
-        held_out: list[tuple[int, pa.Table]] = []
-        for run in plan.refused_files:
-            refused_parts = []
-            for index in run.shards:
-                rows = self.view.read(index, self.read)
-                mask = kept_mask(rows)
-                if GROUP in self.columns:
-                    rows = rows.append_column(GROUP, self.grouping.group(index, mask))
-                rows = rows.select(self.columns).cast(self.schema)
-                statistics.append(describe(rows, self.parameters.examples))
-                kept = rows if mask.all() else rows.filter(pa.array(mask))
-                split = self.grouping.split(index)
-                kept_parts.append(kept.filter(pa.array(split == 0)) if split.any() else kept)
-                for place in np.unique(split[split > 0]).tolist():
-                    held_out.append((place, kept.filter(pa.array(split == place))))
-                if not mask.all():
-                    refused_parts.append(rows.filter(pa.array(~mask)))
-            if run.number is not None:
-                records.append(self._write_file(REJECTED, run.number, refused_parts))
-        files = [] if plan.number is None else [self._write_file(KEPT, plan.number, kept_parts)]
-        return _Written(files, records, merge(statistics, self.parameters.examples), held_out)
-
-    def _write_file(self, content: str, number: int, parts: list[pa.Table]) -> ShardRecord:
-        path = self.directories[content] / shard_name(number)
-        table = pa.concat_tables(parts) if parts else self.schema.empty_table()
-        return write_shard(table.select(self.schemas[content].names).combine_chunks(), path, **_OPTIONS)
+    def _read(self, index: int) -> tuple[pa.Table, NDArray[np.bool_], Published]:
+        """Return the rows of a shard, which of them are kept, and their statistics."""
+        rows = self.view.read(index, self.read)
+        mask = kept_mask(rows)
+        if GROUP in self.schemas[KEPT].names:
+            rows = rows.append_column(GROUP, self.grouping.group(index, mask))
+        return rows, mask, describe(rows, self.parameters.examples)
 
     def _describe(
         self,
@@ -350,3 +318,9 @@ class _Publication:
             return None
         path = store_wrong_pairs(with_texts_of(pairs, self._training_rows()), directory)
         return PublishedFile(path.name, pairs.num_rows, path.stat().st_size, sha256_file(path))
+
+
+def _closed(writer: ShardWriter) -> list[ShardRecord]:
+    """Write the remaining rows, or a file without rows if there are none, because readers need its schema."""
+    path = writer.directory / shard_name(0)
+    return writer.close() or [write_shard(writer.schema.empty_table(), path, **_OPTIONS)]

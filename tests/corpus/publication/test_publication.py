@@ -7,14 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.parameters import PublishParameters
-from paraforge.corpus.publication.plan import SHARDS_PER_FILE, plan_files
 from paraforge.corpus.publication.publication import publish
 from tests.corpus.publication.test_verdict_words import drawn
 from tests.corpus.selection.corpora import cut, random_pairs, resources, with_columns, write_corpus
@@ -101,6 +98,14 @@ def test_an_empty_dataset_has_its_schema(tmp_path: Path, caplog: pytest.LogCaptu
     assert "'length' rejects" in caplog.text
 
 
+def test_files_have_as_many_rows_as_they_may_whatever_the_shards(published: Path, tmp_path: Path) -> None:
+    publish_pairs(tmp_path, shard_rows=70, workers=3, wrong=drawn(50, {"news": 0.6}))
+    for name in ("corpus", "rejected"):
+        files = read_manifest(published / name).files
+        assert {file.rows for file in files[:-1]} == {300} and 0 < files[-1].rows <= 300
+        assert files == read_manifest(tmp_path / name).files
+
+
 def test_a_selection_of_other_shards_is_refused(tmp_path: Path) -> None:
     publish_pairs(tmp_path)
     inputs = write_corpus(random_pairs(1_000, seed=8), tmp_path / "other", cut(1_000, 150))
@@ -138,41 +143,3 @@ def test_licences_of_the_files_of_a_source(tmp_path: Path) -> None:
     table = with_columns(pairs, source=names * 15)
     report = publish_pairs(tmp_path, table=table, licences={"software": "GPL", "software.yast": "MIT"})
     assert report.corpus.licences == {"software.nette": "GPL", "software-ui": "GPL", "software.yast": "MIT"}
-
-
-SHARDS = st.lists(
-    st.integers(0, 100).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))), max_size=60
-)
-
-
-@given(SHARDS, st.integers(1, 300))
-def test_every_shard_is_in_one_file_of_each_kind(shards: list[tuple[int, int]], limit: int) -> None:
-    rows, kept = [n for n, _ in shards], [k for _, k in shards]
-    plans = plan_files(rows, kept, limit)
-    assert [index for plan in plans for index in plan.shards] == list(range(len(rows)))
-    for plan in plans:
-        assert [index for run in plan.refused_files for index in run.shards] == list(plan.shards)
-        assert len(plan.shards) == 1 or sum(kept[index] for index in plan.shards) <= limit
-        assert len(plan.shards) <= SHARDS_PER_FILE
-        for run in plan.refused_files:
-            assert len(run.shards) == 1 or sum(rows[i] - kept[i] for i in run.shards) <= limit
-    for numbers, total in (
-        ([plan.number for plan in plans], sum(kept)),
-        ([run.number for plan in plans for run in plan.refused_files], sum(rows) - sum(kept)),
-    ):
-        given_numbers = [number for number in numbers if number is not None]
-        assert given_numbers == list(range(len(given_numbers)))
-        # An empty dataset still has one file, so that its schema can be read.
-        assert bool(given_numbers) == bool(rows)
-        assert total == 0 or given_numbers
-
-
-@pytest.mark.parametrize(("kept", "files"), [([5, 5], [[0, 1]]), ([5, 6], [[0], [1]])])
-def test_a_file_may_have_exactly_the_limit(kept: list[int], files: list[list[int]]) -> None:
-    assert [list(plan.shards) for plan in plan_files([10, 10], kept, 10)] == files
-
-
-def test_files_without_rows_are_not_written() -> None:
-    plans = plan_files([10, 10, 10], [10, 0, 10], 10)
-    assert [(plan.number, list(plan.shards)) for plan in plans] == [(0, [0, 1]), (1, [2])]
-    assert [run.number for plan in plans for run in plan.refused_files] == [0, None]
