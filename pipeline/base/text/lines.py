@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -98,10 +99,7 @@ def line_blocks(path: Path, reading: Reading | None = None) -> Iterator[LineBloc
     rest = b""  # the incomplete last line
     overlong = False  # whether that line is over the limit
     begun = False
-    if path == PIPE:
-        data_blocks = iter(lambda: sys.stdin.buffer.read(reading.block_bytes), b"")
-    else:
-        data_blocks = read_ahead(path, reading.block_bytes)
+    data_blocks = _arriving(reading) if path == PIPE else read_ahead(path, reading.block_bytes)
     for data in data_blocks:
         if not begun:
             refuse_binary(path, data[:4])
@@ -132,6 +130,14 @@ def line_blocks(path: Path, reading: Reading | None = None) -> Iterator[LineBloc
         yield splitter.split(rest + b"\n", overlong)
     if splitter.next_line == 1:
         raise InputError("the file is empty", path)
+
+
+def _arriving(reading: Reading) -> Iterator[bytes]:
+    """Yield what has arrived at standard input, which can be slow; the first bytes, which tell what it is, are
+    in one piece."""
+    pipe: Any = sys.stdin.buffer
+    yield pipe.read(4)
+    yield from iter(lambda: pipe.read1(reading.block_bytes), b"")
 
 
 class _Splitter:

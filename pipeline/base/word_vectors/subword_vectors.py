@@ -83,11 +83,9 @@ class SubwordVectors:
         """Numbers in a vector."""
         return int(self.numbers.shape[1])
 
-    def of_words(self, words: Sequence[str], remember: bool = True) -> FloatArray:
+    def of_words(self, words: Sequence[str]) -> FloatArray:
         """Return the vectors of lower-cased tokens, (words, dimension) float32, which must not be modified.
-
-        remember: cache them for the next call, in place of the last call's.
-        """
+        They are kept for the next call."""
         asked, places, last = self._last
         if len(self.asked) > _MOST_WORDS:
             self.asked = WordNumbers()
@@ -103,10 +101,9 @@ class SubwordVectors:
         vectors[old] = last[found[old]]
         rows = parts_of_words([words[place] for place in new.tolist()])
         vectors[new] = rows.sums(self._of_parts(rows.vocabulary))
-        if remember:
-            places = np.full(len(numbered), -1)
-            places[numbers] = np.arange(len(words))
-            self._last = numbered, places, vectors
+        places = np.full(len(numbered), -1)
+        places[numbers] = np.arange(len(words))
+        self._last = numbered, places, vectors
         return vectors
 
     def of_texts(self, texts: Any) -> FloatArray:

@@ -1,6 +1,5 @@
 """Translates a text file or a pipe line by line into a TSV of hypotheses."""
 
-import codecs
 import math
 import sys
 from collections import Counter
@@ -8,11 +7,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.errors import IncompleteError
 from paraforge.base.files import text_output
 from paraforge.base.progress import progress
-from paraforge.base.text.compression import compression_of
-from paraforge.base.text.lines import MAX_LINE_BYTES, PIPE, line_blocks
+from paraforge.base.text.lines import PIPE, whole_lines
 from paraforge.translation.decoding.translator import Hypotheses, Translator
 
 _MARKS = ("output_truncated", "empty", "non_finite", "runaway")
@@ -24,32 +22,8 @@ def read_sentences(path: Path) -> Iterator[str]:
     The first line is read immediately, so that a wrong path is an error before a model is loaded. Raises
     InputError, with the line, if the file is missing, empty, damaged, not UTF-8, or has a line of over 1 MB.
     """
-    if path != PIPE:
-        compression_of(path)  # raises if the file is missing or empty
-    lines = _pipe_lines() if path == PIPE else _file_lines(path)
-    try:
-        first = next(lines)
-    except StopIteration:
-        raise InputError("there is nothing to translate", path) from None
-    return chain([first], lines)
-
-
-def _file_lines(path: Path) -> Iterator[str]:
-    for block in line_blocks(path):
-        if block.faults.any():  # the reader checks UTF-8
-            number = int(block.numbers[block.faults.argmax()])
-            raise InputError(f"a line of more than {MAX_LINE_BYTES:,} bytes", path, number)
-        yield from block.lines.to_pylist()
-
-
-def _pipe_lines() -> Iterator[str]:
-    for number, line in enumerate(sys.stdin.buffer, start=1):
-        if number == 1:
-            line = line.removeprefix(codecs.BOM_UTF8)
-        try:
-            yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(f"not UTF-8: {error.reason}", "standard input", number) from error
+    lines = (line for block in whole_lines(path) for line in block.lines.to_pylist())
+    return chain([next(lines)], lines)
 
 
 def translate_lines(

@@ -29,6 +29,5 @@ def test_vectors_do_not_depend_on_what_was_asked_before(most: int, monkeypatch: 
     monkeypatch.setattr("paraforge.base.word_vectors.subword_vectors._MOST_WORDS", most)
     vectors = WordScorer.open(DIRECTORY).vectors
     for words in (["dog", "ran"], ["ran", "cats", "dog", "ran"], ["'t"], [], ["cats", "dog", "zebra", "'t"]):
-        for remember in (False, True):
-            alone = WordScorer.open(DIRECTORY).vectors.of_words(list(words))
-            assert np.array_equal(vectors.of_words(list(words), remember=remember), alone)
+        alone = WordScorer.open(DIRECTORY).vectors.of_words(list(words))
+        assert np.array_equal(vectors.of_words(list(words)), alone)
