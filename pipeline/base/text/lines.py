@@ -133,8 +133,7 @@ def line_blocks(path: Path, reading: Reading | None = None) -> Iterator[LineBloc
 
 
 def _arriving(reading: Reading) -> Iterator[bytes]:
-    """Yield what has arrived at standard input, which can be slow; the first bytes, which tell what it is, are
-    in one piece."""
+    """Yield what has arrived at standard input, which can be slow; the first four bytes come together."""
     pipe: Any = sys.stdin.buffer
     yield pipe.read(4)
     yield from iter(lambda: pipe.read1(reading.block_bytes), b"")
