@@ -25,7 +25,7 @@ from paraforge.interface.cli.settings import with_settings
 from paraforge.papers.evaluation import open_model
 
 if TYPE_CHECKING:
-    from paraforge.papers.transfer.fine_tuning import Variants
+    from paraforge.papers.transfer.fine_tuning import Variant
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 _NONE: list[Path] = []
@@ -160,11 +160,11 @@ def evaluate(
 
 def _variants(
     wanted: bool, starts: list[str] | None, penalties: list[float] | None, settings: list[str] | None
-) -> Variants | None:
+) -> list[Variant]:
     if not wanted:
         if starts or penalties or settings:
             raise ConfigurationError(["--fine-tune-from, --fine-tune-penalty and --set need --fine-tune"])
-        return None
+        return []
     from paraforge.papers.transfer.fine_tuning import make_variants
 
     return make_variants(starts or ["trained"], penalties or [], settings or [])

@@ -19,7 +19,7 @@ from paraforge.papers.unrolling.parameters import is_decoder_model
 from paraforge.products import loading
 
 if TYPE_CHECKING:
-    from paraforge.papers.transfer.fine_tuning import Variants
+    from paraforge.papers.transfer.fine_tuning import Variant
 
 
 def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") -> OpenedModel:
@@ -93,7 +93,7 @@ def evaluate_for_papers(
     sts: Sequence[Path] = (),
     transfer: Sequence[Path] = (),
     task_names: Sequence[str] = (),
-    variants: Variants | None = None,
+    variants: Sequence[Variant] = (),
     folds: int = FOLDS,
     seed: int = 1,
     **options: Any,

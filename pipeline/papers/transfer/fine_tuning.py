@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -33,13 +34,17 @@ from paraforge.papers.transfer.training import (
 TRAINED, PENALISED, RANDOM = "fine-tuned", "fine-tuned, L2", "from random"
 
 
-Variants = Mapping[str, Sequence[FineTuningParameters]]
-"""Ways to train, by name, with candidate settings; those with the best development score are used."""
+@dataclass(frozen=True)
+class Variant:
+    """A variant of training, with candidate settings; the one with the best development score is used."""
+
+    name: str
+    candidates: tuple[FineTuningParameters, ...]
 
 
 def make_variants(
     starts: Sequence[str] = ("trained",), penalties: Sequence[float] = (), settings: Sequence[str] = ()
-) -> Variants:
+) -> list[Variant]:
     """Return the variants that a user asks for.
 
     starts: `trained` fine-tunes the model without a penalty, `random` trains from scratch.
@@ -48,27 +53,29 @@ def make_variants(
 
     Raises ConfigurationError about unknown, wrong or contradicting ones.
     """
-    given = {setting.partition("=")[0] for setting in settings}
-    problems = [
-        f"--set {key}: use --{option}"
-        for key, option in (("start", "fine-tune-from"), ("penalty", "fine-tune-penalty"))
-        if key in given
-    ]
-    if penalties and "encoder=fixed" in settings:
-        problems.append("--set encoder=fixed: --fine-tune-penalty needs a trained encoder")
-    if penalties and "trained" not in starts:
-        problems.append("--fine-tune-penalty needs --fine-tune-from trained")
+    given = dict(setting.split("=", 1) for setting in settings if "=" in setting)
+    problems = ["--set start: use --fine-tune-from"] if "start" in given else []
+    if penalties:
+        if given.get("encoder") == "fixed":
+            problems.append("--set encoder=fixed: --fine-tune-penalty needs a trained encoder")
+        problems += [
+            f"--set {key}: already set by --fine-tune-penalty"
+            for key in ("lambda_words", "lambda_composition")
+            if key in given
+        ]
+        if "trained" not in starts:
+            problems.append("--fine-tune-penalty needs --fine-tune-from trained")
     if problems:
         raise ConfigurationError(problems)
     wanted: dict[str, list[dict[str, Any]]] = {}
     for start in dict.fromkeys(starts):
         wanted[TRAINED if start == "trained" else RANDOM] = [{"start": start}]
         if penalties and start == "trained":
-            wanted[PENALISED] = [{"penalty": value} for value in penalties]
-    return {
-        name: [with_settings(FineTuningParameters, settings, own) for own in candidates]
+            wanted[PENALISED] = [{"lambda_words": value, "lambda_composition": value} for value in penalties]
+    return [
+        Variant(name, tuple(with_settings(FineTuningParameters, settings, own) for own in candidates))
         for name, candidates in wanted.items()
-    }
+    ]
 
 
 def encoder_of(opened: OpenedModel, tasks: Sequence[Task]) -> SentenceModel:
@@ -91,7 +98,7 @@ def encoder_of(opened: OpenedModel, tasks: Sequence[Task]) -> SentenceModel:
 def fine_tune_transfer(
     model: SentenceModel,
     tasks: Sequence[Task],
-    variants: Variants,
+    variants: Sequence[Variant],
     seed: int = 1,
     folds: int = FOLDS,
 ) -> list[TransferScore]:
@@ -107,13 +114,13 @@ def fine_tune_transfer(
     total = len(variants) * sum(map(len, splits.values()))
     scores = []
     with progress(total=total, unit="fits", description="fine-tune") as bar:
-        for task, (name, candidates) in product(tasks, variants.items()):
+        for task, variant in product(tasks, variants):
             fits = []
             for number, split in enumerate(splits[task.name]):
-                bar.status(f"{task.name}, {name}")
-                fits.append(_figures(split, fine_tune(model, split, candidates, seed + number)))
+                bar.status(f"{task.name}, {variant.name}")
+                fits.append(_figures(split, fine_tune(model, split, variant.candidates, seed + number)))
                 bar.update(1)
-            scores.append(_score(task, name, fits))
+            scores.append(_score(task, variant, fits))
     return scores
 
 
@@ -153,8 +160,8 @@ def _figures(split: Split, fitted: Fitted) -> dict[str, Any]:
     return {**both, "chosen": chosen}
 
 
-def _score(task: Task, training: str, fits: Sequence[Mapping[str, Any]]) -> TransferScore:
+def _score(task: Task, variant: Variant, fits: Sequence[Mapping[str, Any]]) -> TransferScore:
     """Average the figures over folds."""
     figures = {name: mean([fit[name] for fit in fits]) for name in fits[0] if name != "chosen"}
     chosen = [fit["chosen"] for fit in fits]
-    return transfer_score(task, len(fits), training=training, chosen=chosen, **figures)
+    return transfer_score(task, len(fits), training=variant.name, chosen=chosen, **figures)

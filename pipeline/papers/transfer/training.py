@@ -28,7 +28,7 @@ from paraforge.embeddings.evaluation.averages import WordAverage
 from paraforge.embeddings.evaluation.comparing import pearson, spearman
 from paraforge.embeddings.learning.batches import TokenBatch
 from paraforge.embeddings.learning.loop import Record, Task, Trainer, TrainingStep
-from paraforge.embeddings.learning.optimisers import Adam, Optimiser, separate
+from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, separate
 from paraforge.embeddings.trainer.initial import initial_table
 from paraforge.embeddings.trainer.mega_batches import encode
 from paraforge.embeddings.trainer.model import SentenceModel
@@ -45,7 +45,7 @@ NEW_UNITS: Final = 2
 
 
 class FineTuningParameters(Section):
-    """The start, length and penalties of one training."""
+    """The start, optimizer and penalties of one training."""
 
     start: Start = Field(
         "trained",
@@ -59,12 +59,18 @@ class FineTuningParameters(Section):
     projection: int | None = Field(
         None, ge=1, description="size of a linear layer over the sentence vectors; null: none"
     )
-    learning_rate: float = Field(0.001, gt=0, description="learning rate of Adam")
+    optimiser: Literal["adam", "adagrad"] = Field("adam", description="Adam or AdaGrad")
+    learning_rate: float | None = Field(
+        None, gt=0, description="learning rate; null: 0.001 for Adam, 0.05 for AdaGrad, as in the paper"
+    )
     lambda_classifier: float = Field(
         1e-4, ge=0, description="L2 penalty for the layers above the sentence vectors"
     )
-    penalty: float = Field(
-        0.0, ge=0, description="L2 penalty for parameters of the encoder that leave their start"
+    lambda_words: float = Field(
+        0.0, ge=0, description="L2 penalty for vectors of words or other units that leave their start"
+    )
+    lambda_composition: float = Field(
+        0.0, ge=0, description="L2 penalty for the encoder's other parameters that leave their start"
     )
 
 
@@ -135,6 +141,7 @@ def start_model(
 
 CLASSES: Final = 5
 """The highest relatedness; the lowest is 1."""
+_RATES: Final = {"adam": 0.001, "adagrad": 0.05}
 _FIXED: Final = FineTuningParameters(epochs=40, lambda_classifier=5e-5)
 _FIXED_PATIENCE: Final = 6
 """Training of the relatedness model on fixed vectors."""
@@ -255,7 +262,8 @@ class TaskNetwork(nn.Module):
 class ClassifierTraining(Task[Tensor, nn.Module]):
     """The task for the training loop: minimise a mean KL divergence J with L2 penalties,
 
-    `J + lambda_classifier ||layers above||^2 + penalty ||parameters of the encoder - start||^2`.
+    `J + lambda_classifier ||layers above||^2 + lambda_words ||tables - start||^2
+    + lambda_composition ||other parameters of the encoder - start||^2`.
 
     J is W16 Eq. 14. In classification the target of the correct class is 1, so J is the negative
     log-likelihood.
@@ -283,13 +291,19 @@ class ClassifierTraining(Task[Tensor, nn.Module]):
         self._parameters = parameters
         self._seed = seed
         self._trained = {name: value for name, value in module.named_parameters() if value.requires_grad}
+        encoder = getattr(module, _ENCODER, None)
+        self._tables = (
+            {f"{_ENCODER}.{name}" for name in encoder.table_units()} if encoder is not None else set()
+        )
         self._start = {
             name: value.detach().clone()
             for name, value in self._trained.items()
             if name.startswith(f"{_ENCODER}.")
         }
+        rate = parameters.learning_rate or _RATES[parameters.optimiser]
         named = {name: value.detach() for name, value in self._trained.items()}
-        self.optimiser: Optimiser = Adam(named, frozenset(), parameters.learning_rate)
+        adagrad = parameters.optimiser == "adagrad"
+        self.optimiser: Optimiser = AdaGrad(named, rate) if adagrad else Adam(named, frozenset(), rate)
 
     def identity(self) -> dict[str, Any]:
         """Return the settings and the seed."""
@@ -329,7 +343,8 @@ class ClassifierTraining(Task[Tensor, nn.Module]):
                 if name not in self._start:
                     gradient.add_(value, alpha=2 * weights.lambda_classifier)
                 else:
-                    gradient.add_(value - self._start[name], alpha=2 * weights.penalty)
+                    weight = weights.lambda_words if name in self._tables else weights.lambda_composition
+                    gradient.add_(value - self._start[name], alpha=2 * weight)
         return loss.detach(), gradients
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.papers.transfer.fine_tuning import (
+    Variant,
     fine_tune_transfer,
     make_variants,
     task_splits,
@@ -54,25 +55,26 @@ def test_one_example_of_a_class() -> None:
 
 
 def test_variants() -> None:
-    assert [*make_variants()] == ["fine-tuned"]
+    assert [variant.name for variant in make_variants()] == ["fine-tuned"]
     variants = make_variants(["trained", "random"], [1e-3, 1e-4], ["learning_rate=0.01", "epochs=3"])
-    assert [*variants] == ["fine-tuned", "fine-tuned, L2", "from random"]
-    plain, penalised, random = variants.values()
-    assert [candidate.learning_rate for candidate in plain] == [0.01]
-    assert [candidate.penalty for candidate in penalised] == [1e-3, 1e-4]
-    assert {candidate.start for candidate in random} == {"random"}
+    assert [variant.name for variant in variants] == ["fine-tuned", "fine-tuned, L2", "from random"]
+    plain, penalised, random = variants
+    assert [candidate.learning_rate for candidate in plain.candidates] == [0.01]
+    assert [candidate.lambda_words for candidate in penalised.candidates] == [1e-3, 1e-4]
+    assert all(item.lambda_words == item.lambda_composition for item in penalised.candidates)
+    assert {candidate.start for candidate in random.candidates} == {"random"}
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ((["other"],), "start: 'other': should be 'trained' or 'random'"),
-        ((["trained"], [-1.0]), "penalty: -1.0"),
+        ((["trained"], [-1.0]), "lambda_words: -1.0"),
         ((["random"], [0.1]), "needs --fine-tune-from trained"),
         ((["trained"], [], ["rate=1"]), "rate: there is no such parameter"),
         ((["trained"], [], ["epochs=many"]), "epochs: 'many'"),
         ((["trained"], [], ["start=random"]), "use --fine-tune-from"),
-        ((["trained"], [], ["penalty=1"]), "use --fine-tune-penalty"),
+        ((["trained"], [0.1], ["lambda_words=1"]), "already set by --fine-tune-penalty"),
     ],
 )
 def test_variants_that_cannot_be(arguments: tuple[list[str]], message: str) -> None:
@@ -83,17 +85,17 @@ def test_variants_that_cannot_be(arguments: tuple[list[str]], message: str) -> N
 @pytest.mark.full
 def test_scores_of_all_variants() -> None:
     settings = FineTuningParameters(learning_rate=0.02, epochs=12)
-    variants = {
-        "fine-tuned": [settings],
-        "slow": [settings.model_copy(update={"learning_rate": 1e-7, "epochs": 1})],
-    }
+    variants = [
+        Variant("fine-tuned", (settings,)),
+        Variant("slow", (settings.model_copy(update={"learning_rate": 1e-7, "epochs": 1}),)),
+    ]
     tasks = [
         Task("MR", "classification", sentiment(480, 1)),
         Task("SICK-R", "relatedness", related(200, 1), None, related(60, 2), "trial"),
     ]
     scores = fine_tune_transfer(make_model(), tasks, variants, seed=3, folds=3)
     assert [(score.name, score.training) for score in scores] == [
-        (task.name, variant) for task in tasks for variant in variants
+        (task.name, variant.name) for task in tasks for variant in variants
     ]
     good, bad, related_good, related_bad = scores
     assert (good.accuracy or 0) > 85 > 70 > (bad.accuracy or 0)
@@ -116,7 +118,7 @@ def test_a_development_score_that_is_not_defined_is_none() -> None:
     alike = related(10, 2)
     development = Examples(alike.first, alike.second, ["3"] * 10)
     task = Task("SICK-R", "relatedness", related(20, 1), development, related(30, 3), "test")
-    variants = {"fine-tuned": [FineTuningParameters(epochs=2)]}
+    variants = [Variant("fine-tuned", (FineTuningParameters(epochs=2),))]
     (score,) = fine_tune_transfer(make_model(), [task], variants, 1)
     assert score.chosen == [{"epochs": 2, "epoch": 2, "development_score": None}]
     assert score.pearson is not None
@@ -160,7 +162,7 @@ def test_from_options_to_table_and_json(place: Path) -> None:
                 line.split()
             )
         assert found[0]["chosen"] == []
-        assert found[2]["chosen"][0]["penalty"] in (1e-6, 1e-5)
+        assert found[2]["chosen"][0]["lambda_words"] in (1e-6, 1e-5)
         assert found[3]["chosen"][0]["start"] == "random"
     assert "2-fold cross-validation" in output
     assert "fine-tuned, L2" in output
