@@ -74,6 +74,7 @@ class DecoderModel(SentenceModel):
         parameters = ReaderParameters(
             dimension=network.architecture.word_dimension,
             layers=network.architecture,
+            predicted=network.predicted,
             representation=chosen,
         )
         return cls(Reader(network, parameters), parameters, {WORD: vocabulary}, about=about)

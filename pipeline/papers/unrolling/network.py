@@ -121,14 +121,18 @@ class SentencePredictor(nn.Module):
     """An encoder and two decoders.
 
     words: input vectors of encoder and decoders, (vocabulary, word_dimension).
+    predicted: number of words that decoders predict, the first ones of the vocabulary.
     decoders: decoders of the previous and the next sentence; none if a bag of words is predicted.
     output: output vectors u_w and biases b_w, shared by both decoders; a word's probability after the state
         h is `softmax(u_w h + b_w)`.
     """
 
-    def __init__(self, parameters: NetworkParameters, words: int, seed: int) -> None:
+    def __init__(
+        self, parameters: NetworkParameters, words: int, seed: int, predicted: int | None = None
+    ) -> None:
         """Make an untrained network: uniform weights, gains of layer normalisation 1, biases 0."""
         super().__init__()
+        self.predicted = words if predicted is None else predicted
         self.architecture = parameters
         dimension, state = parameters.word_dimension, parameters.context_dimension
         self.words = nn.Parameter(torch.empty(words, dimension))
@@ -136,7 +140,7 @@ class SentencePredictor(nn.Module):
         self.decoders = nn.ModuleList(
             GruDecoder(dimension, state) for _ in range(2 if parameters.decoder == "gru" else 0)
         )
-        self.output = nn.Linear(state, words)
+        self.output = nn.Linear(state, self.predicted)
         nn.init.zeros_(self.output.bias)
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
@@ -210,7 +214,7 @@ def unrolled(network: SentencePredictor, context: Tensor, steps: int) -> Tensor:
             state = decoder.gru.step(decoder.gru.project(given), state)
             states.append(state)
             if step + 1 < steps:
-                given = network.output(state).softmax(1) @ network.words
+                given = network.output(state).softmax(1) @ network.words[: network.predicted]
         sides.append(torch.stack(states, 1))
     return torch.stack(sides, 1)
 

@@ -100,17 +100,18 @@ class DecodersParameters(Section):
 
 
 class ReaderParameters(VectorParameters):
-    """Trained decoders as an encoder of sentences."""
+    """Trained decoders as an encoder of sentences: `predicted` words have an output vector."""
 
     kind: Literal["decoders"] = "decoders"
     layers: NetworkParameters
+    predicted: int = Field(ge=1)
     representation: RepresentationParameters
 
     def network(self, table: Tensor) -> Encoder:
         """Return a network of this architecture with these word vectors."""
         from paraforge.papers.unrolling.network import Reader, SentencePredictor
 
-        network = SentencePredictor(self.layers, len(table), 0)
+        network = SentencePredictor(self.layers, len(table), 0, self.predicted)
         network.words.data.copy_(table)
         return Reader(network, self)
 

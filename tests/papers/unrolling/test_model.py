@@ -111,9 +111,8 @@ def test_a_damaged_directory_is_refused(tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     path = tmp_path / "model" / "decoders.json"
     content = json.loads(path.read_text())
-    for wrong in (0, "x", 8):
-        layers = {**content["architecture"]["layers"], "word_dimension": wrong}
-        architecture = {**content["architecture"], "layers": layers}
+    for wrong in (0, 10, "x", 8):
+        architecture = {**content["architecture"], "predicted": wrong}
         path.write_text(json.dumps({**content, "architecture": architecture}))
         with pytest.raises(InputError, match=r"damaged|another architecture"):
             DecoderModel.open(tmp_path / "model")
