@@ -1,8 +1,9 @@
 """Commands that the tables need in addition to the command line: ``python -m experiments.programs PROGRAM
 ...``.
 
-SIF (Arora 2017), counter-fitting (Mrksic 2016), decoders on running text (Zhelezniak 2018); evaluation
-on transfer tasks, of decoders, lexical baselines and lexicons. Outputs are replaced.
+SIF (Arora 2017), counter-fitting (Mrksic 2016), decoders on running text (Zhelezniak 2018) and the expansion
+of their vocabulary; evaluation on transfer tasks, of decoders, lexical baselines and lexicons. Outputs are
+replaced.
 """
 
 from __future__ import annotations
@@ -77,6 +78,19 @@ def fit_words(
 
 
 @app.command()
+def expand(model: Path, vectors: Path, output: Path) -> None:
+    """Add words to trained decoders by a linear map of word vectors (Kiros et al. 2015)."""
+    from paraforge.papers.unrolling.model import DecoderModel
+    from paraforge.papers.unrolling.model import expand as expanded
+    from paraforge.products.loading import open_word_vectors
+
+    larger = expanded(DecoderModel.open(model), open_word_vectors(vectors))
+    larger.save(output)
+    counts = larger.about["expanded"]
+    typer.echo(f"{output}: {counted(counts['words'], 'word')} more, by a map fitted on {counts['shared']:,}")
+
+
+@app.command()
 def train_decoders(
     sentences: Path,
     output: Path,
@@ -125,13 +139,14 @@ def evaluate(
     fine_tune: Annotated[bool, typer.Option("--fine-tune", help="train a copy for each task, too")] = False,
     fine_tune_from: Annotated[list[str] | None, typer.Option(help="trained, random, or both")] = None,
     fine_tune_penalty: Annotated[list[float] | None, typer.Option(min=0, help="L2 penalties to try")] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE of --fine-tune")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE,... of --fine-tune")] = None,
     by_length: Annotated[bool, typer.Option("--by-length", help="STS by sentence length, too")] = False,
     baseline: Annotated[list[str] | None, typer.Option(help="model to compare with")] = None,
     against: Annotated[list[str] | None, typer.Option(help="the same, and the mean difference to it")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="file of all figures, JSON")] = None,
     seed: Annotated[int, typer.Option(min=0, help="of the transfer tasks")] = 1,
     device: str = "auto",
+    force: Annotated[bool, typer.Option("--force", help="not needed: OUTPUT is replaced")] = False,
 ) -> None:
     """Evaluate a model on STS, word similarity and transfer tasks. README.md lists the files.
 
@@ -167,7 +182,13 @@ def _variants(
         return []
     from paraforge.papers.transfer.fine_tuning import make_variants
 
-    return make_variants(starts or ["trained"], penalties or [], settings or [])
+    grid = {}
+    for setting in settings or []:
+        key, equals, values = setting.partition("=")
+        if not equals or not key or not values:
+            raise ConfigurationError([f"--set {setting}: KEY=VALUE,... is expected, e.g. epochs=20"])
+        grid[key] = values.split(",")
+    return make_variants(starts or ["trained"], penalties or [], grid)
 
 
 @app.command()

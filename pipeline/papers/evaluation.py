@@ -74,16 +74,26 @@ class PaperEvaluation:
         return lines
 
     def _transfer_table(self) -> list[str]:
-        """Return one row per task and training variant."""
+        """Return one row per task, with a column for each training variant."""
+        trainings = list(dict.fromkeys(score.training for score in self.transfer))
+        tasks: dict[str, dict[str, TransferScore]] = {}
+        for one in self.transfer:
+            tasks.setdefault(one.name, {})[one.training] = one
         rows = []
-        for task in self.transfer:
+        for name, scores in tasks.items():
+            task = next(iter(scores.values()))
+            figures = [
+                figure(score.pearson if score.accuracy is None else score.accuracy)
+                for score in (scores[training] for training in trainings)
+            ]
             counts = [f"{count:,}" for count in (task.train, task.test, task.repeated)]
-            measured = {"accuracy": task.accuracy, "Pearson": task.pearson, "F1": task.f1}
-            for measure, value in measured.items():
-                if value is not None:
-                    rows.append([task.name, task.training, measure, figure(value), *counts, task.tested_on])
-        columns = ["task", "training", "measure", "score", "train", "tested", "repeated", "tested on"]
-        return text_table(columns, rows)
+            measure = "Pearson" if task.accuracy is None else "accuracy"
+            rows.append([name, *counts, *figures, measure, task.tested_on])
+            if any(score.f1 is not None for score in scores.values()):
+                figures = [figure(scores[training].f1) for training in trainings]
+                rows.append(["", "", "", "", *figures, "F1", task.tested_on])
+        columns = trainings if len(trainings) > 1 else ["score"]
+        return text_table(["task", "train", "tested", "repeated", *columns, "measure", "tested on"], rows)
 
 
 def evaluate_for_papers(

@@ -43,38 +43,47 @@ class Variant:
 
 
 def make_variants(
-    starts: Sequence[str] = ("trained",), penalties: Sequence[float] = (), settings: Sequence[str] = ()
+    starts: Sequence[str] = ("trained",),
+    penalties: Sequence[float] = (),
+    settings: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Variant]:
     """Return the variants that a user asks for.
 
     starts: `trained` fine-tunes the model without a penalty, `random` trains from scratch.
     penalties: fine-tuning with the best of these penalties is another variant (W16 4.4.1).
-    settings: other `FineTuningParameters` as KEY=VALUE.
+    settings: values of other `FineTuningParameters`; each variant tries every combination.
 
     Raises ConfigurationError about unknown, wrong or contradicting ones.
     """
-    given = dict(setting.split("=", 1) for setting in settings if "=" in setting)
-    problems = ["--set start: use --fine-tune-from"] if "start" in given else []
+    settings = settings or {}
+    problems = [f"--set {key}: use --fine-tune-from" for key in settings if key == "start"]
     if penalties:
-        if given.get("encoder") == "fixed":
+        if "fixed" in settings.get("encoder", ()):
             problems.append("--set encoder=fixed: --fine-tune-penalty needs a trained encoder")
         problems += [
             f"--set {key}: already set by --fine-tune-penalty"
             for key in ("lambda_words", "lambda_composition")
-            if key in given
+            if key in settings
         ]
         if "trained" not in starts:
             problems.append("--fine-tune-penalty needs --fine-tune-from trained")
     if problems:
         raise ConfigurationError(problems)
-    wanted: dict[str, list[dict[str, Any]]] = {}
+    grids: list[tuple[str, list[dict[str, Any]]]] = []
     for start in dict.fromkeys(starts):
-        wanted[TRAINED if start == "trained" else RANDOM] = [{"start": start}]
+        grids.append((TRAINED if start == "trained" else RANDOM, [{"start": start}]))
         if penalties and start == "trained":
-            wanted[PENALISED] = [{"lambda_words": value, "lambda_composition": value} for value in penalties]
+            both = [{"lambda_words": value, "lambda_composition": value} for value in penalties]
+            grids.append((PENALISED, both))
+    others = [
+        [f"{key}={value}" for key, value in zip(settings, values, strict=True)]
+        for values in product(*settings.values())
+    ]
     return [
-        Variant(name, tuple(with_settings(FineTuningParameters, settings, own) for own in candidates))
-        for name, candidates in wanted.items()
+        Variant(
+            name, tuple(with_settings(FineTuningParameters, other, own) for own in grid for other in others)
+        )
+        for name, grid in grids
     ]
 
 

@@ -1,4 +1,5 @@
-"""Embeds and compares texts with trained decoders."""
+"""Embeds and compares texts with trained decoders, and adds words to them by a linear map (Kiros et al.
+2015)."""
 
 from __future__ import annotations
 
@@ -8,10 +9,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from pydantic import TypeAdapter
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.vocabulary import WORD, Vocabulary
+from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring.cosine import check_rows, cosine_of_rows
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.papers.unrolling.network import Reader, SentencePredictor
@@ -126,3 +129,41 @@ class DecoderModel(SentenceModel):
         place, representation = split_name(directory)
         model = super().open(place, device)
         return model if representation is None else model.read_by(representation)
+
+
+def expand(model: DecoderModel, vectors: WordVectors) -> DecoderModel:
+    """Return the model with the words of `vectors` added to its vocabulary.
+
+    A matrix, fitted by least squares on the words in both, maps the given vectors to the model's. Decoders
+    still only predict the words that they were trained on.
+
+    Raises InputError if there are fewer words in common than `vectors` has dimensions.
+    """
+    vocabulary, network = model.vocabulary, model.network
+    own = {vocabulary.unknown, END}
+    given = vectors.words
+    # Without the words of an earlier expansion, whose vectors come from another map.
+    trained = {*vocabulary.units[: network.predicted]} - own
+    shared = [row for row, word in enumerate(given) if word in trained]
+    if len(shared) < vectors.dimension:
+        raise InputError(
+            f"{len(shared):,} words in common, fewer than the vectors' {vectors.dimension} dimensions",
+            remedy="Use vectors of the same language, lower-cased, with more words.",
+        )
+    table = network.words.detach().cpu().double().numpy()
+    ids = vocabulary.ids_of([given[row] for row in shared])
+    source = np.asarray(vectors.vectors[shared], dtype=np.float64)
+    mapping = np.linalg.lstsq(source, table[ids], rcond=None)[0]
+    added = [
+        row
+        for row, word in enumerate(given)
+        if word not in vocabulary and word not in own and word != vectors.unknown
+    ]
+    new = (np.asarray(vectors.vectors[added], dtype=np.float64) @ mapping).astype(np.float32)
+    words = Vocabulary([*vocabulary.units, *(given[row] for row in added)], vocabulary.unknown)
+    larger = SentencePredictor(network.architecture, len(words), 0, network.predicted)
+    parameters = dict(network.state_dict())
+    parameters["words"] = torch.cat([parameters["words"].cpu(), torch.from_numpy(new)])
+    larger.load_state_dict(parameters)
+    about = {**model.about, "expanded": {"words": len(added), "shared": len(shared)}}
+    return DecoderModel.of_network(larger, words, model.representation, about)

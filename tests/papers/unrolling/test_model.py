@@ -1,17 +1,21 @@
-"""Trained networks on disk, and texts through them."""
+"""Trained networks on disk, texts through them, and vectors of further words."""
 
 import json
 import shutil
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
+from experiments.programs import app
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
-from paraforge.papers.unrolling.model import DecoderModel
+from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.papers.unrolling.model import DecoderModel, expand
 from paraforge.papers.unrolling.parameters import RepresentationParameters, is_decoder_model, split_name
 from paraforge.papers.unrolling.triples import END
+from tests.here import run_command
 from tests.papers.unrolling import oracle
 from tests.papers.unrolling.corpus import make_model, make_network
 
@@ -99,11 +103,51 @@ def test_names_say_what_a_model_is_read_by(tmp_path: Path) -> None:
 
 
 OWN = [f"w{number}" for number in range(7)]
+NEW = ["new", "newer", "newest"]
 
 
 def small_model(encoder: str, decoder: str) -> DecoderModel:
     network = make_network(encoder, decoder, words=9).float()
     return DecoderModel.of_network(network, Vocabulary(["<unk>", END, *OWN], "<unk>"))
+
+
+def vectors_of(model: DecoderModel, dimension: int = 5) -> tuple[WordVectors, npt.NDArray[np.float64]]:
+    """Vectors of new and of known words, and the matrix that takes the known ones to the model's own."""
+    generator = np.random.default_rng(3)
+    matrix = generator.standard_normal((dimension, 5))
+    table = model.network.words.detach().numpy()
+    known = table[model.vocabulary.ids_of(OWN)] @ np.linalg.pinv(matrix)
+    new = generator.standard_normal((len(NEW), dimension))
+    return WordVectors([*NEW, *OWN], np.concatenate([new, known]).astype(np.float32)), matrix
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), [("bow", "gru"), ("gru", "bow")])
+def test_new_words_are_mapped_and_old_ones_read_as_before(tmp_path: Path, encoder: str, decoder: str) -> None:
+    model = small_model(encoder, decoder)
+    vectors, matrix = vectors_of(model)
+    larger = expand(model, vectors)
+    assert larger.vocabulary.units == [*model.vocabulary.units, *NEW]
+    words = larger.network.words.detach().numpy()
+    np.testing.assert_allclose(words[9:], vectors.vectors[:3] @ matrix, rtol=1e-3, atol=1e-4)
+    known = ["w0 w1 w2", "w6", "w3 w3", ""]
+    np.testing.assert_allclose(larger.encode(known), model.encode(known), rtol=1e-5, atol=1e-6)
+    assert not np.allclose(larger.encode(["w0 new"]), model.encode(["w0 new"]))
+    larger.save(tmp_path / "larger")
+    opened = DecoderModel.open(tmp_path / "larger")
+    texts = ["new w1", "newest newer", "unknown"]
+    np.testing.assert_array_equal(opened.encode(texts), larger.encode(texts))
+    assert opened.about["expanded"] == {"words": 3, "shared": 7}
+    np.testing.assert_array_equal(expand(opened, vectors).encode(texts), larger.encode(texts))
+    # Other vectors of words that were mapped before have no part in a second map.
+    others = WordVectors([*NEW, *OWN, "last"], np.concatenate([vectors.vectors[::-1], vectors.vectors[:1]]))
+    once, twice = (expand(before, others).network.words[-1] for before in (model, larger))
+    np.testing.assert_array_equal(once.detach(), twice.detach())
+
+
+def test_too_few_words_in_common_are_an_error() -> None:
+    model = small_model("bow", "gru")
+    with pytest.raises(InputError, match="7 words in common, fewer than the vectors' 8 dimensions"):
+        expand(model, vectors_of(model, 8)[0])
 
 
 def test_a_damaged_directory_is_refused(tmp_path: Path) -> None:
@@ -123,3 +167,13 @@ def test_a_damaged_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "model" / "decoders.json").unlink()
     with pytest.raises(InputError, match="not a directory of a trained model"):
         DecoderModel.open(tmp_path / "model")
+
+
+def test_the_command(tmp_path: Path) -> None:
+    model = small_model("bow", "gru")
+    model.save(tmp_path / "model")
+    vectors, _ = vectors_of(model)
+    vectors.write_text(tmp_path / "vectors.txt")
+    arguments = ("expand", tmp_path / "model", tmp_path / "vectors.txt", tmp_path / "out")
+    assert "3 words more, by a map fitted on 7" in run_command(*arguments, app=app).output
+    assert "new" in DecoderModel.open(tmp_path / "out").vocabulary
