@@ -97,6 +97,16 @@ def test_pairs_are_of_other_rows_of_the_same_source(tmp_path: Path, vectors: Pat
         assert abs(len(own["translation"].split()) - len(pair["translation"].split())) <= 2
 
 
+@pytest.mark.parametrize(("rows", "own"), [(FEW, True), (FEW - 1, False)])
+def test_small_sources_share_their_translations(tmp_path: Path, vectors: Path, rows: int, own: bool) -> None:
+    sources = ["news"] * rows + ["web"] * rows
+    texts = [sentences(rows, seed) for seed in (1, 2)]  # pairs of equal length are in different sources
+    scored = scored_corpus(table(sources, [*texts[0], *texts[1]], [*texts[1], *texts[1]]), vectors, tmp_path)
+    pairs = found(scored).to_pylist()
+    assert len(pairs) == 2 * rows
+    assert all(pair["source"] == pair["translation_source"] for pair in pairs) is own
+
+
 def test_they_are_scored_as_the_corpus_is(tmp_path: Path, vectors: Path) -> None:
     scored = scored_corpus(news_and_web(), vectors, tmp_path)
     pairs = found(scored)
