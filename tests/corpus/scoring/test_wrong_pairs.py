@@ -6,11 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.files import read_json, write_json
+from paraforge.base.shards.lineage import sampling_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter
 from paraforge.base.word_vectors.vectors import TABLE_NAME, WordVectors
@@ -19,6 +21,7 @@ from paraforge.corpus.scoring.meaning.made_pairs import RULES
 from paraforge.corpus.scoring.score import build_scorers, score, score_table
 from paraforge.corpus.scoring.verdict import judge, judge_changed
 from paraforge.corpus.scoring.wrong_pairs import (
+    _SEED,
     FEW,
     RIGHT,
     WRONG_PAIRS_NAME,
@@ -198,7 +201,13 @@ def test_a_large_source_is_drawn_from(tmp_path: Path, vectors: Path, monkeypatch
     assert sum(pairs["weight"].to_pylist()) == pytest.approx(900)
     lines = [(row["source"], row["line"]) for row in pairs.to_pylist()]
     assert lines == sorted(lines)
-    assert len(set(lines)) == 100 and max(line for _, line in lines) > 200
+    whole = pa.concat_tables(view.tables(["source", "line", "reference_tokens"]))
+    whole = whole.filter(pc.is_valid(whole["reference_tokens"])).select(["source", "line"])
+    by_key = np.argsort(sampling_keys(whole, _SEED), kind="stable")
+    for source, size in (("news", 60), ("web", 40)):  # those with the smallest keys
+        ordered = [(row["source"], row["line"]) for row in whole.take(pa.array(by_key)).to_pylist()]
+        smallest = [one for one in ordered if one[0] == source][:size]
+        assert sorted(smallest) == [one for one in lines if one[0] == source]
 
 
 @pytest.mark.parametrize(
