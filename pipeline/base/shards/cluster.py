@@ -8,7 +8,7 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from paraforge.base.documentation import page
@@ -201,9 +201,15 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
 
 @contextlib.contextmanager
 def _local_cluster(**options: Any) -> Iterator[Any]:
-    from distributed import Status
+    from distributed import LocalCluster, Status
 
-    cluster = _started(options)
+    try:
+        cluster = LocalCluster(**options)
+    except RuntimeError as error:  # Dask closes the whole cluster for one worker
+        raise IncompleteError(
+            f"the local workers do not start: {first_line(error.__cause__ or error)}. What is finished is "
+            "safe: free some memory, or set resources.workers to 1, and run the same command again."
+        ) from error
     try:
         yield cluster
     finally:
@@ -214,23 +220,6 @@ def _local_cluster(**options: Any) -> Iterator[Any]:
             # that one, so a second call closes the others and the scheduler.
             cluster.status = Status.running
             cluster.close()
-
-
-def _started(options: Mapping[str, Any]) -> Any:
-    """Return a local cluster. If a worker dies while starting, e.g. for lack of memory, try again."""
-    from distributed import LocalCluster
-
-    reason = ""
-    for _ in range(ATTEMPTS):
-        try:
-            return LocalCluster(**options)
-        except RuntimeError as error:  # Dask closes the whole cluster for one worker
-            reason = first_line(error.__cause__ or error)
-            logger.warning("a worker died while it started: %s", reason)
-    raise IncompleteError(
-        f"the local workers do not start: {reason}. What is finished is safe: free some memory, or set "
-        "resources.workers to 1, and run the same command again."
-    )
 
 
 class Workers:
