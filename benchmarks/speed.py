@@ -176,10 +176,10 @@ def run_translation(project: Path, place: Path, sentences: int) -> dict[str, dic
 
 
 def run_stage(model: Path, place: Path, sources: list[str], threads: int) -> tuple[list[str], float]:
-    """Translate with the stage, without memory, in this process; return the texts and the seconds."""
+    """Translate with the stage in this process; return the texts and the seconds."""
     ingested = write_ingested(place / "ingested", sources)
     parameters = TranslateParameters.model_validate(
-        {"engine": "ctranslate2", "beam": BEAM, "compute_type": "float32", "memory": False}
+        {"engine": "ctranslate2", "beam": BEAM, "compute_type": "float32"}
     )
     resources = Resources(work=place / "work", threads=threads, devices=["cpu"])
     started = time.perf_counter()

@@ -147,7 +147,7 @@ def make_plan(
         # The stage will ask the same and find the answer there.
         if section.check_quantised:
             choice, _ = calibrated(choice, corpus, left, workplace, resources)
-        known = _known_sentences(corpus, choice, resources) if section.memory else 0
+        known = _known_sentences(corpus, choice, resources)
         if known == left and sentences is None:
             remedy = "Run 'dvc repro', or plan with --rate, which translates nothing."
             message = "nothing to translate: the translation memory has every sentence"
@@ -163,7 +163,7 @@ def make_plan(
             )
         finally:
             remember(choice, resources, answers or {})
-        if answers and section.memory:
+        if answers:
             known = _known_sentences(corpus, choice, resources)
         left -= known
     found = sample.rate

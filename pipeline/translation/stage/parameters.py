@@ -34,11 +34,6 @@ class _Section(DecodingOptions):
         description="compare int8 or int16 with float32 on 1,000 sentences before translating, and use "
         "float32 unless they show that little is lost; see models.md",
     )
-    memory: bool = Field(
-        True,
-        description="take the translations of known sentences from the translation memory; false translates "
-        "all sentences again",
-    )
     sentences_per_task: int | None = Field(
         None,
         ge=1,

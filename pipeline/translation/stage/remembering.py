@@ -100,7 +100,7 @@ def translate_unknown(
     """Translate the sentences of a corpus that the memory lacks, and add them to it.
 
     choice: engine with options and model. corpus: ingested shards.
-    parameters: whether to use the memory, and the size of a task. workplace, resources: where to run.
+    parameters: the size of a task. workplace, resources: where to run.
     work: directory for the tasks; the caller holds its lock, and calls :func:`finish_tasks` once the corpus
         is written.
 
@@ -108,17 +108,16 @@ def translate_unknown(
         IncompleteError: a task failed, or sentences have no result.
     """
     memory = open_memory(choice, resources)
-    key = hash_json([distinct.path.name, memory.path.name, parameters.sentences_per_task, parameters.memory])
+    key = hash_json([distinct.path.name, memory.path.name, parameters.sentences_per_task])
     results = WorkDirectory("translate-sentences", resources.work)
     tasks = _read_state(work)
     report = StepReport(0, 0, 0, 0.0)
     threads = threads_for(resources, len(distinct))
     if tasks is None or tasks.key != key or tasks.finished:
         _adopt(results, memory.path.parent, key)
-        segments = usable_segments(memory, choice) if parameters.memory else []
-        recalled = recall(distinct.keys, segments, [], work / "recall")
+        recalled = recall(distinct.keys, usable_segments(memory, choice), [], work / "recall")
         warn_of_versions(recalled, choice)
-        if parameters.memory and not len(recalled.unknown):
+        if not len(recalled.unknown):
             # Tasks left by another run are invalid, and are not resumed.
             _write_state(work, Tasks(key, finished=True))
             return _remembered(recalled, Tasks(key), 0, report)
@@ -152,8 +151,6 @@ def translate_unknown(
             _write_state(work, tasks)
         _discard_all(results)
         segments = usable_segments(memory, choice)
-        if not parameters.memory:
-            segments = [segment for segment in segments if segment.sha256 in tasks.segments]
         recalled = recall(distinct.keys, segments, tasks.segments, work / "recall")
         if not len(recalled.unknown):
             return _remembered(recalled, tasks, now, report)

@@ -49,20 +49,18 @@ def test_a_server_is_paid_by_tokens(tmp_path: Path, server: FakeServer, counts: 
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("memory", "dies", "repeated"),
+    ("dies", "repeated"),
     [
-        (True, False, range(1)),
+        (False, range(1)),
         # The block that was under way is lost; what was being asked when the server died was asked again.
-        (True, True, range(64 + Server().concurrency + 1)),
-        (False, False, range(376, 385)),
+        (True, range(64 + Server().concurrency + 1)),
     ],
 )
 def test_what_a_plan_has_paid_for_is_not_paid_for_again(
-    tmp_path: Path, server: FakeServer, memory: bool, dies: bool, repeated: range
+    tmp_path: Path, server: FakeServer, dies: bool, repeated: range
 ) -> None:
     content = yaml.safe_load(compose(ROOT / "configs", ["translation=server", "translate.server.model=m"]))
     content["resources"] |= {"work": str(tmp_path / "work")}
-    content["translate"]["memory"] = memory
     content["translate"]["server"]["max_retries"] = 0
     parameters = check_parameters(content, where="test")
     corpus = write_corpus(tmp_path / "in", SENTENCES, rows=300)
@@ -76,9 +74,8 @@ def test_what_a_plan_has_paid_for_is_not_paid_for_again(
     translate(parameters.translate, tmp_path / "in", none, output, parameters.resources)
     assert set(server.asked) == set(SENTENCES)
     assert sum(server.asked.values()) - len(SENTENCES) in repeated
-    if memory:
-        with pytest.raises(InputError, match=r"nothing to translate.*--rate"):
-            make_plan(parameters, corpus, none, devices=[1])
+    with pytest.raises(InputError, match=r"nothing to translate.*--rate"):
+        make_plan(parameters, corpus, none, devices=[1])
 
 
 def test_a_plan_of_a_few_sentences_asks_for_each_once(tmp_path: Path, server: FakeServer) -> None:

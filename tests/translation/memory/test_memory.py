@@ -263,20 +263,6 @@ def test_threads_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len({tuple(segment.sha256 for segment in one.segments()) for one in sets}) == 1
 
 
-def test_translated_anew_on_request(tmp_path: Path, seen: list[str]) -> None:
-    corpus = corpus_of(tmp_path / "in", MANY)
-    _, expected = run(tmp_path, corpus, CHOSEN)
-    anew = CHOSEN.model_copy(update={"memory": False})
-    for _ in range(2):
-        seen.clear()
-        report, published = run(tmp_path, corpus, anew)
-        assert counts(report) == (0, 97, 0)
-        assert (len(seen), published.records) == (97, expected.records)
-    seen.clear()
-    run(tmp_path, corpus, CHOSEN)
-    assert not seen
-
-
 def test_what_another_version_of_a_library_translated_is_used_with_a_warning(
     tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -146,13 +146,14 @@ def test_a_finished_run_is_remembered_and_a_changed_option_is_not(tmp_path: Path
 @pytest.mark.parametrize("name", ["keys.bin", "first_rows.bin", "places/shard-00001.parquet"])
 def test_damage_in_the_work_directory_is_named(tmp_path: Path, name: str) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 17)
-    chosen = parameters(memory=False)
+    chosen = parameters()
     _, expected = run(tmp_path, corpus, chosen)
     (distinct,) = (tmp_path / "work/translation/distinct").iterdir()
     content = bytearray((distinct / name).read_bytes())
     content[len(content) // 5] ^= 1
     (distinct / name).write_bytes(content)
-    shutil.rmtree(tmp_path / "work/translate")
+    for directory in ("translate", "memory"):
+        shutil.rmtree(tmp_path / "work" / directory)
     with pytest.raises(ParaforgeError, match=f"Delete {distinct} and run"):
         run(tmp_path, corpus, chosen)
     shutil.rmtree(distinct)
