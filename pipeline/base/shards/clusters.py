@@ -22,6 +22,7 @@ def find_clusters(
     ranking: Path,
     output: Path,
     description: str,
+    sizes: Path | None = None,
 ) -> tuple[int, int]:
     """Write the cluster of each row: the number of the first row that it is connected to.
 
@@ -29,9 +30,8 @@ def find_clusters(
 
     keys: 128-bit keys of blocks of rows, in order: (rows, links, 2), 0, 0 where a row has none.
     rows: rows of all blocks. links: keys per row. ranking: directory for temporary files.
-    output: file of int64, a number per row. Next to it, ``.sizes`` has for the first row of each cluster the
-        rows of the cluster, and 0 for others.
-    description: text of the progress display.
+    output: file of int64, a number per row. description: text of the progress display.
+    sizes: file of int64 with the rows of the cluster for its first row, and 0 for others; None for no file.
 
     Returns the number of clusters and the rows of the largest one.
     """
@@ -59,9 +59,9 @@ def find_clusters(
             linked = np.flatnonzero(earlier != own)
             connect(roots, own[linked] // links, earlier[linked] // links)
         flatten(roots)
-        sizes = _numbers(output.with_name(f"{output.name}.sizes"), rows)
-        found = count(roots, sizes)
-        del roots, sizes
+        counted = _numbers(sizes or ranking / "sizes", rows)
+        found = count(roots, counted)
+        del roots, counted
     remove_directory(ranking)
     return found
 

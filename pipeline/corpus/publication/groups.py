@@ -96,10 +96,12 @@ def find_grouping(view: ShardView, parameters: PublishParameters, directory: Pat
             remedy="Make the splits smaller, or select more pairs.",
         )
 
-    def connected(what: str, columns: Sequence[str], score: float | None) -> Rows:
+    def connected(
+        what: str, columns: Sequence[str], score: float | None = None, sizes: Path | None = None
+    ) -> Rows:
         keys = each(lambda shard: _keys(view, shard, columns, score))
         ranking, output = directory / f"{what}.keys", directory / what
-        found, largest = find_clusters(keys, total, len(columns), ranking, output, f"publish: {what}")
+        found, largest = find_clusters(keys, total, len(columns), ranking, output, f"publish: {what}", sizes)
         logger.info("%s %s of %s pairs; the largest has %s", f"{found:,}", what, f"{total:,}", f"{largest:,}")
         return read_clusters(output, total)
 
@@ -109,10 +111,11 @@ def find_grouping(view: ShardView, parameters: PublishParameters, directory: Pat
     if not parameters.splits:
         return Grouping(starts, groups)
     shared = present(view, ["source_text", "original", "translation_source_text"])
-    clusters = connected("clusters", [*TEXT_COLUMNS, *shared], None)
+    sizes = directory / "sizes"
+    clusters = connected("clusters", [*TEXT_COLUMNS, *shared], sizes=sizes)
     lineage = present(view, LINEAGE)
     drawn = draw_splits(
-        read_clusters(directory / "clusters.sizes", total),
+        read_clusters(sizes, total),
         lambda: each(lambda shard: sampling_keys(kept_rows(view, shard, lineage), parameters.seed)),
         parameters.splits,
     )

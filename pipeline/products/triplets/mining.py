@@ -190,7 +190,6 @@ def _search(search: Search, resources: Resources) -> tuple[int, int]:
         ranking, output = search.directory / "ranking", search.directory / "clusters.bin"
         keys = (load(part(search.directory, "keys", piece.number)) for piece in search.pieces)
         found = find_clusters(keys, search.rows, LINKS, ranking, output, "triplets: clusters")
-        output.with_name(f"{output.name}.sizes").unlink()
         write_json(report, [int(number) for number in found])
     sort_by_cell(search)
     spans = jobs_of(search)
