@@ -113,13 +113,6 @@ def test_environment_variables_in_paths(monkeypatch: pytest.MonkeyPatch) -> None
     assert TestFileParameters(path="$PARAFORGE_DATA/sts/x.tsv").location() == Path("/somewhere/sts/x.tsv")
 
 
-@pytest.mark.parametrize("choice", sorted(path.stem for path in (CONFIGS / "select").glob("*.yaml")))
-def test_shipped_choices(choice: str) -> None:
-    text = (CONFIGS / "select" / f"{choice}.yaml").read_text(encoding="utf-8")
-    parameters = SelectParameters.model_validate(yaml.safe_load(text)["select"])
-    assert "paraphrase_score" in parameters.required
-
-
 def test_the_papers_choice() -> None:
     content = yaml.safe_load((CONFIGS / "select" / "paranmt.yaml").read_text(encoding="utf-8"))
     *_, decile, length, sample = SelectParameters.model_validate(content["select"]).filters

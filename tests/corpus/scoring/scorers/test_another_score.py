@@ -31,28 +31,15 @@ class Shouting(Scorer):
 '''
 RUN = """
 import json
-from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
-from paraforge.corpus.scoring.parameters import ScoreParameters
-from paraforge.corpus.scoring.score import score
-from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.corpus.columns import LABELS
+from paraforge.corpus.scoring.score import build_scorers, score_table
 from paraforge.corpus.selection.parameters import SelectParameters
-from paraforge.base.shards.resources import Resources
-from paraforge.corpus.columns import LABELS, schema_of
-from paraforge.base.shards.store import ShardDirectory, ShardWriter
 
-schema = schema_of(["reference", "translation", "rejected", "failed"])
-writer = ShardWriter(Path("translated"), schema)
-rows = [("Go", "Go!", None, None), ("Stay", "Stay.", None, None), ("No", "No!", "blank_source", None)]
-writer.write(pa.Table.from_pylist([dict(zip(schema.names, row)) for row in rows], schema))
-writer.close({"step": "translate"})
-WordVectors(["go", "stay"], np.eye(2, dtype=np.float32)).save(Path("vectors"))
-resources = Resources(work=Path("work"), workers=1)
-score(ScoreParameters(identify_language=False), Path("translated"), Path("vectors"), Path("out"), resources)
-table = ShardDirectory("out").read(0)
+texts = {"reference": ["Go", "Stay", "No"], "translation": ["Go!", "Stay.", "No!"]}
+table = score_table(pa.table({**texts, "rejected": [None, None, "blank_source"]}), build_scorers(None))
 print(json.dumps([table.column_names[-2], table["shouting"].to_pylist(), LABELS["shouting"]]))
 SelectParameters.model_validate({"filters": [{"kind": "flag", "column": "shouting"}]})
 """
