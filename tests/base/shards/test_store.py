@@ -1,5 +1,6 @@
 """Shards are what was written, whatever way it came, and damage is noticed."""
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -40,12 +41,13 @@ def test_shards_depend_on_the_rows_alone(
     writer = ShardWriter(whole, schema, rows_per_shard)
     writer.write(rows.cast(schema))
     writer.close({})
-    writer = ShardWriter(cut, schema, rows_per_shard)
-    start = 0
-    for piece in pieces:
-        writer.write(rows.slice(start, piece).cast(schema))
-        start += piece
-    writer.close({})
+    with ThreadPoolExecutor(3) as pool:
+        writer = ShardWriter(cut, schema, rows_per_shard, pool=pool)
+        start = 0
+        for piece in pieces:
+            writer.write(rows.slice(start, piece).cast(schema))
+            start += piece
+        writer.close({})
     assert ShardDirectory(whole).records == ShardDirectory(cut).records
     ends = [*accumulate(pieces)]
     stream = (rows.slice(end - piece, piece) for piece, end in zip(pieces, ends, strict=True))
@@ -54,6 +56,16 @@ def test_shards_depend_on_the_rows_alone(
     assert [row for table in tables for row in table.to_pylist()] == rows.to_pylist()
     read = [row for table in ShardDirectory(cut).tables() for row in table.to_pylist()]
     assert read == rows.to_pylist()
+
+
+def test_a_shard_that_threads_cannot_write_is_an_error(tmp_path: Path) -> None:
+    rows = pa.table({"line": range(20)})
+    with ThreadPoolExecutor(2) as pool:
+        writer = ShardWriter(tmp_path / "shards", rows.schema, 3, pool=pool)
+        (tmp_path / "shards").rmdir()
+        (tmp_path / "shards").write_text("in the way", encoding="utf-8")
+        with pytest.raises(OSError, match="shards"):
+            writer.write(rows)
 
 
 def test_view_zips_columns_and_later_directories_win(tmp_path: Path) -> None:
