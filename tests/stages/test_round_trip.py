@@ -98,8 +98,8 @@ def test_a_limit_is_of_the_forward_translation(project: Path, tmp_path: Path) ->
     with inside(copied):
         shutil.rmtree("work")
         run_command("configure", "translate.maximum_sentences=50")
-        plans = json.loads(run_command("plan", "--seconds", 1, "--json").output)
-        assert plans["cs forward"]["sentences"] == plans["cs back"]["sentences"] == 50
+        plans = json.loads(run_command("plan", "--seconds", 1, "--json").stdout)
+        assert plans["cs forward"]["sentences"] == 50
         run_stage("translate")
         report = read_json(Path("metrics/translate.json"))
         there = report["forward"]
@@ -110,27 +110,22 @@ def test_a_limit_is_of_the_forward_translation(project: Path, tmp_path: Path) ->
 
 
 @pytest.mark.full
-def test_a_second_run_translates_nothing_and_both_ways_are_planned(project: Path, tmp_path: Path) -> None:
+def test_a_second_run_translates_nothing_and_the_way_there_is_planned(project: Path, tmp_path: Path) -> None:
     copied = Path(shutil.copytree(project, tmp_path / "project", symlinks=True))
     before = digests(copied / "data/translated")
     with inside(copied):
-        plans = json.loads(run_command("plan", "--seconds", 1, "--json").output)
-        assert list(plans) == ["cs forward", "cs back"]
-        assert plans["cs forward"]["sentences"] == plans["cs back"]["sentences"] == 199
-        assert plans["cs forward"]["left"] < 199 == plans["cs back"]["left"]
-        assert list(json.loads(run_command("plan", "--rate", 9, "--json").output)) == list(plans)
+        result = run_command("plan", "--seconds", 1, "--json")
+        plan = json.loads(result.stdout)["cs forward"]
+        assert plan["left"] < plan["sentences"] == 199 and "The way back comes on top" in result.stderr
         run_stage("translate")
         report = read_json(Path("metrics/translate.json"))
         assert report["sentences_translated"] == report["forward"]["sentences_translated"] == 0
         assert digests(Path("data/translated")) == before
-        # Where nothing fails there is nothing to try again: the way back is planned as it is.
+        # Where nothing fails there is nothing to try again.
         run_command("configure", "translate.fake.fail_pattern=null", "translate.fake.defects=0")
         run_stage("translate")
         with pytest.raises(InputError, match="the translation memory has every sentence"):
             run_command("plan", "--seconds", 1)
-        run_command("configure", "translate.beam=11")
-        plans = json.loads(run_command("plan", "--seconds", 1, "--json").output)
-        assert [(name, plan["left"]) for name, plan in plans.items()] == [("cs back", 199)]
 
 
 @pytest.mark.parametrize("name", ["a.en", "a.txt.gz"])

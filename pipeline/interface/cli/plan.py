@@ -3,7 +3,6 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -34,8 +33,7 @@ def plan(
     Translates a sample with the same sentence lengths as the whole on one device. Times have a 95% interval
     and are for the sentences that the translation memory does not have. The sources in params.yaml are
     ingested first if they have not been; 'dvc repro' reuses the result. With several pivots, each is planned,
-    and their sum; --sentences plans only the first. For references alone, the forward and the back
-    translation are planned, both for the same number of sentences.
+    and their sum; --sentences plans only the first. For references alone, the forward translation is planned.
 
     A server (translate.engine: server) is paid by tokens. The plan counts them while it translates 384
     sentences, which go to the translation memory.
@@ -51,10 +49,17 @@ def plan(
 
     from paraforge.interface.configuration import PARAMETERS, load_parameters
     from paraforge.interface.configuration.choices import reconfigure, stale_words
-    from paraforge.interface.planning.plan import Plan, ingested_corpus, make_plan, model_path, plan_text
-    from paraforge.interface.planning.round_trip import plan_round_trip
+    from paraforge.interface.planning.plan import (
+        Plan,
+        forward_of,
+        ingested_corpus,
+        make_plan,
+        model_path,
+        plan_text,
+    )
     from paraforge.interface.project.files import check_versions
     from paraforge.translation.engines import is_remote
+    from paraforge.translation.stage.round_trip import FORWARD
 
     check_versions()
     if overrides:
@@ -78,20 +83,20 @@ def plan(
     for name, place, one in pivots:
         corpus = ingested_corpus(one)
         built = Path("models/nmt") / place
-        options: dict[str, Any] = {
-            "devices": numbers,
-            "price": price,
-            "seconds": seconds,
-            "rate": rate,
-            "sentences": sentences,
-            "token_prices": (input_price, output_price),
-        }
         if one.ingest.kind == "references":
-            ways = plan_round_trip(one, corpus, built, **options)
-            plans |= {f"{name} {way}": plan for way, plan in ways.items()}
-            continue
-        model = built if rate is not None else model_path(one, built)
-        plans[name] = make_plan(one, corpus, model, **options)
+            name, one, built = f"{name} {FORWARD}", forward_of(one), built / FORWARD
+            typer.echo("This is the forward translation. The way back comes on top of it.", err=True)
+        plans[name] = make_plan(
+            one,
+            corpus,
+            built if rate is not None else model_path(one, built),
+            devices=numbers,
+            price=price,
+            seconds=seconds,
+            rate=rate,
+            sentences=sentences,
+            token_prices=(input_price, output_price),
+        )
     if as_json:
         typer.echo(json.dumps({name: asdict(plan) for name, plan in plans.items()}, indent=2))
     else:

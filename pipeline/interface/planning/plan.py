@@ -26,6 +26,7 @@ from paraforge.translation.stage.chosen import chosen_corpus
 from paraforge.translation.stage.population import Population, survey
 from paraforge.translation.stage.quantisation import calibrated
 from paraforge.translation.stage.remembering import known_segments, remember
+from paraforge.translation.stage.round_trip import forward_resources
 from paraforge.translation.stage.sentences import EngineChoice, choose_engine, plan_workplace
 from paraforge.translation.training.parameters import languages_of
 
@@ -49,10 +50,6 @@ class Wall:
     cost: float | None
 
 
-class NothingLeft(InputError):
-    """The translation memory has every sentence."""
-
-
 @dataclass(frozen=True)
 class Plan:
     """The forecast for a translation.
@@ -70,6 +67,16 @@ class Plan:
     walls: list[Wall]
     tokens: tuple[float, float] | None = None
     token_price: float | None = None
+
+
+def forward_of(parameters: Parameters) -> Parameters:
+    """Return the parameters of a round trip's forward translation."""
+    changed = {
+        "nmt": parameters.nmt.reversed(),
+        "translate": parameters.translate.forward_parameters(),
+        "resources": forward_resources(parameters.resources),
+    }
+    return parameters.model_copy(update=changed)
 
 
 def ingested_corpus(parameters: Parameters) -> ShardDirectory:
@@ -130,7 +137,7 @@ def make_plan(
     is translated. sentences: distinct ones, for another size of the same corpus.
     token_prices: of a million input and of a million output tokens at a server.
 
-    Raises InputError if there is nothing to translate; NothingLeft if all of it is known.
+    Raises InputError if there is nothing to translate, or the memory has all of it.
     """
     population = survey(corpus)
     if not population.sentences:
@@ -151,7 +158,7 @@ def make_plan(
         if known == left and sentences is None:
             remedy = "Run 'dvc repro', or plan with --rate, which translates nothing."
             message = "nothing to translate: the translation memory has every sentence"
-            raise NothingLeft(message, remedy=remedy)
+            raise InputError(message, remedy=remedy)
         answers: dict[str, Hypotheses] | None = {} if is_remote(section.engine) else None
         try:
             sample = measure(
