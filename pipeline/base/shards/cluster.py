@@ -29,6 +29,8 @@ _SECONDS_BETWEEN_COUNTS = 10.0
 # Seconds that a run waits for its first worker, or for another if all are gone.
 _PATIENCE_SECONDS = 900.0
 _POLL_SECONDS = 1.0
+# A local worker that gives no sign of life for so long is ended, and others do its tasks.
+_SILENT_SECONDS = 600
 _CONNECTING = "30s"
 # Schedulers without TLS that have been warned about.
 _warned: set[str] = set()
@@ -166,7 +168,7 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
     options: dict[str, Any] = {
         "distributed.scheduler.allowed-failures": ATTEMPTS - 1,
         # Limits the time between heartbeats, not the time of a task, which has another thread.
-        "distributed.scheduler.worker-ttl": f"{resources.worker_limit} s",
+        "distributed.scheduler.worker-ttl": f"{_SILENT_SECONDS} s",
         "distributed.worker.daemon": True,
         "distributed.admin.large-graph-warning-threshold": "1GB",
         # A worker's errors come back as results; when its scheduler goes, it writes pages about that.

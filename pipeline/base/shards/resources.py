@@ -43,12 +43,6 @@ class Resources(Section):
     memory_limit: str = Field(
         "auto", description="memory of a local Dask worker, e.g. 4GB; auto shares the machine's"
     )
-    worker_limit: float = Field(
-        600,
-        ge=1,
-        description="end a local worker that gives no sign of life for this many seconds; other workers do "
-        "its tasks. Your own scheduler has its own limit (distributed.scheduler.worker-ttl)",
-    )
     in_process_rows: int = Field(30_000, ge=0, description="start no cluster for this many rows or fewer")
     translation_memory: Path | None = Field(
         None,

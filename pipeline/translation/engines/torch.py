@@ -98,10 +98,6 @@ class TorchTranslator:
 
     On a CPU, each of ``threads`` threads works on its own batch. A GPU has one thread that feeds it, while
     the caller's thread tokenizes input and detokenizes output.
-
-    counts: counts of unusual events: ``halved`` batches (out of memory), ``recomputed`` batches and
-        ``recomputed_sentences`` (not finite in half precision), ``unrecorded`` (CUDA graphs that could not be
-        recorded).
     """
 
     def __init__(
@@ -141,7 +137,6 @@ class TorchTranslator:
         self._recorded: list[Any] = []
         self._lock = threading.Lock()
         self._search(options.compute_type)
-        self.counts = {"halved": 0, "recomputed": 0, "recomputed_sentences": 0, "unrecorded": 0}
         on_cpu = self._device.type == "cpu"
         if not on_cpu:
             # How long the thread that feeds the GPU waits for the interpreter lock while another thread
@@ -230,7 +225,6 @@ class TorchTranslator:
                 raise
         # Outside of the handler, because the exception keeps the tensors alive.
         with self._lock:
-            self.counts["halved"] += 1
             self.batch_tokens = max(1, min(self.batch_tokens, _cost(requests) // 2))
         self._free()
         middle = len(requests) // 2
@@ -247,14 +241,10 @@ class TorchTranslator:
     def _computed(self, requests: list[Request]) -> list[Findings]:
         """Merge results so that each sentence occurs once, in order."""
         found = self._search(self._options.compute_type).find(requests)
-        self.counts["unrecorded"] = sum(recorded.failed for recorded in self._recorded)
         bad = [] if self._options.compute_type == "float32" else found.non_finite()
         if not bad:
             return [found]
         # Half precision ends at 65,504 (float16) or has three digits (bfloat16); float32 can succeed.
-        with self._lock:
-            self.counts["recomputed"] += 1
-            self.counts["recomputed_sentences"] += len(bad)
         kind = self._options.compute_type
         logger.warning("%d sentences gave no number in %s: translating them again in float32", len(bad), kind)
         self._free()

@@ -169,8 +169,11 @@ def test_a_job_that_can_be_retried_is_tried_three_times(tmp_path: Path, failures
 
 
 @pytest.mark.full
-def test_a_worker_that_gives_no_sign_of_life_loses_its_tasks(tmp_path: Path) -> None:
-    resources = Resources(workers=2, in_process_rows=0, memory_limit="1GB", worker_limit=1)
+def test_a_worker_that_gives_no_sign_of_life_loses_its_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paraforge.base.shards.cluster._SILENT_SECONDS", 1)
+    resources = Resources(workers=2, in_process_rows=0, memory_limit="1GB")
     arguments = [(str(tmp_path / "mark"),)] * 6
     with open_jobs(resources, rows=10) as jobs:
         found = dict(jobs.run(stop_once, arguments, description="test"))
