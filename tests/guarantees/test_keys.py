@@ -47,7 +47,7 @@ def key(of: Callable[[Any], Any], parameters: BaseModel, *free: str) -> Key:
     return Key(of, parameters, frozenset(free))
 
 
-_OF_STAGE = ("model", "forward", "bitext", "affixes")
+_OF_STAGE = ("model", "forward", "bitext")
 # A training's own parameters are in the key of the model, not of its pairs.
 _OF_TRAINING = ("vocabulary", "architecture", "training", "maximum_tokens", "language", "model")
 _OF_VALIDATION = [

@@ -25,13 +25,6 @@ def import_command(
     target_language: str = typer.Option(
         None, "--to", help="language of the translations; what the model says, or en"
     ),
-    source_prefix: list[str] = typer.Option(
-        [], help="token before every source, where the model's tokeniser does not put it; may be repeated"
-    ),
-    source_suffix: list[str] = typer.Option([], help="token after every source; may be repeated"),
-    target_prefix: list[str] = typer.Option(
-        [], help="token that every translation begins with; may be repeated"
-    ),
     force: bool = FORCE,
 ) -> None:
     """Import a ready model, so that 'paraforge translate --model DEST' and nmt.model can use it.
@@ -54,11 +47,6 @@ def import_command(
         destination,
         source_language=source_language,
         target_language=target_language,
-        affixes={
-            "source_prefix": source_prefix or None,
-            "source_suffix": source_suffix or None,
-            "target_prefix": target_prefix or None,
-        },
     )
     typer.echo(f"{destination}: {description['origin']} model, fingerprint {description['fingerprint'][:16]}")
     languages = [description[f"{side}_language"] for side in ("source", "target")]

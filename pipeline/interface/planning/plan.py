@@ -106,7 +106,6 @@ def model_path(parameters: Parameters, built: Path) -> Path:
             output,
             source_language=section.source_language,
             target_language=section.target_language,
-            affixes=section.affixes.model_dump(),
         )
         return output
     if not (built / MODEL_FILE).is_file():

@@ -3,7 +3,7 @@
 import logging
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,6 @@ def wanted(names: list[str]) -> list[str]:
     return sorted({*weights, *(name for name in top if name.endswith(_SMALL))})
 
 
-AFFIXES = ("source_prefix", "source_suffix", "target_prefix")
 # Defaults if neither the user nor the model names them.
 _LANGUAGES = ("cs", "en")
 
@@ -84,7 +83,6 @@ def import_model(
     *,
     source_language: str | None = None,
     target_language: str | None = None,
-    affixes: Mapping[str, Sequence[str] | None] | None = None,
 ) -> dict[str, Any]:
     """Write a ready model in the layout of ``models/nmt``; ``output`` is replaced atomically.
 
@@ -94,8 +92,6 @@ def import_model(
     output: directory to write.
     source_language, target_language: codes; for fairseq as in the dictionaries' names, for multilingual
         models also language tokens. None: the model's own, otherwise cs and en.
-    affixes: tokens of ``source_prefix``, ``source_suffix`` and ``target_prefix`` that replace those of the
-        model's tokenizer; None keeps them.
 
     Returns ``model.json``.
 
@@ -103,14 +99,11 @@ def import_model(
         InputError: no such model, a part of it is missing, or its parts do not belong together.
         MissingPackageError: a package for the format is not installed.
     """
-    given = {name: list(value) for name, value in (affixes or {}).items() if value is not None}
     path, name = _located(source)
     _check_pointers(path)
     logger.info("importing %s", name)
     with replaced_directory(output) as temporary:
         if path.is_dir() and (path / MODEL_FILE).is_file():
-            if given:
-                raise InputError("it already has language tags", path, remedy="Import the original again.")
             return _copy(path, temporary)
         importer = importer_for(path)
         languages = (source_language or _LANGUAGES[0], target_language or _LANGUAGES[1])
@@ -118,8 +111,7 @@ def import_model(
         if languages_of is not None:
             languages = languages_of(path, source_language, target_language)
         try:
-            entries = {**importer.convert_model(path, temporary, languages), **given}
-            _check_affixes(temporary, entries, path)
+            entries = importer.convert_model(path, temporary, languages)
             _check_start(temporary, entries, path)
             if not any(entries.get(affix) for affix in ("source_prefix", "target_prefix")):
                 _check_language(temporary, languages[1], path)
@@ -166,18 +158,10 @@ def _check_start(output: Path, entries: Mapping[str, Any], path: Path) -> None:
     values = read_json(configuration) if configuration.is_file() else {}
     if values.get("decoder_start_token", "") is None and not entries.get("target_prefix"):
         raise InputError(
-            "its decoder begins with a language token", path, remedy="Pass it with --target-prefix."
+            "its decoder begins with a language token, and it has none for the target language",
+            path,
+            remedy="Pass the model's own token for the language with --to.",
         )
-
-
-def _check_affixes(output: Path, entries: Mapping[str, Any], path: Path) -> None:
-    """Raise InputError for tags that the model does not know, which it would read as unknown words."""
-    for name in AFFIXES:
-        side = "target" if name.startswith("target") else "source"
-        known = vocabulary_of(output / FOLDER, side)
-        unknown = [token for token in entries.get(name, ()) if known is not None and token not in known]
-        if unknown:
-            raise InputError(f"{name}: its vocabulary has no {', '.join(unknown)}", path)
 
 
 def _check_language(output: Path, target: str, path: Path) -> None:
@@ -192,5 +176,5 @@ def _check_language(output: Path, target: str, path: Path) -> None:
         raise InputError(
             f"it has no token for the language {target!r}",
             path,
-            remedy=f"Use a language of {shown} (--to), or name the token with --source-prefix.",
+            remedy=f"Use a language of {shown} (--to).",
         )

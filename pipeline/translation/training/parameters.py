@@ -125,15 +125,6 @@ class NmtValidationParameters(Section):
     )
 
 
-class NmtAffixParameters(Section):
-    """Tokens around the sentences of a ready model, such as language tags; what is null is as its own
-    tokeniser has it."""
-
-    source_prefix: list[str] | None = Field(None, description="tokens before every source sentence")
-    source_suffix: list[str] | None = Field(None, description="after it")
-    target_prefix: list[str] | None = Field(None, description="tokens with which every translation begins")
-
-
 class NmtParameters(Section):
     """``model: train`` trains on the bitext; a path takes a ready model; ``none`` where nothing is
     translated."""
@@ -168,10 +159,6 @@ class NmtParameters(Section):
     )
     target_language: str = Field(
         "en", pattern=LANGUAGE, description="the same for the language to translate into"
-    )
-    affixes: NmtAffixParameters = Field(
-        default_factory=NmtAffixParameters,
-        description="language tags of a ready model, if they are not found automatically",
     )
     vocabulary: NmtVocabularyParameters = Field(default_factory=NmtVocabularyParameters)
     architecture: ArchitectureParameters = Field(default_factory=ArchitectureParameters)
@@ -216,7 +203,6 @@ class NmtParameters(Section):
             "target": "source_text",
             "source_language": self.target_language,
             "target_language": self.source_language,
-            "affixes": NmtAffixParameters(),
         }
         return self.model_copy(update=changed)
 

@@ -78,7 +78,6 @@ def build_nmt(
             output,
             source_language=languages[0],
             target_language=languages[1],
-            affixes=parameters.affixes.model_dump(),
         )
     write_history(history, plot)
     return report_of(description, started)
@@ -108,7 +107,7 @@ def training_key(
     """
     # References, transformers and the default number of pairs are left out of the key, so that trainings from
     # before other choices existed are found.
-    values = parameters.model_dump(mode="json", exclude={"model", "forward", "bitext", "affixes"})
+    values = parameters.model_dump(mode="json", exclude={"model", "forward", "bitext"})
     if parameters.target == "reference":
         del values["target"]
     if parameters.architecture.kind == "transformer":

@@ -210,12 +210,6 @@ def test_what_is_no_model(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "text.txt"]
 
 
-def test_tags_are_not_given_to_a_model_of_our_own(tiny_fairseq: Path, tmp_path: Path) -> None:
-    import_model(tiny_fairseq, tmp_path / "nmt")
-    with pytest.raises(InputError, match="it already has language tags"):
-        import_model(tmp_path / "nmt", tmp_path / "other", affixes={"source_prefix": ["x"]})
-
-
 def test_languages_of_a_model_of_our_own_are_not_changed_in_silence(
     tiny_fairseq: Path, tmp_path: Path
 ) -> None:

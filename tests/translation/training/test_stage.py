@@ -161,12 +161,11 @@ def test_a_bitext_of_its_own_in_the_languages_of_the_project(
 def test_the_forward_model_is_trained_with_the_sides_exchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    section = parameters(model="models/back", forward="train", affixes={"source_prefix": ["x"]})
+    section = parameters(model="models/back", forward="train")
     there = section.reversed()
     assert (there.model, there.forward, there.source_language, there.target_language) == (
         "train", None, "en", "cs",
     )  # fmt: skip
-    assert there.affixes.source_prefix is None
     pairs = [("pes", "dog", None), ("kočka", "cat", "too_long"), ("", "house", None)]
     shards = write_shards(tmp_path / "ingested", pairs)
     table = accepted_pairs(shards.read(0, pair_columns(shards, there)), there)
