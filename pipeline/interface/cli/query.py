@@ -113,8 +113,7 @@ def _views(corpus: Path) -> tuple[dict[str, Dataset], dict[str, str]]:
 def sample(
     corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
     count: int = typer.Option(20, "--count", "-n", min=1, max=999_999, help="number of pairs"),
-    band: str | None = typer.Option(None, help="only scores in (LOW, HIGH], e.g. 0.6-0.8"),
-    score: str = typer.Option("paraphrase_score", help="score that --band refers to"),
+    band: str | None = typer.Option(None, help="only paraphrase scores in (LOW, HIGH], e.g. 0.6-0.8"),
     where: str | None = typer.Option(None, help="only rows that match this SQL condition"),
     seed: int = typer.Option(1, min=0, help="random seed"),
     output: Path | None = OUTPUT,
@@ -130,19 +129,20 @@ def sample(
     """
     from paraforge.corpus.publication.datasets import open_published
     from paraforge.interface.query.database import write_table
-    from paraforge.interface.query.pairs import parse_band, sample_pairs
+    from paraforge.interface.query.pairs import band_condition, sample_pairs
 
     check_table(output, force)
     dataset = open_published(corpus)
-    drawn = sample_pairs(dataset, count, seed, parse_band(band) if band else None, score, where)
+    conditions = [*([band_condition(band)] if band else []), *([where] if where else [])]
+    drawn = sample_pairs(dataset, count, seed, conditions)
     if output is not None:
         write_table(drawn.pairs, output)
     else:
-        typer.echo(render_pairs(drawn, score, on_terminal()))
+        typer.echo(render_pairs(drawn, on_terminal()))
     typer.echo(f"{drawn.pairs.num_rows:,} of {counted(drawn.population, 'pair')}, seed {seed}", err=True)
 
 
-def render_pairs(drawn: Sample, score: str, terminal: bool) -> str:
+def render_pairs(drawn: Sample, terminal: bool) -> str:
     """Show reference and translation side by side; words that the other side lacks are marked on a
     terminal."""
     from rich import box
@@ -151,9 +151,7 @@ def render_pairs(drawn: Sample, score: str, terminal: bool) -> str:
 
     from paraforge.interface.query.pairs import marked_words, one_line
 
-    names = drawn.pairs.column_names
-    shown_score = score if score in names else None
-    fate = [name for name in ("rejected", "failed") if name in names]
+    fate = [name for name in ("rejected", "failed") if name in drawn.pairs.column_names]
     table = Table(
         box=box.SIMPLE_HEAD,
         expand=terminal,
@@ -162,7 +160,7 @@ def render_pairs(drawn: Sample, score: str, terminal: bool) -> str:
         show_lines=False,
         leading=1,
     )
-    table.add_column("score" if score == "paraphrase_score" else score, justify="right", no_wrap=True)
+    table.add_column("score", justify="right", no_wrap=True)
     table.add_column("reference", ratio=1, overflow="fold")
     table.add_column("translation", ratio=1, overflow="fold")
     table.add_column("overlap", justify="right", no_wrap=True)
@@ -175,12 +173,11 @@ def render_pairs(drawn: Sample, score: str, terminal: bool) -> str:
             for piece, differs in words:
                 text.append(piece, "bold green" if differs and terminal else "")
             texts.append(text)
-        value = None if shown_score is None else pair[shown_score]
-        overlap = pair.get("overlap_3")
+        score, overlap = pair.get("paraphrase_score"), pair.get("overlap_3")
         reason = next((str(pair[name]) for name in fate if pair[name]), "")
         lineage = f"{pair['source']}:{pair['line']}" + (f"\n{reason}" if reason else "")
         table.add_row(
-            "-" if value is None else f"{value:.2f}",
+            "-" if score is None else f"{score:.2f}",
             *texts,
             "-" if overlap is None else f"{overlap:.2f}",
             Text("\n".join(map(one_line, lineage.split("\n")))),

@@ -3,7 +3,6 @@
 # ruff: noqa: S608 - names are quoted, and the condition is the user's own
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections import Counter
@@ -30,32 +29,19 @@ _BAND = re.compile(rf"\s*({_NUMBER})\s*(?:-|\.\.|,|:)\s*({_NUMBER})\s*")
 _LINEAGE = ("source", "line", "rank", "pivot")
 
 
-@dataclass(frozen=True)
-class Band:
-    """Scores above ``low`` and not above ``high``, as ParaNMT's bands are; compared in single precision.
+def band_condition(text: str) -> str:
+    """Return the SQL for the paraphrase scores of a band such as ``0.6-0.8``, ``-0.1-0.2`` or ``0.6..0.8``:
+    above its lower end and not above its upper end, in single precision, as ParaNMT's bands are.
 
-    Rounding may lift the cosine of two equal averages just over 1: a band that ends in 1 has them too.
+    Rounding may lift the cosine of two equal averages just over 1: a band that ends in 1 has them too. Raises
+    InputError if the text is not two increasing numbers.
     """
-
-    low: float
-    high: float
-
-    def condition(self, column: str) -> str:
-        """Give the band in SQL."""
-        name = identifier(column)
-        high = 1 + _ROUNDING if self.high == 1 else self.high
-        return f"{name} > CAST({self.low!r} AS FLOAT) AND {name} <= CAST({high!r} AS FLOAT)"
-
-
-def parse_band(text: str) -> Band:
-    """Read ``0.6-0.8``, ``-0.1-0.2`` or ``0.6..0.8``. Raises InputError if not two increasing numbers."""
     match = _BAND.fullmatch(text)
-    if match is None:
-        raise InputError(f"invalid band '{text}', expected e.g. 0.6-0.8")
+    if match is None or not float(match[1]) < float(match[2]):
+        raise InputError(f"invalid band '{text}'", remedy="Write the lower end first: 0.6-0.8.")
     low, high = float(match[1]), float(match[2])
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise InputError(f"invalid band '{text}': it is empty", remedy="Write the lower end first: 0.6-0.8.")
-    return Band(low, high)
+    high = 1 + _ROUNDING if high == 1 else high
+    return f"paraphrase_score > {low!r}::FLOAT AND paraphrase_score <= {high!r}::FLOAT"
 
 
 @dataclass(frozen=True)
@@ -66,34 +52,19 @@ class Sample:
     population: int
 
 
-def sample_pairs(
-    dataset: Dataset,
-    count: int,
-    seed: int,
-    band: Band | None = None,
-    score: str = "paraphrase_score",
-    where: str | None = None,
-    columns: Sequence[str] | None = None,
-) -> Sample:
+def sample_pairs(dataset: Dataset, count: int, seed: int, conditions: Sequence[str] = ()) -> Sample:
     """Draw ``count`` pairs uniformly without replacement: those with the smallest hashes of lineage and seed.
 
-    One pass over the columns of the condition chooses them; then their rows are read.
+    One pass over the columns of the conditions chooses them; then their rows are read.
 
     dataset: see :func:`paraforge.corpus.publication.datasets.open_published`.
-    count: pairs wanted, below a million; all of them where there are fewer. band: bounds of ``score``.
-    where: a condition in SQL on the dataset's columns. columns: columns wanted; all by default.
+    count: pairs wanted, below a million; all of them where there are fewer.
+    conditions: in SQL on the dataset's columns; a pair must meet all.
 
-    Raises InputError if there is no such column, or the condition is wrong.
+    Raises InputError if a condition is wrong.
     """
-    for name in [*([score] if band else []), *(columns or ())]:
-        if name not in dataset.schema.names:
-            raise InputError(
-                f"no column '{name}'", dataset.directory, remedy=f"It has {', '.join(dataset.schema.names)}."
-            )
-    conditions = [band.condition(score)] if band else []
-    conditions += [f"({where}\n)"] if where else []
-    condition = " AND ".join(conditions) or "true"
-    wanted = ", ".join(map(identifier, columns or dataset.schema.names))
+    condition = " AND ".join(f"({one}\n)" for one in conditions) or "true"
+    wanted = ", ".join(map(identifier, dataset.schema.names))
     with open_database({dataset.name: dataset}) as connection:
         if not dataset.files:
             return Sample(fetch(connection, f"SELECT {wanted} FROM {identifier(dataset.name)}"), 0)
