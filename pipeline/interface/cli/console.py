@@ -7,7 +7,6 @@ import io
 import shutil
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import typer
@@ -18,27 +17,21 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-PLAIN_WIDTH = 120
 HOST = typer.Option("127.0.0.1", help="address to listen on; any other address lets other people in")
 
 
-def on_terminal(output: Path | None = None) -> bool:
-    """Return whether the output is standard output and a terminal."""
-    return output is None and sys.stdout.isatty()
-
-
-def text_width(terminal: bool, plain: int = PLAIN_WIDTH) -> int:
+def text_width(plain: int) -> int:
     """Return the width in columns: the terminal's, or ``plain``."""
-    return shutil.get_terminal_size((plain, 24)).columns if terminal else plain
+    return shutil.get_terminal_size((plain, 24)).columns if sys.stdout.isatty() else plain
 
 
-def rendered(show: Callable[[Console], None], terminal: bool, plain: int = PLAIN_WIDTH) -> str:
+def rendered(show: Callable[[Console], None], plain: int = 120) -> str:
     """Return what ``show`` prints, without the spaces that tables end their lines with."""
     from rich.console import Console
 
-    buffer = io.StringIO()
+    buffer, terminal = io.StringIO(), sys.stdout.isatty()
     system: Literal["standard"] | None = "standard" if terminal else None
-    width = text_width(terminal, plain)
+    width = text_width(plain)
     show(Console(file=buffer, width=width, force_terminal=terminal, highlight=False, color_system=system))
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 

@@ -15,7 +15,6 @@ from paraforge.base.logs import counted
 from paraforge.interface.cli.console import (
     HOST,
     announcer,
-    on_terminal,
     rendered,
     text_width,
 )
@@ -84,7 +83,7 @@ def _shown(relation: Any, rows: int) -> str:
     """Return a relation as DuckDB prints it."""
     drawn = io.StringIO()
     with contextlib.redirect_stdout(drawn):
-        relation.show(max_width=text_width(on_terminal(), WIDTH), max_rows=rows)
+        relation.show(max_width=text_width(WIDTH), max_rows=rows)
     return drawn.getvalue().rstrip()
 
 
@@ -138,11 +137,11 @@ def sample(
     if output is not None:
         write_table(drawn.pairs, output)
     else:
-        typer.echo(render_pairs(drawn, on_terminal()))
+        typer.echo(render_pairs(drawn))
     typer.echo(f"{drawn.pairs.num_rows:,} of {counted(drawn.population, 'pair')}, seed {seed}", err=True)
 
 
-def render_pairs(drawn: Sample, terminal: bool) -> str:
+def render_pairs(drawn: Sample) -> str:
     """Show reference and translation side by side; words that the other side lacks are marked on a
     terminal."""
     from rich import box
@@ -154,7 +153,7 @@ def render_pairs(drawn: Sample, terminal: bool) -> str:
     fate = [name for name in ("rejected", "failed") if name in drawn.pairs.column_names]
     table = Table(
         box=box.SIMPLE_HEAD,
-        expand=terminal,
+        expand=sys.stdout.isatty(),
         header_style="bold cyan",
         padding=(0, 1),
         show_lines=False,
@@ -171,7 +170,7 @@ def render_pairs(drawn: Sample, terminal: bool) -> str:
         for words in marked_words(*sides):
             text = Text()
             for piece, differs in words:
-                text.append(piece, "bold green" if differs and terminal else "")
+                text.append(piece, "bold green" if differs else "")
             texts.append(text)
         score, overlap = pair.get("paraphrase_score"), pair.get("overlap_3")
         reason = next((str(pair[name]) for name in fate if pair[name]), "")
@@ -182,7 +181,7 @@ def render_pairs(drawn: Sample, terminal: bool) -> str:
             "-" if overlap is None else f"{overlap:.2f}",
             Text("\n".join(map(one_line, lineage.split("\n")))),
         )
-    return rendered(lambda console: console.print(table), terminal)
+    return rendered(lambda console: console.print(table))
 
 
 def browse(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from paraforge.base.logs import counted
-from paraforge.interface.cli.console import on_terminal, rendered
+from paraforge.interface.cli.console import rendered
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,7 +35,7 @@ def summary(
     from paraforge.corpus.publication.summary import load_summary
 
     gathered = load_summary(project)
-    typer.echo(rendered(lambda console: show(gathered, console), on_terminal(), PLAIN_WIDTH))
+    typer.echo(rendered(lambda console: show(gathered, console), PLAIN_WIDTH))
 
 
 def show(summary: Summary, console: Console) -> None:
