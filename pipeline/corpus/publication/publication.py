@@ -87,12 +87,6 @@ class PublishReport:
             "failed": counts.failed.total(),
             "files": len(self.corpus.files),
             "megabytes": round(size / 1e6, 3),
-            "bytes_per_pair": round(size / counts.kept, 1) if counts.kept else 0.0,
-            "means": self.statistics.means(),
-            "bands": {
-                band["band"]: {key: value for key, value in band.items() if key != "band"}
-                for band in self.statistics.bands()
-            },
             "seconds": round(self.seconds, 3),
             "pairs_per_second": round(counts.rows_in / self.seconds) if self.seconds else 0,
             **({"pivots": pivots} if pivots else {}),

@@ -131,10 +131,10 @@ def test_metrics(tmp_path: Path) -> None:
     metrics = report.metrics()
     assert metrics["pairs"] + metrics["rejected"] + metrics["failed"] == 1_000
     size = sum(path.stat().st_size for path in (tmp_path / "corpus").glob("*.parquet"))
-    assert metrics["bytes_per_pair"] == pytest.approx(size / metrics["pairs"], abs=0.05)
     assert metrics["megabytes"] == pytest.approx(size / 1e6, abs=0.0005)
-    assert list(metrics["bands"]) == ["(-0.1, 0.2]", "(0.2, 0.4]", "(0.4, 0.6]", "(0.6, 0.8]", "(0.8, 1.0]"]
-    assert sum(band["kept"] for band in metrics["bands"].values()) == metrics["pairs"]
+    bands = report.statistics.bands()
+    assert [band["band"] for band in bands][::4] == ["(-0.1, 0.2]", "(0.8, 1.0]"]
+    assert sum(band["kept"] for band in bands) == metrics["pairs"]
 
 
 def test_licences_of_the_files_of_a_source(tmp_path: Path) -> None:
