@@ -63,7 +63,7 @@ class Remembered:
     from_memory, translated, failed: sentences that were known before, translated, and failed.
     known_before: sentences that other runs translated; unlike ``from_memory`` it does not change if this run
         is killed or repeated.
-    tasks: number of tasks, of this process or an earlier one. task_size: sentences per task.
+    tasks: number of tasks, of this process or an earlier one.
     translated_now: like ``translated``, without sentences that an earlier process of this run finished.
     step: the tasks of this process.
     """
@@ -74,7 +74,6 @@ class Remembered:
     failed: int
     known_before: int
     tasks: int
-    task_size: int
     translated_now: int
     step: StepReport
 
@@ -230,7 +229,6 @@ def _remembered(recalled: Recalled, tasks: Tasks, translated_now: int, step: Ste
         failed=failed,
         known_before=count - recalled.made_by(tasks.key),
         tasks=tasks.tasks,
-        task_size=tasks.size,
         translated_now=translated_now,
         step=step,
     )

@@ -10,7 +10,6 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from paraforge.base.errors import IncompleteError, InputError
-from paraforge.base.files import hash_json
 from paraforge.base.shards.pool import threads_for
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FLAG_COLUMNS
@@ -29,23 +28,6 @@ logger = logging.getLogger(__name__)
 
 # With more reasons of failure than this, the report counts kinds of errors.
 _REASONS = 20
-
-
-@dataclass(frozen=True)
-class SentenceRun:
-    """What this process translated, without sentences that were translated before.
-
-    key: see :func:`translation_key`. sentences: sentences translated. sentences_per_task: size of a task.
-    devices: devices that shared the work. in_process: whether it ran without other processes.
-    seconds: time of the translation.
-    """
-
-    key: str
-    sentences: int
-    sentences_per_task: int
-    devices: int
-    in_process: bool
-    seconds: float
 
 
 @dataclass
@@ -67,8 +49,6 @@ class TranslationReport:
     seconds: time of the stage. sentences_per_second: rate of this process.
     calibration: loss of a quantised compute type on a sample, which decides ``compute_type``; None if not
         measured.
-    run: what this process translated, to compare with a plan; None if it translated nothing or the size of
-        the cluster is unknown.
     """
 
     engine: str
@@ -93,7 +73,6 @@ class TranslationReport:
     seconds: float = 0.0
     sentences_per_second: float | None = None
     calibration: QuantisationLoss | None = None
-    run: SentenceRun | None = None
 
 
 def translate(
@@ -131,14 +110,12 @@ def translate(
         choice = _choice(parameters, model, resources, sentences)
         found: Remembered | None = None
         hypotheses: Hypotheses | None = None
-        run: SentenceRun | None = None
         calibration: QuantisationLoss | None = None
         if sentences:
             workplace = plan_workplace(choice.engine, resources, sentences)
             if parameters.check_quantised:
                 choice, calibration = calibrated(choice, corpus, sentences, workplace, resources)
             found = translate_unknown(choice, corpus, distinct, parameters, workplace, resources, work.path)
-            run = _run(choice, corpus, resources, workplace.workers, found, found.task_size)
             hypotheses = assemble(found.recalled, choice.options.nbest, work.path / "hypotheses", threads)
         step = rows_step(choice, hypotheses, found, lineage or {}, corpus.description)
         try:
@@ -151,7 +128,7 @@ def translate(
         work.keep_only(["calibration", "distinct", "tasks"])
     report = _report(ShardDirectory(output), choice, corpus.total_rows, distinct.row_counts())
     report.sentences = sentences
-    report.calibration, report.run = calibration, run
+    report.calibration = calibration
     if found is not None:
         report.sentences_from_memory = found.from_memory
         report.sentences_translated, report.sentences_failed = found.translated, found.failed
@@ -162,34 +139,6 @@ def translate(
     report.seconds = round(time.monotonic() - started, 3)
     _log(report)
     return report
-
-
-def translation_key(corpus: ShardDirectory, choice: EngineChoice) -> str:
-    """Return the hash of the corpus, the engine with its options, and the model."""
-    digests = [record.sha256 for record in corpus.records]
-    return hash_json([digests, choice.parameters(), choice.weights])
-
-
-def _run(
-    choice: EngineChoice,
-    corpus: ShardDirectory,
-    resources: Resources,
-    workers: int | None,
-    found: Remembered,
-    sentences_per_task: int,
-) -> SentenceRun | None:
-    if workers is None or not found.translated_now:
-        return None
-    tasks = found.step.shards - found.step.reused
-    return SentenceRun(
-        key=translation_key(corpus, choice),
-        sentences=found.translated_now,
-        sentences_per_task=sentences_per_task,
-        devices=min(workers, tasks),
-        in_process=resources.scheduler is None
-        and (workers == 1 or tasks == 1 or found.step.rows <= resources.in_process_rows),
-        seconds=found.step.seconds,
-    )
 
 
 def _choice(

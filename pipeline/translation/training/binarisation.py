@@ -46,7 +46,7 @@ class PreparedBitext:
     set_aside: other pairs: their source is held out, could be, or is too long for that, or was not drawn
         because there are more pairs than ``maximum_pairs``.
     too_long: pairs with too many pieces on a side, or none.
-    source_tokens, target_tokens: tokens of the training pairs, including end-of-sentence.
+    target_tokens: target tokens of the training pairs, including end-of-sentence.
     parts: relative paths of binarized directories; each is one fairseq epoch, in turn.
     teacher: fingerprint of the model that made the targets; None for references.
     """
@@ -56,7 +56,6 @@ class PreparedBitext:
     held_out: int
     set_aside: int
     too_long: int
-    source_tokens: int
     target_tokens: int
     parts: list[str]
     teacher: str | None = None
@@ -160,7 +159,6 @@ def prepare_bitext(
         held_out=held_out,
         set_aside=accepted - drawn - held_out,
         too_long=drawn - writer.pairs,
-        source_tokens=writer.tokens[0],
         target_tokens=writer.tokens[1],
         parts=writer.parts,
         teacher=teacher_of(bitext, parameters),

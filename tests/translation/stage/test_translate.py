@@ -281,7 +281,6 @@ def test_the_size_of_a_task_is_measured_and_decides_no_byte(
     corpus = write_corpus(tmp_path / "ingested", rows, 100)
     failing = Fake(fail_pattern="věta 3$")  # in the first window: it is not tried again with the others
     report, published = run(tmp_path, corpus, parameters(sentences_per_task=None, fake=failing))
-    assert report.run is not None and report.run.sentences_per_task == size
     tasks = 1 + math.ceil(390 / size)
     assert (report.tasks, report.sentences_translated, report.sentences_failed) == (tasks, 399, 1)
     several, other = run(tmp_path / "b", corpus, parameters(sentences_per_task=30, fake=failing))
@@ -316,7 +315,7 @@ def test_the_number_of_tasks_has_a_bound(sentences: int, rate: float, window: in
 
 def figures(report: TranslationReport) -> dict[str, Any]:
     """A report without times and without what the last process had to do."""
-    own = {"seconds", "sentences_per_second", "reused_tasks", "run"}
+    own = {"seconds", "sentences_per_second", "reused_tasks"}
     return {name: value for name, value in asdict(report).items() if name not in own}
 
 
