@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paraforge.base.errors import IncompleteError, InputError
-from paraforge.base.files import hash_json, read_json, read_json_or_none, remove_directory, write_json
+from paraforge.base.files import hash_json, read_json, remove_directory, write_json
 from paraforge.base.shards.libraries import Versions, described, installed, is_made_otherwise, merged
 from paraforge.base.shards.pool import in_threads, threads_for
 from paraforge.base.shards.resources import Resources
@@ -244,14 +244,9 @@ def _sum(one: StepReport, other: StepReport) -> StepReport:
 
 
 def _read_state(work: Path) -> Tasks | None:
-    """Return the state of an earlier run; None if there is none or the index of its tasks cannot be read."""
-    if not (work / _STATE).is_file():
-        return None
+    """Return the state of an earlier run; None if there is none that this version can read."""
     try:
-        tasks = Tasks(**(read_json_or_none(work / _STATE) or {}))
-        if tasks.translating:
-            ShardDirectory(work / _TASKS)
-        return tasks
+        return Tasks(**read_json(work / _STATE))
     except (InputError, TypeError):
         return None
 
