@@ -157,6 +157,16 @@ def test_a_tab_closed_at_once_after_the_key(page: AnnaPage, database: Path) -> N
         page.wait(lambda: AnnotationStore(database).answers(1).get(ORDER[0]) == Answer(3, 3))
 
 
+def test_an_answer_that_waits_for_another_is_sent_when_the_tab_closes(page: AnnaPage, database: Path) -> None:
+    with ServerProcess(database) as server:
+        page.join(server.address)
+        page.at(1)
+        page.chrome.execute_script("window.fetch = () => new Promise(() => {})")
+        page.press("3", "3")
+        page.chrome.get("about:blank")
+        page.wait(lambda: AnnotationStore(database).answers(1).get(ORDER[0]) == Answer(3, 3))
+
+
 def test_a_page_that_is_not_saved_asks_before_it_is_left(page: AnnaPage, database: Path) -> None:
     closing = "return !window.dispatchEvent(new Event('beforeunload', {cancelable: true}))"
     with ServerProcess(database) as server:

@@ -41,6 +41,8 @@
     if (fields() === saved) go();
   }
   addEventListener("beforeunload", (event) => { if (fields() !== saved) event.preventDefault(); });
+  // An answer that waits for the one before it.
+  addEventListener("pagehide", () => { if (fields() !== saved) navigator.sendBeacon(location.pathname, new URLSearchParams(fields())); });
 
   form.addEventListener("change", () => { mark(); save(); });
   let typing;
