@@ -67,3 +67,18 @@ def test_giving_up_waits_for_no_thread(made: Callable[..., Iterator[int]]) -> No
     for thread in set(threading.enumerate()) - before:
         thread.join(60)
         assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_no_more_pieces_wait_than_twice_the_threads(threads: int) -> None:
+    taken = 0
+
+    def pieces() -> Iterator[int]:
+        nonlocal taken
+        for number in range(1, 101):
+            taken = number
+            yield number
+
+    for done, piece in enumerate(in_threads(lambda one: one, pieces(), threads), start=1):
+        assert piece == done and taken - done < 2 * threads
+    assert taken == 100

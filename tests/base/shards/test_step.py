@@ -64,6 +64,14 @@ def test_keys_hold_all_that_decides_the_result_and_nothing_else(place: Path) -> 
     assert shard_keys(elsewhere, view) == keys[:3]
 
 
+def test_shards_of_other_parameters_are_removed_when_the_new_ones_are_published(place: Path) -> None:
+    former, step = (replace(multiply_step(factor), name="select") for factor in (3, 5))
+    for one in (former, step):
+        run_step(one, [place / "in"], place / "out", resources(place))
+    left = {path.stem for path in (place / "work/select").rglob("*.parquet")}
+    assert left == set(shard_keys(step, ShardView(place / "in")))
+
+
 def test_a_worker_builds_again_for_other_arguments(place: Path) -> None:
     shard, work = place / "in" / "shard-00001.parquet", place / "work"
     for factor in (2, 3):
