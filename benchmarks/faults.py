@@ -132,7 +132,9 @@ def draw(seed: int, number: int, undisturbed: Mapping[str, Undisturbed]) -> Draw
     damaged = None
     if kind == "damage" or (kind == "kill" and dice.random() < 0.3):
         where = dice.choices(["work", "outputs", "inputs"], [5, 2, 2 if kind == "damage" else 0])[0]
-        damaged = (where, dice.choice(["flip", "flip", "truncate", "empty", "remove"]))
+        # Stages trust finished files in work/; page checksums find most flips where a file is read.
+        how = ["truncate", "empty", "remove"] + 2 * ["flip"] * (where != "work")
+        damaged = (where, dice.choice(how))
     detail = ""
     if kind == "engine":
         detail = dice.choice(["lost", "memory", "wrong", "timeout"])

@@ -159,6 +159,18 @@ def run_in_child(section: IngestParameters, base: Path, kill_after: float | None
     return child.exitcode == 0
 
 
+def test_what_a_killed_run_was_removing_is_removed(tmp_path: Path) -> None:
+    """At any depth, a file or a directory with files."""
+    section = parameters(tmp_path)
+    for parent in ("", "groups-pair_high/", "files/x/"):
+        place = tmp_path / "work/ingest" / parent
+        (place / ".spilled.host-1-0123abcd.tmp/inner").mkdir(parents=True)
+        (place / ".spilled.host-1-0123abcd.tmp/inner/.result.host-1-0123abcd.tmp").touch()
+        (place / ".keys.host-1-0123abcd.tmp").touch()
+    ingest(section, tmp_path / "ingested", Resources(work=tmp_path / "work", workers=1))
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
 @pytest.mark.full
 def test_killed_twenty_times(tmp_path: Path) -> None:
     section = parameters(tmp_path)
