@@ -1,15 +1,19 @@
-"""Reads YAML without running code or losing repeated keys, and writes it."""
+"""Reads YAML safely (no repeated keys, bounded aliases) and writes it without invisible characters."""
 
-from typing import Any, NoReturn
+import unicodedata
+from typing import Any, Final, NoReturn
 
 import yaml
+
+MOST_REPEATED: Final = 10_000
+"""Most values that aliases can repeat in one text. A few lines of aliases could expand to billions."""
 
 
 def read_yaml_text(text: str) -> Any:
     """Return the content of a YAML text; None if it is empty.
 
     Raises yaml.YAMLError, with the position: not YAML, a repeated key, a value not of its type, too many
-    levels, or a recursive alias.
+    levels, a recursive alias, or aliases that repeat more than MOST_REPEATED values.
     """
     try:
         return yaml.load(text, _Loader)  # noqa: S506 - derived from SafeLoader
@@ -18,12 +22,36 @@ def read_yaml_text(text: str) -> Any:
 
 
 def yaml_text(content: Any) -> str:
-    """Return plain values as YAML, with keys in their order."""
-    text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    """Return plain values as YAML, with keys in their order. Invisible characters (controls, line separators,
+    direction marks) are escaped, so that a name cannot look like other lines."""
+    text: str = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
     return text
 
 
 class _Loader(yaml.SafeLoader):
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._repeated = 0
+        self._values = 0
+        self._sizes: dict[yaml.Node | None, int] = {}
+        """The number of values in each composed node, with its aliases expanded."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]  # PyYAML has no types for it
+        before = self._values
+        self._values += 1
+        node = super().compose_node(parent, index)
+        if isinstance(event, yaml.AliasEvent):
+            if node not in self._sizes:
+                _refuse(f"the alias *{event.anchor} is inside what it stands for", event)
+            self._values += self._sizes[node]
+            self._repeated += self._sizes[node]
+            if self._repeated > MOST_REPEATED:
+                _refuse(f"aliases repeat more than {MOST_REPEATED:,} values", event)
+        else:
+            self._sizes[node] = self._values - before
+        return node
+
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         # YAML forbids repeated keys, but its readers take the last one.
         node = super().compose_mapping_node(anchor)
@@ -37,8 +65,7 @@ class _Loader(yaml.SafeLoader):
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
-            # Deep: an alias inside what it stands for is then an error.
-            return super().construct_object(node, deep=True)
+            return super().construct_object(node, deep)
         except (ValueError, ArithmeticError, AttributeError, TypeError, LookupError):
             # A day such as 2026-13-40, a number of 5,000 digits, '!!int many'.
             kind = node.tag.rpartition(":")[2]
@@ -47,3 +74,19 @@ class _Loader(yaml.SafeLoader):
 
 def _refuse(problem: str, place: Any) -> NoReturn:
     raise yaml.MarkedYAMLError(problem=problem, problem_mark=place.start_mark)
+
+
+class _Dumper(yaml.SafeDumper):
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        hidden = any(unicodedata.category(character) in _HIDDEN for character in data)
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style='"' if hidden else None)
+
+    def write_double_quoted(self, text: str, split: bool = True) -> None:
+        # Characters that need these quotes are escaped; other Unicode is written plainly.
+        self.allow_unicode = False
+        super().write_double_quoted(text, split)  # type: ignore[no-untyped-call]  # PyYAML has no types
+        self.allow_unicode = True
+
+
+_HIDDEN: Final = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+_Dumper.add_representer(str, _Dumper.represent_str)

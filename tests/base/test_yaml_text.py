@@ -1,21 +1,35 @@
-"""Whatever YAML the program reads, a text that is not what it seems is refused, with its line."""
+"""Whatever YAML the program reads, a text that means more than it says is refused at once, with its line."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from unicodedata import category
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraforge.base.errors import InputError
-from paraforge.base.yaml_text import read_yaml_text, yaml_text
-from paraforge.interface.configuration import read_yaml
-from tests.project import ROOT
+from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.yaml_text import MOST_REPEATED, read_yaml_text, yaml_text
+from paraforge.interface.cli.settings import put_setting
+from paraforge.interface.configuration import load_parameters, read_yaml
+from paraforge.interface.configuration.composition import compose
+from tests.project import ROOT, make_project
 
+BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
+    for before, name in zip("abcdefghi", "bcdefghij", strict=True)
+)
 BAD = {
-    "recursive list": ("x: 1\na: &a [*a]\n", 2, "recursive"),
-    "recursive mapping": ("a: &a\n  b: {c: *a}\n", 1, "recursive"),
+    "bomb": (BOMB, 4, "aliases repeat more than 10,000 values"),
+    "merged": (
+        re.sub(r"\[(\*[^]]*)\]", r"{<<: [\1]}", BOMB.replace("[1", "{x: 1}\nz: [1")),
+        6,
+        "aliases repeat",
+    ),
+    "recursive list": ("x: 1\na: &a [*a]\n", 2, "the alias *a is inside what it stands for"),
+    "recursive mapping": ("a: &a\n  b: {c: *a}\n", 2, "the alias *a is inside what it stands for"),
     "deep": ("[" * 100_000, None, "nested too deeply"),
     "twice": ("a: {b: 1}\nc: {d: 1, d: 2}\n", 2, "duplicate key d"),
     "list as key": ("? [a]\n: b\n", 1, "unhashable key"),
@@ -35,6 +49,42 @@ def test_a_file_is_refused_with_its_line(name: str, tmp_path: Path) -> None:
     place = f"{path}:{line}: " if line else f"{path}: "
     with pytest.raises(InputError, match=re.escape(f"{place}not YAML: ") + f".*{re.escape(problem)}"):
         read_yaml(path)
+
+
+def parameters(path: Path) -> None:
+    make_project(path / "project")
+    file = path / "project" / "params.yaml"
+    file.write_text(file.read_text(encoding="utf-8") + BOMB, encoding="utf-8")
+    load_parameters(file)
+
+
+def group(path: Path) -> None:
+    (path / "corpus").mkdir()
+    (path / "paraforge.yaml").write_text("defaults:\n- corpus: my\n", encoding="utf-8")
+    (path / "corpus" / "my.yaml").write_text(BOMB, encoding="utf-8")
+    compose(path, [])
+
+
+def added_group(path: Path) -> None:
+    (path / "corpus").mkdir()
+    (path / "paraforge.yaml").write_text("defaults:\n- _self_\n", encoding="utf-8")
+    (path / "corpus" / "my.yaml").write_text(BOMB, encoding="utf-8")
+    compose(path, ["+corpus=my"])
+
+
+def root(path: Path) -> None:
+    (path / "paraforge.yaml").write_text(BOMB, encoding="utf-8")
+    compose(path, [])
+
+
+def setting(path: Path) -> None:
+    put_setting({}, "a=[&a [*a]]")
+
+
+@pytest.mark.parametrize("reader", [parameters, group, added_group, root, setting])
+def test_every_reader_refuses_a_bomb(reader: Callable[[Path], None], tmp_path: Path) -> None:
+    with pytest.raises((InputError, ConfigurationError)):
+        reader(tmp_path)
 
 
 def test_no_other_reader_is_used() -> None:
@@ -59,15 +109,26 @@ VALUES = st.recursive(
 
 @pytest.mark.full
 @given(VALUES)
-def test_whatever_is_not_refused_is_read_as_by_safe_load(value: object) -> None:
+def test_what_is_no_bomb_is_read_as_by_safe_load(value: object) -> None:
     # A value that is in two places is written once, with an alias.
     text = yaml.safe_dump({"first": value, "second": [value]}, allow_unicode=True)
     assert read_yaml_text(text) == yaml.safe_load(text)
 
 
-@given(VALUES)
-def test_what_is_written_is_read_back(value: object) -> None:
-    assert read_yaml_text(yaml_text({"name": value, "values": [value, None]})) == {
-        "name": value,
-        "values": [value, None],
-    }
+@given(st.text())
+def test_what_is_written_shows_all_of_it_and_is_read_back(value: str) -> None:
+    text = yaml_text({"name": value, "values": [value, None, True, 1.5]})
+    assert all(character == "\n" or category(character) not in ("Cc", "Cf", "Zl", "Zp") for character in text)
+    assert sum(line.startswith(("name:", "values:", "-")) for line in text.split("\n")) == 6
+    assert read_yaml_text(text) == {"name": value, "values": [value, None, True, 1.5]}
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_aliases_may_repeat_a_known_number_of_values(most: int) -> None:
+    values = MOST_REPEATED - 1 + most
+    text = f"a: &a [{', '.join(['1'] * values)}]\nb: *a\n"
+    if most:
+        with pytest.raises(yaml.YAMLError, match="aliases repeat more than"):
+            read_yaml_text(text)
+    else:
+        assert read_yaml_text(text)["b"] == [1] * values
