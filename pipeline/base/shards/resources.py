@@ -37,9 +37,6 @@ class Resources(Section):
     batch_tokens: int = Field(
         0, ge=0, description="source tokens in a translation batch; 0: the engine chooses"
     )
-    cuda_graphs: bool = Field(
-        False, description="record the steps of the search on a GPU and replay them (engine torch)"
-    )
     memory_limit: str = Field(
         "auto", description="memory of a local Dask worker, e.g. 4GB; auto shares the machine's"
     )

@@ -175,13 +175,13 @@ class Placement:
 
     device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. threads: CPU threads.
     batch_tokens: source tokens per batch, including padding; 0 lets the engine choose.
-    graphs: whether the engine torch records its steps on a GPU as CUDA graphs.
+    graphs: whether the engine torch records its steps on a GPU as CUDA graphs; only measurements do without.
     """
 
     device: str = "auto"
     threads: int = 1
     batch_tokens: int = 0
-    graphs: bool = False
+    graphs: bool = True
 
     def kind_and_number(self, sees_gpu: Callable[[], object]) -> tuple[str, int]:
         """Return ``cpu`` or ``cuda`` and the device's number; ``auto`` is a GPU if the engine sees one.

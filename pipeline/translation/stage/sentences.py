@@ -168,18 +168,16 @@ class Workplace:
         number.
     threads: CPU threads per process; 0 for all threads that a cluster's worker was started with.
     batch_tokens: source tokens per batch; 0 if the engine chooses.
-    graphs: whether the engine torch uses CUDA graphs.
     """
 
     workers: int | None
     devices: tuple[str, ...]
     threads: int
     batch_tokens: int
-    graphs: bool = False
 
     def placement(self, device: str) -> Placement:
         """Return the device, threads and batch size of one process."""
-        return Placement(device, self.threads or worker_threads(), self.batch_tokens, self.graphs)
+        return Placement(device, self.threads or worker_threads(), self.batch_tokens)
 
     @property
     def worker_count(self) -> int:
@@ -202,10 +200,10 @@ def plan_workplace(engine: str, resources: Resources, sentences: int) -> Workpla
     once."""
     devices = tuple(devices_of(resources, engine))
     if resources.scheduler is not None:
-        return Workplace(None, devices, resources.threads, resources.batch_tokens, resources.cuda_graphs)
+        return Workplace(None, devices, resources.threads, resources.batch_tokens)
     if devices[0].startswith("cuda"):
         threads = resources.threads or 1
-        return Workplace(len(devices), devices, threads, resources.batch_tokens, resources.cuda_graphs)
+        return Workplace(len(devices), devices, threads, resources.batch_tokens)
     cores = available_cores()
     workers = resources.workers or (cores if is_model_free(engine) else 1)
     if is_remote(engine) or sentences <= resources.in_process_rows:
