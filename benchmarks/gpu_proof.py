@@ -4,7 +4,7 @@ python -m benchmarks.gpu_proof --model models/nmt --text newstest.en-cs.tsv.gz
 python -m benchmarks.gpu_proof --model models/nmt --text newstest.en-cs.tsv.gz --device cpu --small
 
 A call takes nine minutes at most (``--minutes``), and the next one does the parts that have no line in
-results/gpu_proof.jsonl yet: 44 minutes in all at most. A part that fails or takes too long has a line too.
+results/gpu_proof.jsonl yet: 46 minutes in all at most. A part that fails or takes too long has a line too.
 """
 
 import json
@@ -31,6 +31,9 @@ from benchmarks.transformer_base import Size, speed, write_random_model
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
+from paraforge.embeddings.trainer.data import TrainingData
+from paraforge.embeddings.trainer.parameters import ModelParameters, PairFileParameters
+from paraforge.embeddings.trainer.train_model import train_model
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.translation.decoding.torch_device import device_of
@@ -41,7 +44,7 @@ from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.sentences import EngineChoice, Workplace, build_translation
 from paraforge.translation.stage.translate import translate
 from paraforge.translation.training.parameters import NmtParameters
-from paraforge.translation.training.training import train_model
+from paraforge.translation.training.training import train_model as train_translation
 
 TASK = "gpu_proof"
 BEAM = 12
@@ -228,7 +231,9 @@ def training(setting: Setting) -> Figures:
         place = Path(temporary)
         resources = Resources(devices=[setting.device], threads=setting.size(0, 1), work=place / "work")
         ingest(IngestParameters.model_validate({"sources": [source]}), place / "ingested", resources)
-        result = train_model(ShardDirectory(place / "ingested"), place / "training", parameters, resources)
+        result = train_translation(
+            ShardDirectory(place / "ingested"), place / "training", parameters, resources
+        )
     first, last = result.history[0], result.history[-1]
     tokens, seconds = (last[name] - first[name] for name in ("target_tokens", "seconds"))
     return {
@@ -236,6 +241,26 @@ def training(setting: Setting) -> Figures:
         "validation_loss_bits": last["valid_loss"],
         "bleu": last["bleu"],
     }
+
+
+def embeddings(setting: Setting) -> Figures:
+    """Measure the training of two sentence encoders of 300 dimensions on the bitext's two sides."""
+    pairs = list(zip(*setting.bitext(20_000, 400), strict=False))
+    figures: Figures = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary)
+        file = place / "pairs.tsv"
+        file.write_text("".join(f"{left}\t{right}\n" for left, right in pairs), encoding="utf-8")
+        data = TrainingData([PairFileParameters(path=str(file))])
+        for kind, epochs in (("average", setting.size(10, 1)), ("lstm", setting.size(3, 1))):
+            parameters = ModelParameters.model_validate(
+                {"encoder": {"kind": kind}, "training": {"epochs": epochs, "mega_batch": 20}}
+            )
+            resources = Resources(threads=setting.size(0, 1), work=place / "work")
+            report = train_model(parameters, data, place / kind, resources, device=setting.device)
+            figures[f"{kind}_pairs_per_second"] = report.pairs_per_second
+            figures[f"{kind}_last_loss"] = report.history[-1]["loss"]
+    return figures
 
 
 def tasks(setting: Setting, engine: str, size: int, at_once: int) -> Figures:
@@ -284,6 +309,7 @@ PARTS: dict[str, tuple[Callable[[Setting], Figures], int]] = {
     "CTranslate2 int8_float16": (partial(translation, **_INT8), 160),
     "two workers": (two_workers, 180),
     "training": (training, 220),
+    "embeddings": (embeddings, 120),
 }
 for _engine, _size, _at_once in product(("torch", "ctranslate2"), (4_000, 32_000), (1, 2)):
     _measure = partial(tasks, engine=_engine, size=_size, at_once=_at_once)

@@ -34,9 +34,9 @@ def measured(setting: Setting, name: str) -> Figures:
     return PARTS[name][0](setting)
 
 
-def test_all_parts_take_44_minutes_at_most_and_each_fits_into_one_call() -> None:
+def test_all_parts_take_46_minutes_at_most_and_each_fits_into_one_call() -> None:
     limits = [limit for _, limit in PARTS.values()]
-    assert sum(limits) <= 44 * 60 - len(limits) and max(limits) <= 9 * 60
+    assert sum(limits) <= 46 * 60 - len(limits) and max(limits) <= 9 * 60
 
 
 def test_hypotheses_are_compared_with_those_of_a_cpu() -> None:
@@ -67,6 +67,7 @@ MEASURED: dict[str, tuple[Figures, dict[str, float]]] = {
 SLOW: dict[str, tuple[Figures, dict[str, float]]] = {
     "two workers": ({"failed_sentences_1": 0, "failed_sentences_2": 0, "same_bytes": 1}, {}),
     "training": ({}, {"target_tokens_per_second": 0, "validation_loss_bits": 0}),
+    "embeddings": ({}, {"average_pairs_per_second": 0, "lstm_pairs_per_second": 0}),
 }
 
 
