@@ -16,7 +16,8 @@ LINKS = {"pipeline/stages": "../stages", ".mypy/paraforge": "../pipeline"}
 
 
 class Build(build_py):
-    """Add the files of a project, and the pages of the documentation."""
+    """Add the files of a project, the pages of the documentation, and the changelog, from which errors say
+    what replaces removed names."""
 
     def run(self):
         super().run()
@@ -24,7 +25,7 @@ class Build(build_py):
             target = Path(self.build_lib, "paraforge", name)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(name, target)
-        for page in () if self.editable_mode else Path("docs").glob("*.md"):
+        for page in () if self.editable_mode else ("CHANGELOG.md", *Path("docs").glob("*.md")):
             target = Path(self.build_lib, "paraforge", page)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(page, target)

@@ -6,6 +6,7 @@ from paraforge.interface.cli import startup as _startup  # noqa: F401 - importin
 import codecs
 import difflib
 import importlib
+import re
 import sys
 from io import TextIOWrapper
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from paraforge.base.documentation import page
+from paraforge.base.documentation import page, replacement
 from paraforge.base.errors import InputError, ParaforgeError, describe_os_error, names_in_utf8
 from paraforge.base.interrupts import last_words
 from paraforge.versions import __version__
@@ -91,8 +92,19 @@ class LazyGroup(TyperGroup):
         if name not in COMMANDS and not name.startswith("-"):
             close = difflib.get_close_matches(name, COMMANDS, n=1)
             hint = f"Did you mean '{close[0]}'?" if close else "'paraforge --help' lists the commands."
-            raise InputError(f"no command '{name}'", remedy=hint)
+            raise InputError(f"no command '{name}'", remedy=replacement(name) or hint)
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; the error for a removed option or subcommand says what replaces it."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            # Typer has its own copy of click, whose classes are not public.
+            usage: Any = error
+            if named := re.match(r"No such (?:option: |command ')([\w-]+)", getattr(usage, "message", "")):
+                usage.message = f"{usage.message}. {replacement(named[1], usage.ctx.info_name)}".rstrip(". ")
+            raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the overview without importing any command."""

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from paraforge.base.documentation import replacement
 from paraforge.base.errors import ConfigurationError, InputError, did_you_mean
 from paraforge.base.yaml_text import read_yaml_text
 from paraforge.interface.configuration.parameters import Parameters
@@ -103,7 +104,8 @@ def _describe(
     shown = value if len(value) <= 80 else f"{value[:77]}..."
     if problem["type"] == "extra_forbidden":
         close = did_you_mean(str(location[-1]), _names_in(model.model_json_schema()))
-        message, shown = f"there is no such parameter{close}", ""
+        gone = replacement(str(location[-1]), *map(str, location[:-1]))
+        message, shown = f"there is no such parameter{f'. {gone}' if gone else close}", ""
     elif missing:
         message, shown = "missing", ""
     elif problem["type"] == "value_error" and isinstance(problem["input"], dict | list):

@@ -55,6 +55,43 @@ READERS = {
 NAMES = ("thesis.tsv", "thesis.parquet", "thesis.json", "thesis.npy", "thesis.txt")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "instead"),
+    [
+        (("merge", "a", "b"), "list the corpora as sources of kind `paraphrases`"),
+        (("export-corpus", "--help"), "`paraforge query CORPUS SQL -o FILE`"),
+        (("model", "check", "DIR"), "`paraforge verify MODEL`"),
+        (("memory", "list"), "`paraforge query data/translated"),
+        (("plan", "--precision", "3"), "`plan --json`"),
+        (("annotate", "serve", "CORPUS", "--allow-host", "x"), "`annotate export -o answers"),
+        (("sample", "CORPUS", "--score", "x"), "`sample --where"),
+        (("configure", "resources.cuda_graphs=true"), "always on: a GPU replays recorded steps"),
+        (("configure", "embeddings.models.word.training.table_updates=lazy"), "one setting each"),
+        (("configure", "ingest.cleaning.entities=true"), "fixed: control characters reject a row"),
+        (("configure", "translate.memory=false"), "another directory in `resources.translation_memory`"),
+    ],
+)
+def test_a_removed_name_names_what_replaces_it(arguments: tuple[str, ...], instead: str) -> None:
+    """Errors quote the table in CHANGELOG.md."""
+    assert f"was removed in this version; now: {instead}" in told(*arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("mergee",), ("plan", "--precisions"), ("configure", "select.filters.length.formats=1")]
+)
+def test_a_name_that_never_was_is_not_called_removed(arguments: tuple[str, ...]) -> None:
+    assert "removed" not in told(*arguments)
+
+
+def told(*arguments: str) -> str:
+    """The error of a command, on one line."""
+    try:
+        result = run_command(*arguments, expect=2)
+    except ParaforgeError as error:
+        return str(error)
+    return re.sub(r"[│\s]+", " ", result.output)
+
+
 def commands() -> Iterator[tuple[str, Any]]:
     """Every command by its full name."""
     root: Any = typer.main.get_command(app)
