@@ -79,23 +79,19 @@ SHARES = Scale(0, 1, 20)
 
 
 def inside(
-    values: npt.NDArray[Any],
-    minimum: float | None = None,
-    maximum: float | None = None,
-    closed: Literal["both", "neither"] = "both",
+    values: npt.NDArray[Any], minimum: float | None = None, maximum: float | None = None
 ) -> npt.NDArray[np.bool_]:
-    """Compare scores with bounds. Filters, groups and verdicts all use this comparison. NaN is never inside.
+    """Compare scores with bounds, which are inclusive. Filters, groups and verdicts all use this comparison.
+    NaN is never inside.
 
     A bound is rounded to the precision of the scores, so that 0.7 as a 32-bit score reaches a minimum of 0.7
-    and is not above a maximum of 0.7, as a reader expects. closed: which bounds are inclusive.
+    and is not above a maximum of 0.7, as a reader expects.
     """
     found = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), bool)
     if minimum is not None:
-        low = _at_precision(values, minimum)
-        found &= values >= low if closed == "both" else values > low
+        found &= values >= _at_precision(values, minimum)
     if maximum is not None:
-        high = _at_precision(values, maximum)
-        found &= values <= high if closed == "both" else values < high
+        found &= values <= _at_precision(values, maximum)
     return found
 
 

@@ -66,18 +66,6 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Minimum:
-    """The least score that is kept; if it is not ``included``, scores must be above it."""
-
-    value: float
-    included: bool = True
-
-    def reached(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Return which scores reach it, at the scores' precision; NaN does not."""
-        return inside(scores, self.value, closed="both" if self.included else "neither")
-
-
-@dataclass(frozen=True)
 class Verdict:
     """The verdict on a score, from the mismatched pairs of a corpus or a source.
 
@@ -101,7 +89,7 @@ class Verdict:
     sources: dict[str, Verdict] = field(default_factory=dict)
 
 
-def judge(wrong_pairs: pa.Table, score: str, minimum: Minimum | None = None) -> Verdict:
+def judge(wrong_pairs: pa.Table, score: str, minimum: float | None = None) -> Verdict:
     """Return the verdict on a score for a corpus and for each source.
 
     wrong_pairs: see :func:`~paraforge.corpus.scoring.wrong_pairs.write_wrong_pairs`.
@@ -145,13 +133,12 @@ def judge_changed(wrong_pairs: pa.Table, chosen: float | None = None) -> dict[st
         "pairs": made.num_rows,
         "separation": asdict(separation),
         "maximum": maximum,
-        "found": _share(Minimum(maximum, included=False).reached(wrong), weights),
+        "found": _share_above(wrong, maximum, weights),
     }
     if chosen is not None:
         found["chosen"] = chosen
-        above = Minimum(chosen, included=False)
-        found["chosen_found"] = _share(above.reached(wrong), weights)
-        found["chosen_lost"] = _share(above.reached(own), own_weights)
+        found["chosen_found"] = _share_above(wrong, chosen, weights)
+        found["chosen_lost"] = _share_above(own, chosen, own_weights)
     return found
 
 
@@ -176,18 +163,18 @@ def _separation(right: Numbers, wrong: Numbers, weights: Numbers) -> Share | Non
     return interval(value, min(_effective(weights[known]) for known in both))
 
 
-def _judge(rows: pa.Table, score: str, minimum: Minimum | None) -> Verdict:
+def _judge(rows: pa.Table, score: str, minimum: float | None) -> Verdict:
     right, wrong, weights = _columns(rows, score)
-    found = Verdict(len(wrong), minimum=None if minimum is None else minimum.value)
+    found = Verdict(len(wrong), minimum=minimum)
     if not len(wrong):
         return found
     number = _effective(weights)
     if number >= ENOUGH and not np.isnan(wrong).all():
         suggested = minimum_for(wrong, weights, SUGGESTED_SHARE)
-        kept = _share(Minimum(suggested).reached(right), weights)
+        kept = _share_reaching(right, suggested, weights)
         found = replace(found, suggested=suggested, suggested_kept=kept)
     if minimum is not None:
-        found = replace(found, passing=interval(_share(minimum.reached(wrong), weights), number))
+        found = replace(found, passing=interval(_share_reaching(wrong, minimum, weights), number))
     return replace(found, separation=_separation(right, wrong, weights))
 
 
@@ -199,7 +186,7 @@ def minimum_of(wrong_pairs: pa.Table, score: str, share: float) -> tuple[float, 
     if np.isnan(wrong).all():
         raise ValueError("no mismatched pair has this score")
     minimum = minimum_for(wrong, weights, share)
-    passing = np.array([_share(Minimum(minimum).reached(wrong), weights)])
+    passing = np.array([_share_reaching(wrong, minimum, weights)])
     return minimum, float(upper_bound(passing, _effective(weights))[0])
 
 
@@ -209,8 +196,13 @@ def _columns(rows: pa.Table, score: str) -> tuple[npt.NDArray[Any], npt.NDArray[
     return right, wrong, rows["weight"].to_numpy()
 
 
-def _share(chosen: npt.NDArray[np.bool_], weights: Numbers) -> float:
-    return float(np.average(chosen, weights=weights))
+def _share_reaching(scores: npt.NDArray[Any], minimum: float, weights: Numbers) -> float:
+    return float(np.average(inside(scores, minimum), weights=weights))
+
+
+def _share_above(scores: npt.NDArray[Any], maximum: float, weights: Numbers) -> float:
+    above = inside(scores) & ~inside(scores, maximum=maximum)
+    return float(np.average(above, weights=weights))
 
 
 def _effective(weights: Numbers) -> float:

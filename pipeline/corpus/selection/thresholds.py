@@ -13,7 +13,7 @@ from paraforge.base.errors import ConfigurationError
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scorer import inside
 from paraforge.corpus.scoring.adequacy import judge_adequacy, minimum_of_adequate
-from paraforge.corpus.scoring.verdict import CONFIDENCE, Minimum, judge, judge_changed, maximum_of, minimum_of
+from paraforge.corpus.scoring.verdict import CONFIDENCE, judge, judge_changed, maximum_of, minimum_of
 from paraforge.corpus.scoring.wrong_pairs import CONTRADICTION, RIGHT, other_rows, trained_on_corpus
 from paraforge.corpus.selection.fate import Counts, count_rows, fate_of, kept_mask
 from paraforge.corpus.selection.filters import apply_filters
@@ -108,17 +108,16 @@ def _is_about_nothing(one: BoundsParameters, wrong_pairs: pa.Table | None) -> bo
     )
 
 
-def minima(parameters: SelectParameters, cuts: Mapping[str, Sequence[float]]) -> dict[str, Minimum]:
+def minima(parameters: SelectParameters, cuts: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """Return the highest minimum of each score that has one.
 
     parameters: settled ones. cuts: for each score with deciles, the values at which deciles 2 to 10 begin.
     """
-    found: dict[str, Minimum] = {}
+    found: dict[str, float] = {}
     for one in parameters.filters:
         if threshold := one.threshold(cuts):
             score, minimum = threshold
-            if score not in found or minimum.value > found[score].value:
-                found[score] = minimum
+            found[score] = max(minimum, found.get(score, minimum))
     return found
 
 
@@ -129,13 +128,13 @@ def _maximum_of_contradiction(parameters: SelectParameters) -> float | None:
 
 
 def _kept(
-    sample: pa.Table, parameters: SelectParameters, minima_found: Mapping[str, Minimum]
+    sample: pa.Table, parameters: SelectParameters, minima_found: Mapping[str, float]
 ) -> npt.NDArray[np.bool_]:
     """Return which right pairs of the sample the bounds on scores keep; other filters cannot be applied to
     the sample."""
     kept = np.ones(sample.num_rows, np.bool_)
     bounds: list[tuple[str, float | None, float | None]] = [
-        (name, one.value, None) for name, one in minima_found.items()
+        (name, one, None) for name, one in minima_found.items()
     ]
     for one in parameters.filters:
         if isinstance(one, BoundsParameters) and isinstance(one.maximum, float):

@@ -105,7 +105,7 @@ def test_a_threshold_may_ask_for_it() -> None:
     settled = settle(asked({"adequate": 0.7}), table)
     minimum = minimum_of_adequate(table, 0.7)
     threshold = settled.filters[0].threshold({})
-    assert threshold is not None and threshold[1].value == minimum
+    assert threshold is not None and threshold[1] == minimum
     judged = verdict(settled, table, {})["adequacy"]
     assert judged["share"] == pytest.approx(0.7, abs=0.01)
     with pytest.raises(ConfigurationError, match="no minimum score leaves"):

@@ -12,7 +12,6 @@ from scipy.stats import beta, binom
 from paraforge.corpus.scoring.verdict import (
     ENOUGH,
     SUGGESTED_SHARE,
-    Minimum,
     Verdict,
     interval,
     judge,
@@ -48,21 +47,16 @@ def wrong_pairs(rows: list[Row]) -> pa.Table:
     )
 
 
-def reaching(rows: list[Row], side: int, minimum: Minimum) -> float:
+def reaching(rows: list[Row], side: int, minimum: float) -> float:
     """Share of the weight whose score on a side is at least the minimum, at the precision of 32 bits."""
-    bound = np.float32(minimum.value)
-    passed = [
-        row[3]
-        for row in rows
-        if (value := row[side]) is not None
-        and (np.float32(value) > bound or (minimum.included and np.float32(value) == bound))
-    ]
+    bound = np.float32(minimum)
+    passed = [row[3] for row in rows if (value := row[side]) is not None and np.float32(value) >= bound]
     return sum(passed) / sum(row[3] for row in rows)
 
 
 def bound_of(rows: list[Row], minimum: float) -> float:
     """The 95 % point of the Beta distribution of the share above an order statistic."""
-    share, number = reaching(rows, 2, Minimum(minimum)), effective(rows)
+    share, number = reaching(rows, 2, minimum), effective(rows)
     return 1.0 if share == 1 else float(beta.ppf(0.95, share * number + 1, (1 - share) * number))
 
 
@@ -70,7 +64,7 @@ def effective(rows: list[Row]) -> float:
     return sum(row[3] for row in rows) ** 2 / sum(row[3] ** 2 for row in rows)
 
 
-def check(found: Verdict, rows: list[Row], minimum: Minimum) -> None:
+def check(found: Verdict, rows: list[Row], minimum: float) -> None:
     right = [(row[1], row[3]) for row in rows if row[1] is not None]
     wrong = [(row[2], row[3]) for row in rows if row[2] is not None]
     assert found.pairs == len(rows)
@@ -82,18 +76,17 @@ def check(found: Verdict, rows: list[Row], minimum: Minimum) -> None:
         assert 0 <= found.separation.low <= found.separation.value <= found.separation.high <= 1
     else:
         assert found.separation is None
-    assert found.minimum == minimum.value
+    assert found.minimum == minimum
     assert found.passing is not None
     assert found.passing.value == pytest.approx(reaching(rows, 2, minimum))
     if found.suggested is not None:
         assert bound_of(rows, found.suggested) <= SUGGESTED_SHARE + 1e-9
-        assert found.suggested_kept == pytest.approx(reaching(rows, 1, Minimum(found.suggested)))
+        assert found.suggested_kept == pytest.approx(reaching(rows, 1, found.suggested))
     assert (found.suggested is None) == (effective(rows) < ENOUGH or not wrong)
 
 
-@given(ROWS, st.sampled_from([-0.25, 0.1, 0.5]), st.booleans())
-def test_the_whole_and_every_source(rows: list[Row], value: float, included: bool) -> None:
-    minimum = Minimum(value, included)
+@given(ROWS, st.sampled_from([-0.25, 0.1, 0.5]))
+def test_the_whole_and_every_source(rows: list[Row], minimum: float) -> None:
     found = judge(wrong_pairs(rows), "cosine", minimum)
     check(found, rows, minimum)
     own = {name: [row for row in rows if row[0] == name] for name in "ab"}
@@ -109,7 +102,7 @@ def test_a_minimum_lets_no_more_pass_and_no_lower_one_would_do(rows: list[Row], 
     minimum, bound = minimum_of(wrong_pairs(rows), "cosine", share)
     assert bound == pytest.approx(bound_of(rows, minimum))
     # Too few to be sure: then at least none of these passes.
-    assert bound <= share or not reaching(rows, 2, Minimum(minimum))
+    assert bound <= share or not reaching(rows, 2, minimum)
     scores = [row[2] for row in rows if row[2] is not None]
     spread = max(scores) - min(scores)
     unit = 10.0 ** -(3 if spread <= 0 else max(3, 2 - math.floor(math.log10(spread))))
@@ -163,7 +156,7 @@ def test_without_scores_of_wrong_pairs_there_is_no_minimum(rows: list[Row]) -> N
     table = wrong_pairs([("a", 0.5, None, 1)]).slice(0, len(rows))
     with pytest.raises(ValueError, match="no mismatched pair has this score"):
         minimum_of(table, "cosine", 0.01)
-    found = judge(table, "cosine", Minimum(0.4))
+    found = judge(table, "cosine", 0.4)
     assert found.separation is None and found.suggested is None and found.minimum == 0.4
 
 

@@ -65,6 +65,16 @@ def test_the_verdict_says_what_the_maximum_finds_and_loses() -> None:
     assert f"loses {100 * changed['chosen_lost']:.2g}% of the good pairs" in sentence
 
 
+def test_a_score_at_the_maximum_is_not_above_it() -> None:
+    table = sampled(200)
+    same = pa.array(np.full(400, 0.3, np.float32))
+    for name in ("contradiction", "right_contradiction"):
+        table = table.set_column(table.column_names.index(name), name, same)
+    for maximum, above in ((0.3, 0), (0.29, 1)):
+        changed = judge_changed(table, maximum)
+        assert (changed["chosen_found"], changed["chosen_lost"]) == (above, above)
+
+
 def test_other_selections_have_the_figures_that_they_had() -> None:
     table = sampled(500)
     assert verdict(bounded(score="overlap_3", maximum=0.9), table, {}, [])[

@@ -187,7 +187,7 @@ def test_the_strictest_bound_of_a_score_counts_in_the_verdict(bounds: tuple[floa
         }
     )
     found = thresholds.minima(chosen, {})
-    assert {name: one.value for name, one in found.items()} == {"paraphrase_score": 0.6}
+    assert found == {"paraphrase_score": 0.6}
     assert thresholds._maximum_of_contradiction(chosen) == 0.3
     nan = float("nan")
     columns = {"paraphrase_score": [0.1, 0.9, 0.9, nan, 0.9], "contradiction": [0.1, 0.4, 0.1, 0.1, nan]}

@@ -20,7 +20,6 @@ from paraforge.base.errors import did_you_mean
 from paraforge.base.plugins import found_classes
 from paraforge.base.section import Section
 from paraforge.corpus.columns import COLUMNS
-from paraforge.corpus.scoring.verdict import Minimum
 
 if TYPE_CHECKING:
     from paraforge.corpus.selection.passes import Selection
@@ -119,7 +118,7 @@ class FilterParameters(Section):
         """Return the scores whose decile it reads."""
         return ()
 
-    def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
+    def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, float] | None:
         """Return the score and minimum below which it rejects pairs, once the minimum is a number; None
         without one.
 

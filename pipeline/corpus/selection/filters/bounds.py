@@ -11,7 +11,6 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 from paraforge.base.section import Section
 from paraforge.corpus.columns import LABELS, SCORES
 from paraforge.corpus.scorer import inside
-from paraforge.corpus.scoring.verdict import Minimum
 from paraforge.corpus.scoring.wrong_pairs import compared_scores, judged_scores
 from paraforge.corpus.selection.filters import (
     Filter,
@@ -166,11 +165,9 @@ class BoundsParameters(IntervalParameters):
         """Return the score."""
         return (self.score,)
 
-    def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
+    def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, float] | None:
         """Return the minimum, if there is one."""
-        if not isinstance(self.minimum, float):
-            return None
-        return self.score, Minimum(self.minimum)
+        return (self.score, self.minimum) if isinstance(self.minimum, float) else None
 
     def refusal(self) -> str:
         """E.g. ``trigram overlap above 0.9``."""

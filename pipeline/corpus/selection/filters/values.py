@@ -12,7 +12,6 @@ from pydantic import Field, field_validator, model_validator
 
 from paraforge.base.errors import did_you_mean
 from paraforge.corpus.columns import COLUMNS, LABELS
-from paraforge.corpus.scoring.verdict import Minimum
 from paraforge.corpus.selection.filters import (
     Filter,
     FilterParameters,
@@ -68,13 +67,13 @@ class DecileParameters(FilterParameters):
         """Return the score."""
         return (self.score,)
 
-    def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
+    def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, float] | None:
         """Return where the lowest kept decile begins, if all above it are kept."""
         tenths = self.tenths()
         values = cuts.get(self.score, ())
         if tenths[0] == 1 or len(tenths) < 11 - tenths[0] or len(values) < 9:
             return None
-        return self.score, Minimum(values[tenths[0] - 2])
+        return self.score, values[tenths[0] - 2]
 
     def refusal(self) -> str:
         """E.g. ``not in the top 2 tenths by paraphrase score``."""
