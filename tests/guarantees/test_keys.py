@@ -24,6 +24,7 @@ from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.stage import quantisation, sentences
 from paraforge.translation.training import stage as nmt
 from paraforge.translation.training.parameters import NmtParameters
+from tests.base.text.test_pair_blocks import write_corpus
 
 FILE: Any = SimpleNamespace(reading=dict)
 NO_DATA: Any = SimpleNamespace(fingerprint=lambda: "data", records=[])
@@ -141,11 +142,16 @@ def test_how_a_file_of_pairs_is_read_is_in_the_fingerprint(tmp_path: Path) -> No
     path = tmp_path / "pairs.tsv"
     path.write_text("a\tb\n", encoding="utf-8")
     own = PairFileParameters(path=str(path))
-    changes: list[dict[str, Any]] = [
-        {}, {"format": "tsv"}, {"columns": (1, 0)}, {"limit": 1}, {"score_column": 1}, {"score": 0.5},
-    ]  # fmt: skip
+    changes: list[dict[str, Any]] = [{}, {"format": "tsv"}, {"columns": (1, 0)}, {"limit": 1}]
     assert set().union(*changes) == set(PairFileParameters.model_fields) - {"path"}
     found = {TrainingData([own.model_copy(update=change)]).fingerprint() for change in changes}
     found |= {TrainingData([own], drop_leaked=False).fingerprint(), TrainingData([own, own]).fingerprint()}
+    same = path.with_name("same.tsv")
+    same.write_bytes(path.read_bytes())
+    assert TrainingData([PairFileParameters(path=str(same))]).fingerprint() in found
     path.write_text("a\tc\n", encoding="utf-8")
-    assert len(found | {TrainingData([own]).fingerprint()}) == len(changes) + 3
+    found.add(TrainingData([own]).fingerprint())
+    for text in "ab":
+        corpus = write_corpus(tmp_path / "corpus", [{"reference": text, "translation": "c"}])
+        found.add(TrainingData([], [corpus]).fingerprint())
+    assert len(found) == len(changes) + 5

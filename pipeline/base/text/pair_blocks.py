@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -28,34 +28,28 @@ class PairBlock:
     """A block of pairs: two string arrays of equal length (pyarrow), without nulls.
 
     source: where all of them come from; pairs of one source may be trained on together.
-    scores: similarity of the sides, a float array (pyarrow), null if unknown; None if no pair has one.
     """
 
     left: Any
     right: Any
     source: str = ""
-    scores: Any = None
 
     def __len__(self) -> int:
         return len(self.left)
 
     def filter(self, keep: Any) -> PairBlock:
         """Return the pairs that a boolean array (pyarrow) selects."""
-        return self._each(lambda column: column.filter(keep))
+        return PairBlock(self.left.filter(keep), self.right.filter(keep), self.source)
 
     def slice(self, first: int, pairs: int) -> PairBlock:
         """Return at most ``pairs`` pairs, starting at row ``first``."""
-        return self._each(lambda column: column.slice(first, pairs))
-
-    def _each(self, change: Callable[[Any], Any]) -> PairBlock:
-        scores = None if self.scores is None else change(self.scores)
-        return PairBlock(change(self.left), change(self.right), self.source, scores)
+        return PairBlock(self.left.slice(first, pairs), self.right.slice(first, pairs), self.source)
 
 
-def blocks_of_sources(table: Any, columns: tuple[str, str], scores: str | None = None) -> Iterator[PairBlock]:
+def blocks_of_sources(table: Any, columns: tuple[str, str]) -> Iterator[PairBlock]:
     """Yield the pairs of a table (pyarrow), one block for each value of its column `source`, in their order.
 
-    columns: left and right side. scores: the pairs' scores.
+    columns: left and right side.
     """
     if "source" not in table.column_names:
         parts = [("", table)]
@@ -68,8 +62,7 @@ def blocks_of_sources(table: Any, columns: tuple[str, str], scores: str | None =
     for source, part in parts:
         if part.num_rows:
             left, right = (part.column(name).cast(pa.string()).combine_chunks() for name in columns)
-            found = None if scores is None else part.column(scores).combine_chunks()
-            yield PairBlock(left, right, source, found)
+            yield PairBlock(left, right, source)
 
 
 def read_pair_file(
@@ -77,19 +70,18 @@ def read_pair_file(
     format: PairFormat = "auto",
     columns: tuple[int, int] | None = None,
     limit: int | None = None,
-    score_column: int | None = None,
 ) -> Iterator[PairBlock]:
     """Yield the pairs of a UTF-8 file, plain, gz, bz2, xz or zst, one pair a line, split on line feeds alone.
 
     format: `tsv`; `ppdb`: fields separated by `|||`; `auto`: by the first line.
     columns: the two fields, from 0; by default 0 and 1, but 1 and 2 of PPDB's own entries, which begin with
         `[NP]` or the like.
-    limit: maximum number of pairs. score_column: field of the pairs' scores, from 0.
+    limit: maximum number of pairs.
 
     A blank line is a pair of two blank sides. A byte order mark is not part of the first field.
 
-    Raises InputError: a line with too few fields, invalid UTF-8 or a score that is not a number, with its
-    number; columns that contain numbers and were not chosen explicitly; an empty or damaged file.
+    Raises InputError: a line with too few fields or invalid UTF-8, with its number; columns that contain
+    numbers and were not chosen explicitly; an empty or damaged file.
     """
     separator: str | None = {"tsv": "\t", "ppdb": ppdb.SEPARATOR}.get(format)
     done = 0
@@ -100,7 +92,7 @@ def read_pair_file(
             columns = _usual_columns(lines, separator, path)
         if limit is not None:
             lines = lines[: limit - done]
-        yield _parse(lines, separator, columns, path, first_line, score_column)
+        yield _parse(lines, separator, columns, path, first_line)
         done += len(lines)
         if limit is not None and done >= limit:
             return
@@ -142,16 +134,10 @@ def read_corpus_pairs(*directories: Path) -> Iterator[PairBlock]:
 
 
 def _parse(
-    lines: list[str],
-    separator: str,
-    columns: tuple[int, int],
-    path: Path,
-    first_line: int,
-    score_column: int | None,
+    lines: list[str], separator: str, columns: tuple[int, int], path: Path, first_line: int
 ) -> PairBlock:
     left_column, right_column = columns
-    needed = max(*columns, score_column or 0)
-    scores: list[float | None] = []
+    needed = max(columns)
     left: list[str] = []
     right: list[str] = []
     for number, line in enumerate(lines, start=first_line):
@@ -159,7 +145,6 @@ def _parse(
         if len(fields) == 1 and not fields[0].strip(_BLANKS):
             left.append("")
             right.append("")
-            scores.append(None)
             continue
         if len(fields) <= needed:
             raise InputError(
@@ -170,10 +155,4 @@ def _parse(
             )
         left.append(fields[left_column].strip())
         right.append(fields[right_column].strip())
-        if score_column is not None:
-            scores.append(finite_number(fields[score_column].strip()))
-            if scores[-1] is None:
-                message = f"the score {fields[score_column]!r} is not a number"
-                raise InputError(message, path, number, "Pass the column of the scores, counted from 0.")
-    found = None if score_column is None else pa.array(scores, pa.float32())
-    return PairBlock(pa.array(left, pa.string()), pa.array(right, pa.string()), path.name, found)
+    return PairBlock(pa.array(left, pa.string()), pa.array(right, pa.string()), path.name)

@@ -11,7 +11,6 @@ from paraforge.corpus.publication.datasets import open_published, published_tabl
 from paraforge.corpus.publication.manifest import MANIFEST_NAME
 
 SIDES = ("reference", "translation")
-_SCORE = "paraphrase_score"
 
 
 def is_published(directory: Path) -> bool:
@@ -26,6 +25,6 @@ def corpus_blocks(directory: Path) -> Iterator[PairBlock]:
         yield from read_corpus_pairs(directory)
         return
     dataset = open_published(directory).training
-    columns = [name for name in (*SIDES, "source", _SCORE) if name in dataset.schema.names]
+    columns = [name for name in (*SIDES, "source") if name in dataset.schema.names]
     for table in published_tables(dataset, columns):
-        yield from blocks_of_sources(table, SIDES, _SCORE if _SCORE in columns else None)
+        yield from blocks_of_sources(table, SIDES)

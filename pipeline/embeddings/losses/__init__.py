@@ -3,7 +3,7 @@ Another package registers its module as an entry point of the group `paraforge.l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -24,8 +24,6 @@ class Batch:
     embeddings: (sides * pairs, dimension): all left sides, all right sides, and with `mega_batches` the
         negatives of the left and, two-sided, of the right sides.
     forbidden: sentences that must not be compared. parameters: the training's.
-    scores: scores of the pairs, float32 (pairs,), NaN for none; None if no training pair has one.
-    sentences: of both sides, all left, then all right ones; empty unless the loss asks for them.
     teacher: the teacher's vectors of both sides, (2 * pairs, its dimension); None without a teacher.
     """
 
@@ -33,8 +31,6 @@ class Batch:
     pairs: int
     forbidden: ForbiddenCandidates
     parameters: TrainingParameters
-    scores: Tensor | None = None
-    sentences: Sequence[str] = ()
     teacher: Tensor | None = None
 
 
@@ -44,13 +40,11 @@ class Loss:
 
     mega_batches: whether pairs have negatives that are chosen over a mega-batch.
     compute: returns a scalar, the mean over the pairs.
-    scores, sentences, teacher: which parts of `Batch` it needs: a score of every pair, the texts, a teacher.
+    teacher: whether it needs a teacher's vectors.
     """
 
     mega_batches: bool
     compute: Callable[[Batch], Tensor]
-    scores: bool = False
-    sentences: bool = False
     teacher: bool = False
 
 

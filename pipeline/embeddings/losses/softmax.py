@@ -13,7 +13,6 @@ def softmax_loss(
     forbidden: tuple[Tensor, Tensor],
     scale: float = 20.0,
     two_sided: bool = True,
-    counted: Tensor | None = None,
 ) -> Tensor:
     """Return the mean over pairs of `-ln(exp(c cos(s,s')) / sum_t' exp(c cos(s,t')))`, where t' are the right
     sides of all pairs; if two-sided, the mean of this and the same with the sides exchanged. Known as InfoNCE
@@ -23,8 +22,6 @@ def softmax_loss(
     scale: c, above 0.
     forbidden: (pair of s, pair of s') of the cosines that are left out, int64 (n,) each.
 
-    counted: of which pairs the mean is, bool (pairs,); the sides of the others are negatives alone.
-
     Returns a scalar. Memory and time grow with the square of `pairs`.
     """
     if len(embeddings) != 2 * pairs or pairs < 1:
@@ -33,17 +30,15 @@ def softmax_loss(
     logits = scale * (unit[:pairs] @ unit[pairs:].T)
     logits[forbidden] = -torch.inf
     own = torch.arange(pairs, device=embeddings.device)
-    some = slice(None) if counted is None else counted
-    loss = torch.nn.functional.cross_entropy(logits[some], own[some])
-    return (loss + torch.nn.functional.cross_entropy(logits.T[some], own[some])) / 2 if two_sided else loss
+    loss = torch.nn.functional.cross_entropy(logits, own)
+    return (loss + torch.nn.functional.cross_entropy(logits.T, own)) / 2 if two_sided else loss
 
 
-def softmax_of(batch: Batch, counted: Tensor | None = None) -> Tensor:
-    """Return the loss of a training's mini-batch."""
+def _compute(batch: Batch) -> Tensor:
     sides = batch.forbidden.of_other_sides()
     left, right = (side.to(batch.embeddings.device, non_blocking=True) for side in sides)
     scale, two_sided = batch.parameters.scale, batch.parameters.two_sided
-    return softmax_loss(batch.embeddings, batch.pairs, (left, right), scale, two_sided, counted)
+    return softmax_loss(batch.embeddings, batch.pairs, (left, right), scale, two_sided)
 
 
-LOSS = Loss(mega_batches=False, compute=softmax_of)
+LOSS = Loss(mega_batches=False, compute=_compute)

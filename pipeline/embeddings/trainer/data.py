@@ -128,12 +128,9 @@ class TrainingData:
             yield from corpus_blocks(corpus)
         for number, file in enumerate(self.pair_files):
             path = Path(expand(file.path))
-            for block in read_pair_file(path, file.format, file.columns, file.limit, file.score_column):
+            for block in read_pair_file(path, file.format, file.columns, file.limit):
                 # Two files with one name in different directories are two sources.
-                block = replace(block, source=f"{number}: {block.source}")
-                if file.score is not None:
-                    block = replace(block, scores=pa.array([file.score] * len(block), pa.float32()))
-                yield block
+                yield replace(block, source=f"{number}: {block.source}")
 
     def fingerprint(self) -> str:
         """Hash of the pairs' files as bytes, and of each role's sets: their names, sentences and scores; 64
@@ -143,9 +140,7 @@ class TrainingData:
             path = Path(expand(file.path))
             if not path.is_file():
                 raise InputError("no such file", path)
-            scores = [file.score_column, file.score]
-            scored = scores if scores != [None, None] else []
-            files.append([sha256_file(path), file.format, file.columns, file.limit, *scored])
+            files.append([sha256_file(path), file.format, file.columns, file.limit])
         return hash_json(
             {
                 "training": {"files": files, "corpora": [_corpus_digests(corpus) for corpus in self.corpora]},

@@ -120,11 +120,6 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
         self._tables = encoder.tables()
         self._composition = encoder.composition()
         self._loss = loss_named(parameters.loss)
-        if self._loss.scores and (unscored := store.unscored()):
-            raise InputError(
-                f"{unscored:,} of {len(store):,} pairs have no score, which the loss {parameters.loss} needs",
-                remedy="Set score_column for each file, or give all of its pairs a score.",
-            )
         self._schedule = Schedule(
             len(store),
             parameters.batch_size,
@@ -247,19 +242,12 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
 
     def _seen(self, embeddings: Tensor, batch: MiniBatch, mega_batch: PackedMegaBatch) -> Batch:
         """Return what the loss sees of a mini-batch."""
-        numbers = mega_batch.numbers[batch.places.numpy()]
-        arrays = (
-            self._store.scores(numbers),
-            self._store.teacher_of(numbers) if self._loss.teacher else None,
-        )
-        scores, teacher = (
-            None if array is None else torch.from_numpy(array).to(self._device) for array in arrays
-        )
-        sentences = self._store.sentences(numbers) if self._loss.sentences else []
+        teacher = None
+        if self._loss.teacher:
+            numbers = mega_batch.numbers[batch.places.numpy()]
+            teacher = torch.from_numpy(self._store.teacher_of(numbers)).to(self._device)
         # Without mega-batches the mini-batch is all that `forbidden` is of.
-        return Batch(
-            embeddings, batch.pairs, mega_batch.forbidden, self._parameters, scores, sentences, teacher
-        )
+        return Batch(embeddings, batch.pairs, mega_batch.forbidden, self._parameters, teacher)
 
     def _update(self, batch: MiniBatch, mega_batch: PackedMegaBatch) -> Tensor:
         """Train on one mini-batch: forward, loss, gradient, update. Returns the loss without penalties."""

@@ -27,7 +27,7 @@ from paraforge.embeddings.trainer.parameters import VocabularyParameters
 
 FORMAT = 2
 _INDEX = "pairs.json"
-_SOURCES, _SCORES, _TEXTS, _TEXT_ENDS = "sources", "scores", "texts", "text_ends"
+_SOURCES, _TEXTS, _TEXT_ENDS = "sources", "texts", "text_ends"
 _BLOCK_ROWS = 50_000
 
 
@@ -35,7 +35,7 @@ class PairStore:
     """Pairs of sentences as ids, in one directory. The sides of pair k are read by number.
 
     pairs: number of pairs. skipped: pairs left out because a side has no unit.
-    fingerprint: hash of the pairs' ids, scores and teacher and of the vocabularies' sizes.
+    fingerprint: hash of the pairs' ids and of the vocabularies' sizes.
     teacher: another model's vectors of the sides, (2 * pairs, dimension) float32: left, right, ...
     vocabularies: unit name -> vocabulary. source_names: names of the pairs' sources.
     """
@@ -53,11 +53,10 @@ class PairStore:
             self.unit_names = [str(name) for name in index["units"]]
             described = {name: index["units"][name] for name in self.unit_names}
             self.source_names = [str(name) for name in index["sources"]]
-            scored, text_bytes = "scores" in index, int(index.get("text_bytes", 0))
+            text_bytes = int(index.get("text_bytes", 0))
         self.directory = directory
         self._chosen: npt.NDArray[np.int64] | None = None
         self._sources = map_array(directory / _SOURCES, "int32", (self.pairs,))
-        self._scores = map_array(directory / _SCORES, "float32", (self.pairs,)) if scored else None
         self._texts: npt.NDArray[Any] | None = None
         self._text_ends: npt.NDArray[Any] | None = None
         if text_bytes:
@@ -99,22 +98,6 @@ class PairStore:
         """Number of each pair's source in `source_names`, int32 (pairs,)."""
         return self._sources if self._chosen is None else self._sources[self._chosen]
 
-    def scores(self, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.float32] | None:
-        """Return the scores of some pairs, (pairs,), NaN for a pair without one; None if no pair in the store
-        has one."""
-        if self._scores is None:
-            return None
-        return np.asarray(self._scores[pairs if self._chosen is None else self._chosen[pairs]])
-
-    def unscored(self) -> int:
-        """Return how many pairs have no score."""
-        missing = 0
-        for first in range(0, len(self), _BLOCK_ROWS):
-            block = np.arange(first, min(first + _BLOCK_ROWS, len(self)))
-            scores = self.scores(block)
-            missing += len(block) if scores is None else int(np.isnan(scores).sum())
-        return missing
-
     def sentences(self, pairs: npt.NDArray[np.int64]) -> list[str]:
         """Return the texts of some pairs' sides, all left and then all right ones, if the store was built
         with them."""
@@ -127,10 +110,10 @@ class PairStore:
             for start, end in zip(starts, ends, strict=True)
         ]
 
-    def teacher_of(self, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.float32] | None:
-        """Return the teacher's vectors of some pairs' sides: all left, then all right ones; None without
-        teacher."""
-        return None if self.teacher is None else np.asarray(self.teacher[self._places(pairs)])
+    def teacher_of(self, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """Return the teacher's vectors of some pairs' sides: all left, then all right ones."""
+        assert self.teacher is not None
+        return np.asarray(self.teacher[self._places(pairs)])
 
     def _places(self, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         if self._chosen is not None:
@@ -139,7 +122,7 @@ class PairStore:
 
     def release(self) -> None:
         """Release the memory of the files; it is read again when needed."""
-        for array in (self._sources, self._scores, self._texts, self._text_ends, self.teacher):
+        for array in (self._sources, self._texts, self._text_ends, self.teacher):
             release(array)
         for sequences in self._sequences.values():
             sequences.release()
@@ -174,12 +157,10 @@ def build_pair_store(
     with ExitStack() as stack:
         for builder in builders:
             stack.callback(builder.close)
-        source_of_pair, scores, texts, text_ends = (
-            stack.enter_context((directory / name).open("wb"))
-            for name in (_SOURCES, _SCORES, _TEXTS, _TEXT_ENDS)
+        source_of_pair, texts, text_ends = (
+            stack.enter_context((directory / name).open("wb")) for name in (_SOURCES, _TEXTS, _TEXT_ENDS)
         )
-        scored = hashlib.sha256()
-        any_score, text_bytes = False, 0
+        text_bytes = 0
         shown = stack.enter_context(progress(total=None, unit="pairs", description="read"))
         for block in _limited(blocks):
             cut = [builder.cut(block) for builder in builders]
@@ -189,12 +170,6 @@ def build_pair_store(
                 builder.append(left, right, keep)
             number = sources.setdefault(block.source, len(sources))
             source_of_pair.write(np.full(len(keep), number, dtype=np.int32).tobytes())
-            found = np.full(len(keep), np.nan, dtype=np.float32)
-            if block.scores is not None:
-                any_score = True
-                found = block.scores.to_numpy(zero_copy_only=False).astype(np.float32)[keep]
-            scores.write(found.tobytes())
-            scored.update(found.tobytes())
             if with_sentences:
                 text_bytes = _write_texts(block, keep, texts, text_ends, text_bytes)
             pairs += len(keep)
@@ -215,7 +190,6 @@ def build_pair_store(
             "skipped": seen - pairs,
             "sources": list(sources),
             "units": described,
-            **({"scores": scored.hexdigest()} if any_score else {}),
             **({"text_bytes": text_bytes} if with_sentences else {}),
         },
     )

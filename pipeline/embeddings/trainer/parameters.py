@@ -46,14 +46,10 @@ class TrainingParameters(Section):
         "margin",
         description="margin: the papers' hinge loss with one negative per side, chosen from a mega-batch; "
         "softmax: cross-entropy against the other sides of all pairs in the mini-batch, without "
-        "mega-batches; cosent: cosines in the order of the pairs' scores; antonyms: softmax that "
-        "pushes pairs with score 0 apart; distil: learn from the model teacher which sentences "
-        "are near each other",
+        "mega-batches; distil: learn from the model teacher which sentences are near each other",
     )
     margin: float = Field(0.4, ge=0, le=2, description="margin d of the loss margin")
-    scale: float = Field(
-        20.0, gt=0, description="factor for the cosines in the losses softmax, antonyms, cosent and distil"
-    )
+    scale: float = Field(20.0, gt=0, description="factor for the cosines in the losses softmax and distil")
     two_sided: bool = Field(
         True, description="use negatives of both sides (W16 Eq. 11), or only of the left one"
     )
@@ -125,17 +121,9 @@ class PairFileParameters(Section):
     limit: int | None = Field(
         None, ge=1, description="read only this many pairs from the beginning; null: all"
     )
-    score_column: int | None = Field(
-        None, ge=0, description="column of scores, for losses that use them; null: none"
-    )
-    score: float | None = Field(
-        None, allow_inf_nan=False, description="score of every pair instead of a column, e.g. 0 for antonyms"
-    )
 
     @model_validator(mode="after")
     def _two_columns(self) -> PairFileParameters:
-        if self.score is not None and self.score_column is not None:
-            raise ValueError("set score or score_column, not both")
         if self.columns is not None and (self.columns[0] == self.columns[1] or min(self.columns) < 0):
             raise ValueError("columns must be two different numbers, starting at 0")
         return self

@@ -310,13 +310,12 @@ def _pairs(
         encoder = parameters.encoder if begun is None else begun.parameters
         pieces = _pieces(parameters) if begun is None else begun.sentencepiece_model
         units = [make_units(unit, pieces) for unit in sorted(units_of(encoder))]
-        loss = loss_named(parameters.training.loss)
         store = build_pair_store(
             directory,
             leakage(data.blocks()),
             units,
             parameters.vocabulary,
-            with_sentences=loss.sentences or loss.teacher,
+            with_sentences=loss_named(parameters.training.loss).teacher,
             vocabularies=None if begun is None else begun.vocabularies,
         )
         # A corpus' held-out splits count, too; even without sets they can drop pairs.

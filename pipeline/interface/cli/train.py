@@ -48,9 +48,6 @@ def train(
     columns: str = typer.Option(
         "", help="the two columns in the files, counted from 0, e.g. 2,3; by default 0,1"
     ),
-    score_column: int | None = typer.Option(
-        None, min=0, help="column with the pairs' scores, for losses that use them"
-    ),
     development: list[Path] = DEVELOPMENT,
     test_sets: list[Path] = TEST_SETS,
     drop_leaked: Path | None = typer.Option(
@@ -93,7 +90,7 @@ def train(
     if drop_leaked is not None and keep_leaked:
         raise ConfigurationError(["use either --drop-leaked or --keep-leaked"])
     data = TrainingData(
-        *files_and_corpora(pairs, columns, score_column),
+        *files_and_corpora(pairs, columns),
         [str(path) for path in development],
         [str(path) for path in test_sets],
         [] if drop_leaked is None else [str(drop_leaked)],
@@ -150,9 +147,7 @@ def _lines(report: EmbeddingsReport) -> list[str]:
     return [*lines, *score_lines(report.best_score, report.years)]
 
 
-def files_and_corpora(
-    pairs: list[Path], columns: str, score_column: int | None = None
-) -> tuple[list[PairFileParameters], list[Path]]:
+def files_and_corpora(pairs: list[Path], columns: str) -> tuple[list[PairFileParameters], list[Path]]:
     """Split PAIRS into files of pairs and directories of corpora. Raises InputError: one is missing."""
     from paraforge.embeddings.trainer.parameters import PairFileParameters
 
@@ -160,9 +155,5 @@ def files_and_corpora(
         if not path.exists():
             raise InputError("no such file or directory", path)
     wanted = column_pair(columns) if columns else None
-    files = [
-        PairFileParameters(path=str(path), columns=wanted, score_column=score_column)
-        for path in pairs
-        if not path.is_dir()
-    ]
+    files = [PairFileParameters(path=str(path), columns=wanted) for path in pairs if not path.is_dir()]
     return files, [path for path in pairs if path.is_dir()]

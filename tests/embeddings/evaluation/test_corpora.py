@@ -7,9 +7,9 @@ from paraforge.embeddings.evaluation.corpora import corpus_blocks
 from tests.corpus.selection.published import publish_pairs
 
 
-def test_pairs_of_the_training_split_have_their_sources_and_scores(tmp_path: Path) -> None:
+def test_pairs_of_the_training_split_have_their_sources(tmp_path: Path) -> None:
     publish_pairs(tmp_path, rows=300, splits={"test": 60})
-    columns = ["source", "reference", "translation", "paraphrase_score"]
+    columns = ["source", "reference", "translation"]
     training = open_published(tmp_path / "corpus").training
     expected = [
         tuple(row[name] for name in columns)
@@ -18,8 +18,7 @@ def test_pairs_of_the_training_split_have_their_sources_and_scores(tmp_path: Pat
     ]
     found = []
     for block in corpus_blocks(tmp_path / "corpus"):
-        assert block.scores is not None
-        sides = zip(block.left.to_pylist(), block.right.to_pylist(), block.scores.to_pylist(), strict=True)
+        sides = zip(block.left.to_pylist(), block.right.to_pylist(), strict=True)
         found += [(block.source, *row) for row in sides]
     assert sorted(found, key=str) == sorted(expected, key=str)
     assert len(found) == training.rows > 0

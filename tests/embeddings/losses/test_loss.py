@@ -22,8 +22,6 @@ from paraforge.embeddings.trainer.negatives import ForbiddenCandidates
 from paraforge.embeddings.trainer.objective import encoder_trainer
 from paraforge.embeddings.trainer.pair_store import build_pair_store
 from paraforge.embeddings.trainer.parameters import TrainingParameters, VocabularyParameters
-from paraforge.papers.losses.antonyms import antonym_loss
-from paraforge.papers.losses.cosent import cosent_loss
 from tests.embeddings.trainer import oracle
 from tests.embeddings.trainer.training import sentence_pairs
 
@@ -133,15 +131,6 @@ def test_vectors_that_are_not_finite_have_no_finite_loss(value: float, row: int)
     assert not bool(margin_loss(embeddings, 2).isfinite())
     assert not bool(softmax_loss(embeddings, 4, (nothing, nothing)).isfinite())
     assert not bool(distillation_loss(embeddings, torch.eye(8)).isfinite())
-    assert not bool(cosent_loss(embeddings, torch.arange(4.0)).isfinite())
-    for scores in (torch.zeros(4), torch.ones(4), torch.tensor([0.0, 1, 0, 1])):
-        assert not bool(antonym_loss(_batch(embeddings, scores)).isfinite())
-
-
-def _batch(embeddings: torch.Tensor, scores: torch.Tensor | None = None) -> losses.Batch:
-    pairs = len(embeddings) // 2
-    forbidden = ForbiddenCandidates(pairs)
-    return losses.Batch(embeddings, pairs, forbidden, TrainingParameters(loss="softmax"), scores)
 
 
 def _cosines(left: torch.Tensor, right: torch.Tensor) -> list[list[torch.Tensor]]:
@@ -170,39 +159,6 @@ def test_distillation_and_gradient_are_those_of_the_definition(sentences: int) -
     assert distillation_loss(teacher, teacher).item() == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize("scores", [[5.0, 0.0, 2.5], [1.0, 1.0, 1.0], [-3.0], [0.1, 0.3, 0.2, 0.3]])
-def test_cosent_and_gradient_are_those_of_the_definition(scores: list[float]) -> None:
-    ours, theirs = _twice(2 * len(scores), len(scores))
-    pairs = range(len(scores))
-    left, right = theirs.chunk(2)
-    cosines = [_cosines(left, right)[pair][pair] for pair in pairs]
-    terms = [
-        torch.exp(5 * (cosines[low] - cosines[high]))
-        for high in pairs
-        for low in pairs
-        if scores[high] > scores[low]
-    ]
-    expected = torch.log(1 + sum(terms, 0 * theirs.sum()))
-    _check(cosent_loss(ours, torch.tensor(scores), 5.0), ours, expected, theirs)
-
-
-@pytest.mark.parametrize("scores", [[1.0, 0, 0.5, 0, math.nan], [0.0] * 5, [1.0] * 5, None])
-def test_antonyms_and_gradient_are_those_of_the_definition(scores: list[float] | None) -> None:
-    ours, theirs = _twice(10, 4)
-    given = [1.0] * 5 if scores is None else scores
-    cosines = _cosines(*theirs.chunk(2))
-    total = 0 * theirs.sum()
-    for pair, score in enumerate(given):
-        if score <= 0:
-            total = total + cosines[pair][pair].clamp(min=0)
-            continue
-        row = sum(torch.exp(20 * one) for one in cosines[pair])
-        column = sum(torch.exp(20 * one[pair]) for one in cosines)
-        total = total - torch.log(torch.exp(40 * cosines[pair][pair]) / row / column) / 2
-    batch = _batch(ours, None if scores is None else torch.tensor(scores))
-    _check(antonym_loss(batch), ours, total / 5, theirs)
-
-
 def test_a_loss_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file beside the others, here in another directory, is known by its name."""
     (tmp_path / "attraction.py").write_text(
@@ -212,7 +168,7 @@ def test_a_loss_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         "    return (1 - cosine_similarity(*batch.embeddings.chunk(2))).mean()\n"
         "LOSS = Loss(mega_batches=False, compute=compute)\n"
     )
-    with pytest.raises(ValidationError, match="unknown loss; use antonyms, cosent, distil, margin, softmax"):
+    with pytest.raises(ValidationError, match="unknown loss; use distil, margin, softmax"):
         TrainingParameters(loss="attraction")
     monkeypatch.setattr(losses, "__path__", [*losses.__path__, str(tmp_path)])
     parameters = TrainingParameters(loss="attraction", epochs=20, batch_size=20)

@@ -175,8 +175,7 @@ def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path, scores: lis
 @pytest.mark.parametrize("loss", loss_names())
 def test_pairs_that_are_all_the_same_are_an_error(tmp_path: Path, loss: str) -> None:
     pairs = 1 if loss == "margin" else 9
-    scores = pa.array([1.0] * pairs, pa.float32())
-    block = PairBlock(pa.array(["a b"] * pairs), pa.array(["a c"] * pairs), scores=scores)
+    block = PairBlock(pa.array(["a b"] * pairs), pa.array(["a c"] * pairs))
     store = build_pair_store(tmp_path, [block], [Words()], VocabularyParameters(minimum_count=1))
     store.teacher = np.ones((2 * pairs, 2), dtype=np.float32)
     with pytest.raises(InputError, match=f"nothing to learn: none of {2 * pairs} pairs has a negative"):

@@ -227,15 +227,3 @@ def test_files_of_one_name_are_two_sources(tmp_path: Path) -> None:
     paths = [write_pairs(in_directory(tmp_path / name, "ppdb.tsv"), sentence_pairs(3)) for name in "ab"]
     data = TrainingData([PairFileParameters(path=str(path)) for path in paths])
     assert len({block.source for block in data.blocks()}) == 2
-
-
-def test_scores_are_in_the_fingerprint_of_pairs(tmp_path: Path) -> None:
-    block = PairBlock(pa.array(["a b"] * 2), pa.array(["c d"] * 2))
-    scores = [None, *(pa.array(one, pa.float32()) for one in ([1, 0], [0, 1], [1, None]))]
-    found = {
-        build_pair_store(
-            tmp_path / str(number), [replace(block, scores=one)], [Words()], VocabularyParameters()
-        ).fingerprint
-        for number, one in enumerate(scores)
-    }
-    assert len(found) == len(scores)

@@ -1,1 +1,0 @@
-"""Losses of published experiments, named in `training.loss` through entry points."""
