@@ -108,13 +108,15 @@ def sweep(directory: Path, alone: bool = False) -> None:
 
     If the process was killed while replacing a directory, the old directory gets its name back.
 
-    alone: no other process on any host writes there, so everything temporary is removed.
+    alone: no other process on any host writes there or in directories below, so everything temporary is
+        removed at any depth.
     """
-    for left in directory.glob(".*.tmp"):
+    leftovers = directory.rglob(".*.tmp") if alone else directory.glob(".*.tmp")
+    for left in sorted(leftovers, reverse=True):  # what is inside a directory before the directory
         found = _TEMPORARY.fullmatch(left.name)
         if alone or (found and found["host"] == socket.gethostname() and not _is_running(int(found["pid"]))):
-            if found and found["old"] and not (directory / found["name"]).exists():
-                left.rename(directory / found["name"])
+            if found and found["old"] and not left.with_name(found["name"]).exists():
+                left.rename(left.with_name(found["name"]))
             else:
                 remove(left)
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import remove, remove_directory
+from paraforge.base.files import remove_directory
 from paraforge.base.progress import progress
 from paraforge.base.shards.groups import GroupRanks, Keys, Rows, rank_groups
 from paraforge.base.shards.libraries import installed, merged
@@ -92,8 +92,6 @@ def ingest(
     started = time.monotonic()
     work = WorkDirectory("ingest", resources.work.resolve())
     with work.lock():
-        for left in list(work.path.glob("**/.*.tmp")):
-            remove(left)  # left by a killed writer
         sources = resolve(parameters, work.path)
         size = sum(file.size for source in sources for file in source.files)
         with open_jobs(resources, 1 + size // _BYTES_A_ROW) as jobs:

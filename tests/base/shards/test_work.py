@@ -216,9 +216,13 @@ def test_whatever_a_killed_writer_left_is_no_hindrance(tmp_path: Path) -> None:
             (work.path / left / "deep" / "file").touch()
         else:
             (work.path / left).touch()
+    replaced = work.path / "files" / ".before.host-1-0123abcd-old.tmp"
+    (replaced / ".inner.host-1-0123abcd.tmp").mkdir(parents=True)
+    (work.path / "files" / ".half.host-1-0123abcd.tmp").touch()
     with work.lock():
         assert work.find("kept") == record
-        assert not list(work.path.glob(".*.tmp"))
+        assert not list(work.path.rglob(".*.tmp"))
+        assert [path.name for path in (work.path / "files").iterdir()] == ["before"]
 
 
 @pytest.mark.parametrize(("step", "left"), [("ingest", {"new", "files/used"}), ("score", None)])
