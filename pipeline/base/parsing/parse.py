@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+import pyarrow.compute as pc
 
 from paraforge import versions
 from paraforge.base.files import hash_json, remove_directory
 from paraforge.base.parsing.brackets import skeleton
 from paraforge.base.parsing.parser import open_parser
-from paraforge.base.shards.lineage import text_keys
+from paraforge.base.shards.lineage import binary_keys, text_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import report_rows
 from paraforge.base.shards.step import Step, run_step
@@ -26,7 +26,6 @@ logger = logging.getLogger(__name__)
 
 SENTENCES_PER_SHARD = 1000
 _WAITING = "waiting"
-_KEY = np.dtype("S16")
 _TEXT = pa.schema([("text", pa.string())])
 _SCHEMA = pa.schema([("high", pa.uint64()), ("low", pa.uint64()), ("tree", pa.string())])
 
@@ -35,13 +34,12 @@ _SCHEMA = pa.schema([("high", pa.uint64()), ("low", pa.uint64()), ("tree", pa.st
 class Parses:
     """Trees without words (see :func:`~paraforge.base.parsing.brackets.skeleton`) by sentence.
 
-    keys: n, sorted; of the sentences. trees: n strings; null for a sentence that has no tree.
-    parser: fingerprint of the parser.
+    keys: of the sentences, sorted (see :func:`~paraforge.base.shards.lineage.binary_keys`).
+    trees: as many strings; null for a sentence that has no tree.
     """
 
-    keys: NDArray[np.bytes_]
+    keys: pa.Array
     trees: pa.Array
-    parser: str
 
     @property
     def parsed(self) -> int:
@@ -50,17 +48,13 @@ class Parses:
 
     def of(self, sentences: pa.Array | pa.ChunkedArray) -> pa.Array:
         """Return the tree of each sentence as a string; null for one that has no tree or was not parsed."""
-        if not len(self.keys) or not len(sentences):
-            return pa.nulls(len(sentences), pa.string())
-        wanted = _keys(sentences)
-        places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        return self.trees.take(pa.array(places, mask=self.keys[places] != wanted))
+        return self.trees.take(pc.index_in(binary_keys(text_keys(sentences)), value_set=self.keys))
 
 
 def parse_sentences(
     batches: Iterable[pa.Array | pa.ChunkedArray], parser: str, resources: Resources
 ) -> Parses:
-    """Parse sentences, except blank ones and those that an earlier run parsed with the same parser.
+    """Parse sentences, except those that an earlier run parsed with the same parser.
 
     Memory grows with the sentences: some 100 bytes for each.
 
@@ -85,31 +79,28 @@ def parse_sentences(
     )
     resources = resources.model_copy(update={"work": resources.work / "parses"})
     work = WorkDirectory(step.name, resources.work)
+    sentences = pa.concat_arrays([pa.array([], pa.string()), *map(_distinct, batches)]).unique()
+    keys = binary_keys(text_keys(sentences))
     known = _known(work)
-    wanted: dict[bytes, None] = {}
-    new: list[str] = []
-    for batch in batches:
-        keys = _keys(batch)
-        for key, sentence in zip(keys.tolist(), batch.to_pylist(), strict=True):
-            if key not in wanted:
-                wanted[key] = None
-                new.append(sentence)
-    order = np.array(list(wanted), _KEY) if wanted else np.zeros(0, _KEY)
-    texts = [text for text, old in zip(new, _among(order, known.keys).tolist(), strict=True) if not old]
-    if texts:
-        logger.info("parsing %d of %d sentences", len(texts), len(order))
-        _parse_new(step, texts, work, resources)
+    new = sentences.filter(pc.invert(pc.is_in(keys, value_set=known["key"].combine_chunks())))
+    if len(new):
+        logger.info("parsing %d of %d sentences", len(new), len(sentences))
+        _parse_new(step, new, work, resources)
         known = _known(work)
-    mine = _among(known.keys, np.sort(order))
-    return Parses(known.keys[mine], known.trees.filter(pa.array(mine)), fingerprint)
+    mine = known.filter(pc.is_in(known["key"], value_set=keys)).sort_by("key").combine_chunks()
+    return Parses(*(mine[name].combine_chunks() for name in ("key", "tree")))
 
 
-def _parse_new(step: Step, texts: list[str], work: WorkDirectory, resources: Resources) -> None:
-    waiting = work.path.parent / f"{_WAITING}-{hash_json(texts)[:16]}"
+def _distinct(sentences: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return sentences.unique().cast(pa.string())
+
+
+def _parse_new(step: Step, texts: pa.Array, work: WorkDirectory, resources: Resources) -> None:
+    waiting = work.path.parent / f"{_WAITING}-{hash_json(texts.to_pylist())[:16]}"
     remove_directory(waiting)
     try:
         writer = ShardWriter(waiting, _TEXT, SENTENCES_PER_SHARD)
-        writer.write(pa.table({"text": pa.array(texts, pa.string())}))
+        writer.write(pa.table({"text": texts}))
         writer.close({"step": _WAITING})
         run_step(step, [waiting], None, resources, None if resources.scheduler else 1)
     finally:
@@ -140,27 +131,10 @@ def _skeleton(tree: str | None) -> str | None:
         return None
 
 
-def _keys(sentences: pa.Array | pa.ChunkedArray) -> NDArray[np.bytes_]:
-    """Return keys that sort and compare as bytes: numpy searches in strings, not in raw bytes."""
-    pairs = text_keys(sentences).astype(">u8")
-    return np.ascontiguousarray(pairs).view(_KEY).reshape(-1)
-
-
-def _known(work: WorkDirectory) -> Parses:
-    """Read what earlier runs parsed."""
+def _known(work: WorkDirectory) -> pa.Table:
+    """Return the keys and trees that earlier runs parsed."""
     finished = sorted(path.stem for path in work.path.glob("*.parquet") if work.find(path.stem) is not None)
     tables = [read_parquet(work.file(key)) for key in finished]
     table = pa.concat_tables([_SCHEMA.empty_table(), *(one.cast(_SCHEMA) for one in tables)])
-    pairs = np.stack([table["high"].to_numpy(), table["low"].to_numpy()], axis=1).astype(">u8")
-    keys = np.ascontiguousarray(pairs).view(_KEY).reshape(-1)
-    order = np.argsort(keys, kind="stable")
-    return Parses(keys[order], table["tree"].combine_chunks().take(pa.array(order)), "")
-
-
-def _among(some: NDArray[np.bytes_], others: NDArray[np.bytes_]) -> NDArray[np.bool_]:
-    """Return which of ``some`` are in ``others``; both are keys, and ``others`` is sorted."""
-    if not len(others) or not len(some):
-        return np.zeros(len(some), np.bool_)
-    places = np.minimum(np.searchsorted(others, some), len(others) - 1)
-    found: NDArray[np.bool_] = others[places] == some
-    return found
+    keys = binary_keys(np.column_stack([table["high"], table["low"]]))
+    return pa.table({"key": keys, "tree": table["tree"]})

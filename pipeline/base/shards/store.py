@@ -343,19 +343,17 @@ class ShardWriter:
         directory: Path,
         schema: pa.Schema,
         rows_per_shard: int = ROWS_PER_SHARD,
-        level: int = _LEVEL,
         stem: str = "shard",
         options: Mapping[str, Any] | None = None,
         pool: Executor | None = None,
     ) -> None:
-        """level: compression level. stem: beginning of the file names. options: see :func:`write_shard`.
-        pool: threads that write the shards; at most two wait to be written."""
+        """stem: beginning of the file names. options: see :func:`write_shard`. pool: threads that write the
+        shards; at most two wait to be written."""
         if rows_per_shard < 1:
             raise ValueError("rows_per_shard must be at least 1")
         self.directory = directory
         self.schema = schema
         self.rows_per_shard = rows_per_shard
-        self.level = level
         self.stem = stem
         self.options = dict(options or {})
         self.pool = pool
@@ -382,9 +380,9 @@ class ShardWriter:
         self._pending_rows = rest.num_rows
         path = self.directory / shard_name(len(self.records) + len(self._writing), self.stem)
         if self.pool is None:
-            self.records.append(write_shard(shard, path, self.level, **self.options))
+            self.records.append(write_shard(shard, path, **self.options))
             return
-        self._writing.append(self.pool.submit(write_shard, shard, path, self.level, **self.options))
+        self._writing.append(self.pool.submit(write_shard, shard, path, **self.options))
         self._wait(2)
 
     def _wait(self, most: int) -> None:

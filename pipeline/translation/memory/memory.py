@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError, check_format, describing, one_line
 from paraforge.base.files import hash_json, read_json_or_none, sync_directory, write_json
-from paraforge.base.shards.lineage import text_keys
+from paraforge.base.shards.lineage import binary_keys, text_keys
 from paraforge.base.shards.pool import in_threads
 from paraforge.base.shards.schema import COLUMNS
 from paraforge.base.shards.store import read_parquet, write_shard
@@ -113,14 +113,9 @@ class HypothesisRows:
         places = np.full(len(self._columns["rank"]), -1)
         places[self.heads] = np.arange(len(self.heads))
         taken = pa.array(places, mask=places < 0)
-        hypotheses = self.hypotheses().columns
-        return pa.table([stored_keys(texts).take(taken), texts.take(taken), *hypotheses], schema=REMEMBERED)
-
-
-def stored_keys(texts: pa.Array) -> pa.Array:
-    """Return the key of each text as 16 bytes (see :mod:`paraforge.base.shards.lineage`)."""
-    digests = text_keys(texts).astype(">u8").tobytes()
-    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(texts), [None, pa.py_buffer(digests)])
+        keys = binary_keys(text_keys(texts))
+        columns = [keys.take(taken), texts.take(taken), *self.hypotheses().columns]
+        return pa.table(columns, schema=REMEMBERED)
 
 
 @dataclass(frozen=True)
