@@ -1,4 +1,4 @@
-"""Finds the minima of a selection on the mismatched pairs, judges them, and applies them to a file."""
+"""Finds the minima of a selection on the mismatched pairs, and judges them."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -10,13 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.base.errors import ConfigurationError
-from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scorer import inside
 from paraforge.corpus.scoring.adequacy import judge_adequacy, minimum_of_adequate
 from paraforge.corpus.scoring.verdict import CONFIDENCE, judge, judge_changed, maximum_of, minimum_of
 from paraforge.corpus.scoring.wrong_pairs import CONTRADICTION, RIGHT, other_rows, trained_on_corpus
-from paraforge.corpus.selection.fate import Counts, count_rows, fate_of, kept_mask
-from paraforge.corpus.selection.filters import apply_filters
 from paraforge.corpus.selection.filters.bounds import Adequate, BoundsParameters, GoodPairs, WrongPairs
 from paraforge.corpus.selection.parameters import SelectParameters
 
@@ -178,42 +175,3 @@ def verdict(
             if f"{RIGHT}{name}" in wrong_pairs.column_names
         },
     }
-
-
-class Marking:
-    """Bounds on scores, settled on the mismatched pairs of the file that they judge.
-
-    Attributes:
-        parameters: the selection with only these filters, with numbers for their minima.
-        verdict: see :func:`verdict`.
-        counts: counts of the rows marked so far.
-    """
-
-    def __init__(
-        self,
-        bounds: Sequence[BoundsParameters],
-        wrong_pairs: pa.Table,
-        scores: Sequence[str],
-        option: str | None = None,
-    ) -> None:
-        """bounds: the filters, in order. scores: scores to judge besides the filters'. option: the
-        command-line option of the filters.
-
-        Raises ConfigurationError: a minimum cannot be found because there are no mismatched pairs.
-        """
-        unsettled = SelectParameters(required=[], deciles=[], filters=list(bounds))
-        self.parameters = settle(unsettled, wrong_pairs, option)
-        self.verdict = verdict(self.parameters, wrong_pairs, {}, scores)
-        self.counts = Counts()
-        self._filters = [one.built() for one in self.parameters.filters if isinstance(one, BoundsParameters)]
-
-    def marked(self, rows: pa.Table) -> pa.Table:
-        """Return the rows with the reason in `rejected` if a filter rejects them; earlier reasons stay."""
-        if "rejected" not in rows.column_names:
-            rows = rows.append_column(COLUMNS["rejected"], pa.nulls(rows.num_rows, pa.string()))
-        codes = apply_filters(self._filters, rows, kept_mask(rows), 0, 1)
-        reasons = [reason for one in self._filters for reason in one.reasons]
-        fate = fate_of(codes, reasons, rows["rejected"])
-        rows = rows.set_column(rows.column_names.index("rejected"), COLUMNS["rejected"], fate)
-        self.counts.add(count_rows(rows))
-        return rows

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -75,10 +74,10 @@ def score(
     from paraforge.corpus.publication.verdict_words import verdict_words
     from paraforge.corpus.scoring import general
     from paraforge.corpus.scoring.parameters import ScoreParameters
-    from paraforge.corpus.scoring.score_file import is_parquet, score_file
     from paraforge.corpus.scoring.word_scorer import WordScorer
     from paraforge.corpus.selection.parameters import explain_filters
-    from paraforge.corpus.selection.thresholds import MAIN_SCORE, Marking
+    from paraforge.corpus.selection.score_file import is_parquet, score_file
+    from paraforge.corpus.selection.thresholds import MAIN_SCORE, verdict
     from paraforge.interface.query.database import parquet_of
     from paraforge.products.loading import load_fixed
 
@@ -102,12 +101,6 @@ def score(
             option = _MODEL_OPTIONS[bound.score]
             raise ConfigurationError([f"{bound.score}: pass the model's directory with --{option}"])
     judged = [MAIN_SCORE, *(score for score, model in models.items() if model)]
-    markings: list[Marking] = []
-
-    def finish(wrong: Any) -> Callable[[Any], Any] | None:
-        markings.append(Marking(bounds, wrong, judged, "--wrong-pairs"))
-        return markings[0].marked if bounds else None
-
     with parquet_of(output) as parquet:
         scored = score_file(
             input_path,
@@ -123,15 +116,14 @@ def score(
             header,
             Resources(workers=workers, devices=[chosen_device(device) if any(models.values()) else "cpu"]),
             load_fixed,
-            finish,
+            bounds,
         )
-    marking = markings[0]
     typer.echo(f"{output}: {counted(scored.rows, 'pair')}", err=True)
     if bounds:
-        explained = explain_filters(marking.parameters)
-        for reason, number in marking.counts.rejected.most_common():
+        explained = explain_filters(scored.bounds)
+        for reason, number in scored.counts.rejected.most_common():
             typer.echo(f"{number:,} rejected: {explained.get(reason, reason)}", err=True)
-    words = verdict_words(marking.verdict, marking.counts.kept)
+    words = verdict_words(verdict(scored.bounds, scored.wrong_pairs, {}, judged), scored.counts.kept)
     doubts = []
     if vectors is None and (doubt := WordScorer.open(directory).doubt_about(scored.wrong_pairs["reference"])):
         doubts = [f"{doubt} For another language, pass --vectors."]

@@ -20,7 +20,7 @@ from paraforge.embeddings.encoders.parameters import AverageParameters, LstmPara
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.products.loading import load_fixed
 from tests.corpus.scoring.test_score import WITHOUT_LANGUAGE, rows
-from tests.corpus.scoring.test_score_file import run, tsv
+from tests.corpus.selection.test_score_file import run, tsv
 
 UNITS = {
     "word": Vocabulary([UNKNOWN, "the", "cat", "dog", "sat", "."]),

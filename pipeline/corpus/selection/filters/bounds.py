@@ -189,11 +189,8 @@ class BoundsParameters(IntervalParameters):
         return short_name(self.score), interval_text(*self._numbers())
 
     def prepare(self, pairs: Selection) -> Filter:
-        """See :class:`~paraforge.corpus.selection.filters.FilterParameters`."""
-        return self.built()
-
-    def built(self) -> Filter:
-        """Build the filter, which judges each pair alone. Raises ValueError: it is not settled."""
+        """See :class:`~paraforge.corpus.selection.filters.FilterParameters`. Raises ValueError: it is not
+        settled."""
         return interval_filter(self.reason, (self.score,), *self._numbers(), self.missing)
 
     def _numbers(self) -> tuple[float | None, float | None]:

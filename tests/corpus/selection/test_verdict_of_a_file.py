@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.corpus.scoring.test_score_file import run, tsv
+from tests.corpus.selection.test_score_file import run, tsv
 
 
 def own_pairs(count: int, wrong: int = 0, seed: int = 1) -> list[tuple[str, str]]:
@@ -66,14 +66,23 @@ def test_earlier_reasons_stay_and_sources_are_judged_apart(tmp_path: Path) -> No
             "reference": [reference for reference, _ in pairs],
             "translation": [translation for _, translation in pairs],
             "rejected": ["duplicate", None] * 200,
+            "translation_score": [-1.0] * 398 + [-9.0] * 2,
         }
     )
     pq.write_table(table, tmp_path / "pairs.parquet")
-    said = run(tmp_path / "pairs.parquet", tmp_path / "o.parquet", "--minimum", "0.8")
+    said = run(
+        tmp_path / "pairs.parquet",
+        tmp_path / "o.parquet",
+        "--minimum",
+        "translation_score=-2",
+        "--minimum",
+        "0.8",
+    )
     assert "poorly tells good from mismatched pairs in bad (" in said
     found = pq.read_table(tmp_path / "o.parquet")
     assert found["rejected"].to_pylist()[::2] == ["duplicate"] * 200
     assert found["rejected"].to_pylist()[1:200:2] == [None] * 100
+    assert found["rejected"].to_pylist()[-2:] == ["duplicate", "translation_score"]
     assert found["source"].to_pylist() == table["source"].to_pylist()
 
 

@@ -1,14 +1,14 @@
-"""Scores the pairs of one TSV, CSV or Parquet file into one Parquet file, with the same scores as the
-stage."""
+"""Scores the pairs of one TSV, CSV or Parquet file into one Parquet file, and applies bounds, as the stages
+do."""
 
 from __future__ import annotations
 
 import csv
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -27,11 +27,16 @@ from paraforge.base.shards.store import ShardView, ShardWriter, parquet_writer
 from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.base.text.paths import require_regular
 from paraforge.base.text.repair import REPAIRS
-from paraforge.corpus.columns import COLUMNS, SCORES, schema_of
+from paraforge.corpus.columns import COLUMNS, schema_of
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.score import OpenModel, score
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
+from paraforge.corpus.selection.fate import Counts
+from paraforge.corpus.selection.filters.bounds import BoundsParameters
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.selection.select import select
+from paraforge.corpus.selection.thresholds import settle
 from paraforge.intake.bitext.block import REJECT_MALFORMED
 from paraforge.intake.bitext.columns import is_header, oddity
 from paraforge.intake.bitext.languages import other_language
@@ -44,14 +49,19 @@ _ROWS_LOOKED_AT: Final = 200
 _PARQUET_MAGIC: Final = b"PAR1"
 # Optional columns that are read if present.
 _OTHER_TEXTS: Final = ("source", "source_text", *FATE_COLUMNS)
+# Scores of a file that bounds can read; all others are computed.
+_GIVEN_SCORES: Final = ("translation_score", "given_score")
 
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """The result: number of rows, and scored mismatched pairs made from them."""
+    """The result: number of rows, scored mismatched pairs made from them, the bounds with numbers, and the
+    counts of rows, zero without bounds."""
 
     rows: int
     wrong_pairs: pa.Table
+    bounds: SelectParameters
+    counts: Counts
 
 
 def score_file(
@@ -63,9 +73,10 @@ def score_file(
     header: bool = False,
     resources: Resources | None = None,
     open_model: OpenModel | None = None,
-    finish: Callable[[pa.Table], Callable[[pa.Table], pa.Table] | None] = lambda wrong_pairs: None,
+    bounds: Sequence[BoundsParameters] = (),
 ) -> ScoredFile:
-    """Score every pair of a file, and mismatched pairs made from them.
+    """Score every pair of a file, and mismatched pairs made from them. Pairs outside the bounds get a reason
+    in the column ``rejected``; reasons that the file has stay.
 
     input_path: Parquet; or TSV (plain, gz, bz2, xz, zst; no quoting); or CSV if the name says so (fields can
         be quoted).
@@ -74,11 +85,11 @@ def score_file(
     parameters, vectors, open_model: see :func:`~paraforge.corpus.scoring.score.score`.
     columns: the columns `reference` and `translation`: names, or for a TSV numbers from 0.
     header: whether a TSV's first line names its columns. resources: workers and devices; by default one core.
-    finish: called with the mismatched pairs; returns the function to apply to each table before it is
-        written, or None.
+    bounds: filters, in order; a share is settled on the mismatched pairs.
 
     Raises:
         InputError: the input cannot be read, a column is missing, a line has too few columns.
+        ConfigurationError: a minimum cannot be found because there are no mismatched pairs.
     """
     require_regular(input_path)
 
@@ -101,20 +112,26 @@ def score_file(
         report = score(parameters, pairs, vectors, scored, own, open_model)
         wrong = find_wrong_pairs([scored])
         assert wrong is not None
-        change = finish(wrong) or (lambda table: table)
-        view = ShardView(pairs, scored)
-        names = schema_of(name for name in view.column_names if name in SCORES).names
+        asked = SelectParameters(required=[], deciles=[], filters=list(bounds))
+        result = ScoredFile(report.rows, wrong, settle(asked, wrong, "--wrong-pairs"), Counts())
+        made = [scored]
+        if bounds:
+            made.append(scratch / "selected")
+            selected = select(result.bounds, [pairs, scored], made[-1], own)
+            result = replace(result, counts=selected.counts)
+        view = ShardView(*made)
+        names = schema_of(view.column_names).names
         with atomic_path(output) as temporary, ExitStack() as stack:
             bar = stack.enter_context(progress(total=report.rows, unit="pairs", description="write"))
             writer = None
             for table, scores in zip(read(), view.tables(names), strict=True):
-                written = change(_with_scores(table, scores))
+                written = _with_scores(table, scores)
                 writer = writer or stack.enter_context(parquet_writer(temporary, written.schema))
                 writer.write_table(written)
                 bar.update(table.num_rows)
     for what, count in repairs.items():
         logger.warning("%s: %s texts had %s, which were repaired", input_path, f"{count:,}", what)
-    return ScoredFile(report.rows, wrong)
+    return result
 
 
 def _write_pairs(tables: Iterator[pa.Table], directory: Path, path: Path) -> None:
@@ -124,6 +141,11 @@ def _write_pairs(tables: Iterator[pa.Table], directory: Path, path: Path) -> Non
     for table in tables:
         present = [name for name in (*_OTHER_TEXTS, *TEXT_COLUMNS) if name in table.column_names]
         found = {name: table[name] for name in present}
+        found |= {
+            name: table[name]
+            for name in _GIVEN_SCORES
+            if name in table.column_names and pa.types.is_floating(table[name].type)
+        }
         source = found.get("source", pa.nulls(table.num_rows, pa.string()))
         found["source"] = pc.fill_null(source.cast(pa.string()), "")
         found["line"] = pa.array(np.arange(rows, rows + table.num_rows) + 1)
@@ -138,7 +160,7 @@ def _write_pairs(tables: Iterator[pa.Table], directory: Path, path: Path) -> Non
 
 
 def _with_scores(table: pa.Table, scores: pa.Table) -> pa.Table:
-    """Add scores to a table, replacing columns of the same name."""
+    """Add scores and fate to a table, replacing columns of the same name."""
     kept = table.drop_columns([name for name in table.column_names if name in scores.column_names])
     for field, column in zip(scores.schema, scores.columns, strict=True):
         kept = kept.append_column(field, column)

@@ -21,8 +21,8 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.score import build_scorers, score_table
-from paraforge.corpus.scoring.score_file import score_file
 from paraforge.corpus.scoring.word_scorer import WordScorer
+from paraforge.corpus.selection.score_file import score_file
 from tests.corpus.scoring.test_score import NO_SOURCE, SCORES, WITHOUT_LANGUAGE, counted
 from tests.here import run_command
 
@@ -136,7 +136,7 @@ def test_what_a_killed_command_leaves_is_removed_by_the_next_one(
         raise Interrupted("killed")
 
     with monkeypatch.context() as patched:
-        patched.setattr("paraforge.corpus.scoring.score_file.score", score)
+        patched.setattr("paraforge.corpus.selection.score_file.score", score)
         with pytest.raises(Interrupted):
             run(tmp_path / "pairs.tsv", killed, "--vectors", vectors)
     assert not list(killed.parent.iterdir()) and list(after.parent.iterdir())
@@ -174,7 +174,7 @@ def test_parquet_keeps_its_columns(tmp_path: Path, vectors: Path) -> None:
 
 @pytest.mark.full
 def test_workers_give_identical_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paraforge.corpus.scoring.score_file.BATCH_ROWS", 500)
+    monkeypatch.setattr("paraforge.corpus.selection.score_file.BATCH_ROWS", 500)
     (tmp_path / "pairs.tsv").write_text(tsv(PAIRS[:2] * 2000), encoding="utf-8")
     VECTORS.save(tmp_path / "vectors")
     for workers in (1, 2):
