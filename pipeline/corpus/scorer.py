@@ -168,6 +168,30 @@ class Scorer(ABC):
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """Return a pyarrow array as long as ``pairs`` for each column; null for pairs without that score."""
 
+    def with_worse_of(
+        self, found: dict[str, Any], places: npt.NDArray[np.int64], first: Pairs, second: Pairs
+    ) -> dict[str, Any]:
+        """Replace the scores at ``places`` by the worse ones of two translations, if ``worse`` asks for it.
+
+        first, second: each translation with the reference; as many pairs as places.
+        """
+        if self.worse is None:
+            return found
+        replaced = {}
+        of_first, of_second = self(first), self(second)
+        for name in found:
+            one, other, values = (
+                columns[name].to_numpy(zero_copy_only=False).astype(np.float32)
+                for columns in (of_first, of_second, found)
+            )
+            values[places] = {
+                "larger": np.fmax(one, other),
+                "smaller": np.fmin(one, other),
+                "farther": np.where(np.isnan(other) | (np.abs(one) >= np.abs(other)), one, other),
+            }[self.worse]
+            replaced[name] = pa.array(values, from_pandas=True)
+        return replaced
+
 
 def scorer_types() -> list[type[Scorer]]:
     """Return all scorers: those of the modules in ``scorers/``, and those of other packages."""

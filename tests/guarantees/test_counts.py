@@ -84,7 +84,7 @@ def test_every_stage_counts_the_same_rows(published: Path) -> None:
     found = metrics["translate"]
     failed = sum(found["failed"].values())
     assert found["rows"] == total == found["translated"] + found["rejected"] + failed
-    assert metrics["score"]["rows"] == total == metrics["score"]["scored"] + metrics["score"]["unscored"]
+    assert metrics["score"]["rows"] == total
     counts = read_json(published / "data/corpus/_manifest.json")["counts"]
     for found in (metrics["select"], counts):
         assert (

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.base.text.ragged import IntArray
 from paraforge.base.text.tokens import TokenColumn, tokenize_columns
 
@@ -109,3 +110,19 @@ class Pairs:
         )
         row, word = np.divmod(found[~np.isin(found, own)], max(size, 1))
         return row, word
+
+
+def pairs_of_translations(rows: pa.Table) -> tuple[npt.NDArray[np.int64], Pairs, Pairs] | None:
+    """Return the indices of the pairs of two translations among the rows, and each translation with the
+    reference that both were made from; None if there are none."""
+    if "original" not in rows.column_names or rows["original"].null_count == rows.num_rows:
+        return None
+    places = np.flatnonzero(rows["original"].is_valid().to_numpy())
+    found = rows.take(pa.array(places))
+    names = [name.partition("/") for name in found["source"].to_pylist()]
+    sides = zip((0, 2), TEXT_COLUMNS, ("source_text", "translation_source_text"), strict=True)
+    first, second = (
+        Pairs.of(found["original"], found[text], pa.array([name[part] for name in names]), found[foreign])
+        for part, text, foreign in sides
+    )
+    return places, first, second

@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -37,7 +35,7 @@ from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_corpus
 from paraforge.corpus.scoring.lexical_learning import learn_corpus
 from paraforge.corpus.scoring.lexical_table import LexicalTable
 from paraforge.corpus.scoring.out_of_step import Blocks, Stretch, warn_of
-from paraforge.corpus.scoring.pairs import Pairs
+from paraforge.corpus.scoring.pairs import Pairs, pairs_of_translations
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.scorers import language
 from paraforge.corpus.scoring.scorers.models import Kind, check_directory
@@ -61,30 +59,26 @@ _MODELS: dict[Literal["sentence_transformer", "cross_encoder"], tuple[Kind, str]
     "cross_encoder": ("CrossEncoder", "cross_encoder"),
 }
 _MODEL_VERSION = 1  # of the models' columns. If you raise it, raise SCORE, too, because DVC watches that.
-_COUNTED = ("reference_tokens", "paraphrase_score", "overlap_3", "digit_mismatch")
+_AVERAGED = ("paraphrase_score", "overlap_3")
 
 
 @dataclass(frozen=True)
 class ScoreReport:
     """The result of the score stage.
 
-    rows = scored + unscored; unscored rows were rejected, failed, or have no translation. Means are over the
-    scored rows that have the score. verdicts: how well each score separates mismatched pairs.
+    Rows that are not scored were rejected, failed, or have no translation. Means are over the rows that have
+    the score. verdicts: how well each score separates mismatched pairs.
     out_of_step: lines of each source where reference and foreign side do not translate each other.
     """
 
     rows: int
     scored: int
-    unscored: int
-    without_paraphrase_score: int
     mean_paraphrase_score: float | None
     mean_overlap_3: float | None
-    digit_mismatches: int
     shards: int
     reused: int
     seconds: float
     wrong_pairs: int = 0
-    changed_pairs: int = 0
     verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
     out_of_step: dict[str, list[Stretch]] = field(default_factory=dict)
 
@@ -148,7 +142,7 @@ def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
     present = [name for name in (*PAIR_COLUMNS, *_OF_TRANSLATIONS) if name in table.column_names]
     rows = table.select(present).filter(usable)
     pairs = Pairs.of(**{name: rows[name] for name in present if name in PAIR_COLUMNS})
-    of_two = _pairs_of_translations(rows)
+    of_two = pairs_of_translations(rows)
     # The index of each row among the usable pairs, null for other rows.
     place = pc.if_else(usable, pc.subtract(pc.cumulative_sum(pc.cast(usable, pa.int64())), 1), None)
     schema = schema_of(name for scorer in scorers for name in scorer.names)
@@ -156,49 +150,10 @@ def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
     for scorer in scorers:
         found = scorer(pairs)
         pairs.scores.update(found)
-        columns.update(found if of_two is None else _worse(scorer, found, *of_two))
+        columns.update(found if of_two is None else scorer.with_worse_of(found, *of_two))
     return pa.table(
         [columns[name].cast(COLUMNS[name].type).take(place) for name in schema.names], schema=schema
     )
-
-
-def _pairs_of_translations(rows: pa.Table) -> tuple[npt.NDArray[np.int64], Pairs, Pairs] | None:
-    """Return the indices of the pairs of two translations among the rows, and each translation with the
-    reference; None if there are none."""
-    if "original" not in rows.column_names or rows["original"].null_count == rows.num_rows:
-        return None
-    places = np.flatnonzero(rows["original"].is_valid().to_numpy())
-    found = rows.take(pa.array(places))
-    names = [name.partition("/") for name in found["source"].to_pylist()]
-    sides = zip((0, 2), TEXT_COLUMNS, ("source_text", "translation_source_text"), strict=True)
-    first, second = (
-        Pairs.of(found["original"], found[text], pa.array([name[part] for name in names]), found[foreign])
-        for part, text, foreign in sides
-    )
-    return places, first, second
-
-
-def _worse(
-    scorer: Scorer, found: dict[str, Any], places: npt.NDArray[np.int64], first: Pairs, second: Pairs
-) -> dict[str, Any]:
-    """Replace the scores at these indices by the worse of both translations' scores if the scorer asks for
-    it."""
-    if scorer.worse is None:
-        return found
-    replaced = {}
-    of_first, of_second = scorer(first), scorer(second)
-    for name in found:
-        one, other, values = (
-            columns[name].to_numpy(zero_copy_only=False).astype(np.float32)
-            for columns in (of_first, of_second, found)
-        )
-        values[places] = {
-            "larger": np.fmax(one, other),
-            "smaller": np.fmin(one, other),
-            "farther": np.where(np.isnan(other) | (np.abs(one) >= np.abs(other)), one, other),
-        }[scorer.worse]
-        replaced[name] = pa.array(values, from_pandas=True)
-    return replaced
 
 
 def build_shard_function(devices: Sequence[str], **arguments: Any) -> Callable[[Any], Any]:
@@ -345,7 +300,7 @@ def score(
     judged_by = [WRONG_PAIRS_NAME] if len(lineage) == 2 else []  # a corpus without shards has no columns
     notes = aligned_with(_column_of(one) for one in steps[1:]) | accompanied_by(judged_by)
     steps[0] = replace(steps[0], columns=columns, notes=notes)
-    counts: Counter[str] = Counter()
+    scored_rows, counts, sums = 0, Counter[str](), dict.fromkeys(_AVERAGED, 0.0)
     sources: Counter[str] = Counter()
     blocks = Blocks()
     wrong = None
@@ -354,11 +309,12 @@ def score(
         report = run_step(steps[0], [translated], scored, resources)
         for one in steps[1:]:
             run_step(one, [translated], scored / _column_of(one), resources)
-        for table in ShardView(translated, scored).tables([*lineage, *_COUNTED, "source_similarity"]):
-            counts["scored"] += pc.count(table["reference_tokens"]).as_py()
-            counts["with_paraphrase_score"] += pc.count(table["paraphrase_score"]).as_py()
-            for name in _COUNTED[1:]:
-                counts[name] += pc.sum(table[name]).as_py() or 0
+        read = [*lineage, "reference_tokens", *_AVERAGED, "source_similarity"]
+        for table in ShardView(translated, scored).tables(read):
+            scored_rows += pc.count(table["reference_tokens"]).as_py()
+            for name in _AVERAGED:
+                counts[name] += pc.count(table[name]).as_py()
+                sums[name] += pc.sum(table[name]).as_py() or 0
             if judged_by:
                 names = pc.value_counts(table["source"].filter(pc.is_valid(table["reference_tokens"])))
                 sources.update({one["values"]: one["counts"] for one in names.to_pylist()})
@@ -368,21 +324,17 @@ def score(
             wrong = write_wrong_pairs(steps, translated, scored, sources, resources, trained)
     out_of_step = blocks.out_of_step()
     warn_of(out_of_step)
-    others = 0 if wrong is None else other_rows(wrong).num_rows
+    means = {name: round(sums[name] / counts[name], 6) if counts[name] else None for name in _AVERAGED}
     judged = [name for name in judged_scores() if wrong is not None and name in wrong.column_names]
     return ScoreReport(
         rows=report.rows,
-        scored=counts["scored"],
-        unscored=report.rows - counts["scored"],
-        without_paraphrase_score=counts["scored"] - counts["with_paraphrase_score"],
-        mean_paraphrase_score=_mean(counts["paraphrase_score"], counts["with_paraphrase_score"]),
-        mean_overlap_3=_mean(counts["overlap_3"], counts["scored"]),
-        digit_mismatches=counts["digit_mismatch"],
+        scored=scored_rows,
+        mean_paraphrase_score=means["paraphrase_score"],
+        mean_overlap_3=means["overlap_3"],
         shards=report.shards,
         reused=report.reused,
         seconds=round(time.monotonic() - started, 3),
-        wrong_pairs=others,
-        changed_pairs=0 if wrong is None else wrong.num_rows - others,
+        wrong_pairs=0 if wrong is None else other_rows(wrong).num_rows,
         verdicts={name: asdict(judge(wrong, name)) for name in judged},
         out_of_step=out_of_step,
     )
@@ -391,10 +343,6 @@ def score(
 def _column_of(step: Step) -> str:
     """Return the column of a model's step, which is also the name of its directory."""
     return str(step.arguments["column"])
-
-
-def _mean(total: float, count: int) -> float | None:
-    return round(total / count, 6) if count else None
 
 
 def _devices(resources: Resources) -> tuple[str, ...]:
