@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import (
-    DIGESTS,
     check_digests,
     read_json,
     remove_directory,
@@ -57,8 +56,7 @@ def run_once(
         else:
             found = train(work.path)
             write_digests(model)
-            write_json(report, found)
-            write_digests(work.path, [_REPORT, f"{MODEL}/{DIGESTS}"])
+            write_json(report, found)  # last: a training with a report is finished
             for name in scratch:
                 remove_directory(work.path / name)
         with replaced_directory(output) as temporary:
@@ -67,17 +65,12 @@ def run_once(
         return read_json(report)
 
 
-def open_or_build(directory: Path, open_: Callable[[], Store], build: Callable[[], Store]) -> Store:
-    """Return the result of an earlier run in a directory if it is complete, otherwise build it from the
-    data."""
+def open_or_build(open_: Callable[[], Store], build: Callable[[], Store]) -> Store:
+    """Return the result of an earlier run if `open_` finds it complete, otherwise build it from the data."""
     try:
-        if not check_digests(directory):
-            return open_()
+        return open_()
     except InputError:  # missing or incomplete
-        pass
-    store = build()
-    write_digests(directory)
-    return store
+        return build()
 
 
 def _check_place(output: Path) -> None:
@@ -90,11 +83,11 @@ def _check_place(output: Path) -> None:
 
 
 def _is_whole(place: Path, open_model: Callable[[Path], object]) -> bool:
-    """Return whether report and model are unchanged."""
+    """Return whether the report can be read and the model is unchanged."""
     try:
-        problems = [problem for one in (place, place / MODEL) for problem in check_digests(one)]
+        read_json(place / _REPORT)
+        problems = check_digests(place / MODEL)
         if not problems:
-            read_json(place / _REPORT)
             open_model(place / MODEL)
     except InputError as error:
         problems = [error]

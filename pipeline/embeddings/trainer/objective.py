@@ -1,10 +1,10 @@
 """Trains an encoder on paraphrase pairs: mega-batches, negatives, mini-batch updates."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -29,37 +29,6 @@ from paraforge.embeddings.trainer.negatives import Precision, choose_negatives, 
 from paraforge.embeddings.trainer.pair_store import PairStore
 from paraforge.embeddings.trainer.parameters import TrainingParameters
 from paraforge.embeddings.trainer.schedule import MIX, Schedule, Shuffle, generator_for
-
-
-@dataclass(frozen=True)
-class Regularisation:
-    """The two penalties of Wieting 2016 Eq. 11 as gradients: on compositional parameters, and on vectors that
-    leave their start; `lambda_composition * ||W_c - anchor||^2 + lambda_words * ||W_initial - W_w||^2`.
-
-    composition_anchors: values to which compositional parameters are pulled; zero for those not named.
-    initial_tables: the tables' initial vectors, read only; needed where lambda_words > 0.
-
-    The penalty of a row is applied when a mini-batch uses it.
-    """
-
-    lambda_words: float = 0.0
-    lambda_composition: float = 0.0
-    initial_tables: Mapping[str, Tensor] = field(default_factory=dict)
-    composition_anchors: Mapping[str, Tensor] = field(default_factory=dict)
-
-    def add_row_gradient(self, name: str, rows: Tensor, values: Tensor, gradient: Tensor) -> None:
-        """Add the penalty's gradient for some rows of a table to `gradient`, in place."""
-        if self.lambda_words and name in self.initial_tables:
-            initial = self.initial_tables[name][rows]
-            gradient.add_(values - initial.to(values.device), alpha=2 * self.lambda_words)
-
-    def add_gradient(self, name: str, value: Tensor, gradient: Tensor) -> None:
-        """Add the penalty's gradient for a compositional parameter to `gradient`, in place."""
-        if self.lambda_composition:
-            anchor = self.composition_anchors.get(name)
-            distance = value if anchor is None else value - anchor
-            gradient.add_(distance, alpha=2 * self.lambda_composition)
-
 
 logger = logging.getLogger(__name__)
 
@@ -132,14 +101,10 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
         # Small mega-batches are packed several at once, so that two threads need not wait on each other for
         # each.
         self.prefetch = 1 + 40 // self._schedule.mega_batch
-        self._regularisation = Regularisation(
-            parameters.lambda_words,
-            parameters.lambda_composition,
-            {name: table.detach().clone() for name, table in self._tables.items()}
-            if parameters.lambda_words
-            else {},
-            {name: anchor.to(device) for name, anchor in encoder.anchors().items()},
-        )
+        self._initial_tables: dict[str, Tensor] = {}
+        if parameters.lambda_words:
+            self._initial_tables = {name: table.detach().clone() for name, table in self._tables.items()}
+        self._anchors = {name: anchor.to(device) for name, anchor in encoder.anchors().items()}
         self._pool: ThreadPoolExecutor | None = None
 
     def identity(self) -> dict[str, Any]:
@@ -266,10 +231,14 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
         row_gradients = dict(zip(leaves, gradients, strict=False))
         composition_gradients = dict(zip(names, gradients[len(leaves) :], strict=True))
         with torch.no_grad():
-            for name, gradient in row_gradients.items():
-                self._regularisation.add_row_gradient(name, rows[units[name]], leaves[name], gradient)
-            for name, gradient in composition_gradients.items():
-                self._regularisation.add_gradient(name, self._composition[name], gradient)
+            # Wieting 2016 Eq. 11: the penalty of a row is applied when a mini-batch uses the row.
+            for name, initial in self._initial_tables.items():
+                left = leaves[name] - initial[rows[units[name]]]
+                row_gradients[name].add_(left, alpha=2 * parameters.lambda_words)
+            if parameters.lambda_composition:
+                for name, gradient in composition_gradients.items():
+                    left = self._composition[name] - self._anchors.get(name, 0)
+                    gradient.add_(left, alpha=2 * parameters.lambda_composition)
             if parameters.clip is not None:
                 clip_(gradients, parameters.clip)
             for name, gradient in row_gradients.items():

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paraforge.base.errors import InputError, describing
-from paraforge.base.files import hash_json, read_json, write_json
+from paraforge.base.files import hash_json, read_json, sync_tree, write_json
 from paraforge.base.progress import progress
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.ragged import ranges
@@ -182,6 +182,7 @@ def build_pair_store(
             "says why.",
         )
     described = {builder.units.name: builder.finish(limits) for builder in builders}
+    sync_tree(directory)  # before the index, which says that all are complete
     write_json(
         directory / _INDEX,
         {

@@ -174,7 +174,6 @@ def _train(
 
     pairs = directory / "pairs"
     store = open_or_build(
-        pairs,
         lambda: PairStore(pairs),
         lambda: build_pair_store(pairs, data.blocks(), [Words()], parameters.vocabulary),
     )

@@ -6,45 +6,36 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from paraforge.base.files import atomic_path
 from paraforge.base.progress import progress
 from paraforge.corpus.scoring.scorers.models import dimension_of, load_model
 from paraforge.embeddings.learning.id_sequences import map_array
-from paraforge.embeddings.learning.runs import open_or_build
 from paraforge.embeddings.trainer.pair_store import PairStore
 
 BLOCK = 1 << 12
 """Pairs to embed and write at once."""
 
 
-def teacher_vectors(store: PairStore, model: Path, place: Path, device: str) -> npt.NDArray[np.float32]:
+def teacher_vectors(store: PairStore, model: Path, path: Path, device: str) -> npt.NDArray[np.float32]:
     """Return the vectors that a sentence-transformers model has of both sides of a store with sentences, (2 *
-    pairs, dimension), memory-mapped: left, right, left, ... If killed, the same call resumes after the last
-    whole block in the directory `place`.
+    pairs, dimension), memory-mapped: left, right, left, ... They are computed unless the file `path` exists.
 
     Raises InputError as `load_model`.
     """
     teacher = load_model(model, device)
     dimension = dimension_of(teacher)
-    path = place / "vectors"
-
-    def opened() -> npt.NDArray[np.float32]:
-        numbers = map_array(path, "float32", (2 * len(store) * dimension,))
-        return numbers.reshape(2 * len(store), dimension)
-
-    def build() -> npt.NDArray[np.float32]:
-        place.mkdir(parents=True, exist_ok=True)
-        pair_bytes = 2 * 4 * dimension
-        with path.open("ab") as file:
-            done = min(file.tell() // pair_bytes, len(store)) // BLOCK * BLOCK
-            file.truncate(done * pair_bytes)
-            with progress(total=len(store), unit="pairs", description="teacher", done=done) as bar:
-                for first in range(done, len(store), BLOCK):
-                    numbers = np.arange(first, min(first + BLOCK, len(store)))
-                    file.write(_of_both_sides(teacher, store.sentences(numbers)))
-                    bar.update(len(numbers))
-        return opened()
-
-    return open_or_build(place, opened, build)
+    if not path.is_file():
+        with (
+            atomic_path(path) as temporary,
+            temporary.open("wb") as file,
+            progress(total=len(store), unit="pairs", description="teacher") as bar,
+        ):
+            for first in range(0, len(store), BLOCK):
+                numbers = np.arange(first, min(first + BLOCK, len(store)))
+                file.write(_of_both_sides(teacher, store.sentences(numbers)))
+                bar.update(len(numbers))
+    vectors = map_array(path, "float32", (2 * len(store) * dimension,))
+    return vectors.reshape(2 * len(store), dimension)
 
 
 def _of_both_sides(teacher: Any, sentences: list[str]) -> bytes:

@@ -26,7 +26,6 @@ from paraforge.embeddings.encoders.parameters import VectorParameters, units_of
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.evaluation.comparing import Model
 from paraforge.embeddings.evaluation.sts import GroupScore, SetScore, evaluate_sts
-from paraforge.embeddings.learning.loop import Trainer
 from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once
 from paraforge.embeddings.losses import loss_named
 from paraforge.embeddings.trainer.data import TrainingData
@@ -147,7 +146,7 @@ def train_model(
         store, leakage = _pairs(directory / "pairs", parameters, data, begun)
         if parameters.teacher is not None:
             teacher = Path(expand(parameters.teacher))
-            store.teacher = teacher_vectors(store, teacher, directory / "teacher", device)
+            store.teacher = teacher_vectors(store, teacher, directory / "teacher.vectors", device)
         model = begun or _new_model(parameters, store)
         trainer = encoder_trainer(
             model.encoder,
@@ -170,12 +169,18 @@ def train_model(
             pairs_per_second=trainer.rate,
             passed_over=record.counts["passed_over"],
             alike=_alike(model.encoder, store),
-            **found_by(trainer, model, data, begin),
+            dimension=model.dimension,
+            parameters=sum(value.numel() for value in model.encoder.parameters()),
+            updates=record.updates,
+            seconds=time.perf_counter() - begin,
+            best_score=record.best_score,
+            history=record.history,
+            **_scores(model, data),
         )
-        model.save(
-            directory / MODEL,
-            reproducible(report) | {"training": parameters.training.model_dump(mode="json")},
-        )
+        about = asdict(report) | {"training": parameters.training.model_dump(mode="json")}
+        # Without times, so that the same training gives the same bytes.
+        untimed = {name: about[name] for name in about if name not in ("seconds", "pairs_per_second")}
+        model.save(directory / MODEL, untimed)
         return asdict(report)
 
     report = run_once(
@@ -185,7 +190,7 @@ def train_model(
         output,
         train=train,
         open_model=SentenceModel.open,
-        scratch=("pairs", "teacher", "checkpoints"),
+        scratch=("pairs", "teacher.vectors", "checkpoints"),
     )
     found = EmbeddingsReport(**report)
     if found.alike is not None and found.alike > _TOO_ALIKE:
@@ -264,21 +269,14 @@ def _alike(encoder: Encoder, store: PairStore) -> float | None:
     return round(float((vectors[1:] * vectors[:-1]).sum(1).mean()), 4)
 
 
-def found_by(trainer: Trainer[Any, Any], model: Model, data: TrainingData, begin: float) -> dict[str, Any]:
-    """Return the common part of training reports: size, development score, history, scores on the test
-    sets."""
+def _scores(model: Model, data: TrainingData) -> dict[str, dict[str, Any]]:
+    """Return the scores on the test sets, by set and by year."""
     scores = evaluate_sts(model, data.evaluated_sets)
     shared = data.development_pairs
     chosen_by = {group.name: 0 for group in scores.groups}
     for one in scores.sets:
         chosen_by[one.group] += shared.get(one.name, 0)
     return {
-        "dimension": model.dimension,
-        "parameters": sum(value.numel() for value in trainer.module.parameters()),
-        "updates": trainer.record.updates,
-        "seconds": time.perf_counter() - begin,
-        "best_score": trainer.record.best_score,
-        "history": trainer.record.history,
         "sets": {score.name: _figures(score, shared.get(score.name, 0)) for score in scores.sets},
         "years": {score.name: _figures(score, chosen_by[score.name]) for score in scores.groups},
     }
@@ -288,15 +286,6 @@ def _figures(score: SetScore | GroupScore, development_pairs: int) -> dict[str, 
     """development_pairs: how many of its pairs chose the epoch, too; named where there are any."""
     figures = {"pearson": score.pearson, "spearman": score.spearman, "pairs": score.pairs}
     return figures | ({"development_pairs": development_pairs} if development_pairs else {})
-
-
-def reproducible(report: Any) -> dict[str, Any]:
-    """Return a report without times, so that the same training gives the same bytes."""
-    return {
-        name: value
-        for name, value in asdict(report).items()
-        if name != "seconds" and not name.endswith("_per_second")
-    }
 
 
 def _pairs(
@@ -326,7 +315,7 @@ def _pairs(
         write_json(found, report)
         return store, report
 
-    return open_or_build(directory, lambda: (PairStore(directory), read_json(found)), build)
+    return open_or_build(lambda: (PairStore(directory), read_json(found)), build)
 
 
 def _tables(parameters: ModelParameters, store: PairStore) -> MakeTable:

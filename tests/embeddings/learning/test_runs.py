@@ -9,9 +9,7 @@ from paraforge.base.files import write_json
 from paraforge.embeddings.learning.runs import MODEL, run_once
 
 
-@pytest.mark.parametrize(
-    "damaged", [None, f"{MODEL}/weights", f"{MODEL}/sha256.json", "report.json", "sha256.json"]
-)
+@pytest.mark.parametrize("damaged", [None, f"{MODEL}/weights", f"{MODEL}/sha256.json", "report.json"])
 def test_what_was_damaged_is_trained_again(tmp_path: Path, damaged: str | None) -> None:
     trained: list[Path] = []
 

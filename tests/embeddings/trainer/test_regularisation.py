@@ -1,4 +1,4 @@
-"""The penalties of Wieting 2016 Eq. 11: gradients against autograd of their value; vectors that are fixed."""
+"""Vectors that are fixed."""
 
 from pathlib import Path
 from typing import Any
@@ -10,34 +10,9 @@ from paraforge.base.devices import torch_threads
 from paraforge.base.shards.resources import Resources
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.model import SentenceModel
-from paraforge.embeddings.trainer.objective import Regularisation
 from paraforge.embeddings.trainer.parameters import ModelParameters, PairFileParameters
 from paraforge.embeddings.trainer.train_model import EmbeddingsReport, train_model
 from tests.embeddings.trainer.training import sentence_pairs, write_pairs
-
-
-def test_gradients_are_those_of_the_value() -> None:
-    generator = torch.Generator().manual_seed(1)
-    table, initial, weight, anchored, anchor = (
-        torch.randn(5, 3, dtype=torch.float64, generator=generator) for _ in range(5)
-    )
-    penalty = Regularisation(0.3, 0.7, {"table": initial}, {"anchored": anchor})
-    for value in (table, weight, anchored):
-        value.requires_grad_()
-    total = 0.3 * (table - initial).square().sum()
-    total = total + 0.7 * (weight.square().sum() + (anchored - anchor).square().sum())
-    composition = {"weight": weight, "anchored": anchored}
-    total.backward()
-
-    with torch.no_grad():
-        rows = torch.tensor([0, 2, 4])
-        gradient = torch.ones(3, 3, dtype=torch.float64)
-        penalty.add_row_gradient("table", rows, table[rows], gradient)
-        torch.testing.assert_close(gradient, 1 + table.grad[rows])
-        for name, value in composition.items():
-            gradient = torch.ones(5, 3, dtype=torch.float64)
-            penalty.add_gradient(name, value, gradient)
-            torch.testing.assert_close(gradient, 1 + value.grad)
 
 
 def train(place: Path, encoder: dict[str, Any], **training: Any) -> tuple[EmbeddingsReport, SentenceModel]:
