@@ -127,11 +127,6 @@ FILES = {"files": [{"path": "x"}]}
             "reference nearly as that of a better pair (cosine 0.95)",
             "nrep:0.95:0123abcd",
         ),
-        (
-            {"kind": "near_repeats", "score": "overlap_3"},
-            "reference nearly as that of a better pair (cosine 0.95)",
-            "nrep:0.95:tri:0123abcd",
-        ),
         ({"kind": "decontamination", **FILES}, "shares text with a test file", "decon:exact:0123abcd"),
         (
             {"kind": "decontamination", **FILES, "ngram": 8},

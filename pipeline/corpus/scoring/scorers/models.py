@@ -72,6 +72,8 @@ class ParaphraseScore(Scorer):
         return {"paraphrase_score": pa.array(score, mask=np.isnan(score))}
 
 
+# Sentences or pairs that a model gets at once.
+_BATCH_SIZE: Final = 64
 PACKAGE: Final = "sentence_transformers"
 EXTRA: Final = "sentence-transformers"
 
@@ -96,18 +98,16 @@ class SentenceTransformerCosine(Scorer):
         directory = choice.sentence_transformer_directory
         return None if directory is None else cls(directory, choice.device)
 
-    def __init__(self, directory: str | Path, device: str = "cpu", batch_size: int = 64) -> None:
+    def __init__(self, directory: str | Path, device: str = "cpu") -> None:
         """Load a model; nothing is fetched and no code from the directory is run.
 
         directory: as `SentenceTransformer.save` writes it. device: `cpu`, `cuda` or `cuda:N`.
-        batch_size: sentences embedded at once.
 
         Raises:
             MissingPackageError: sentence-transformers is not installed.
             InputError: no such directory, or no model in it.
         """
         self._model = load_model(Path(directory), device)
-        self._batch_size = batch_size
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """Return float32, -1 to 1; null if an embedding is all zeros."""
@@ -115,7 +115,7 @@ class SentenceTransformerCosine(Scorer):
 
     def _embed(self, texts: Any) -> npt.NDArray[np.float32]:
         embeddings = self._model.encode(
-            texts.to_pylist(), batch_size=self._batch_size, convert_to_numpy=True, show_progress_bar=False
+            texts.to_pylist(), batch_size=_BATCH_SIZE, convert_to_numpy=True, show_progress_bar=False
         )
         return np.asarray(embeddings, dtype=np.float32)
 
@@ -197,11 +197,10 @@ class CrossEncoderScore(Scorer):
         directory = choice.cross_encoder_directory
         return None if directory is None else cls(directory, choice.device)
 
-    def __init__(self, directory: str | Path, device: str = "cpu", batch_size: int = 64) -> None:
+    def __init__(self, directory: str | Path, device: str = "cpu") -> None:
         """Load a model; nothing is fetched and no code from the directory is run.
 
         directory: as `CrossEncoder.save` writes it. device: `cpu`, `cuda` or `cuda:N`.
-        batch_size: pairs judged at once.
 
         Raises MissingPackageError: sentence-transformers is not installed. InputError: no such directory, no
         model in it, or one that gives neither a number nor an entailment.
@@ -218,7 +217,6 @@ class CrossEncoderScore(Scorer):
                 remedy=f"Use one with a single output, or with one named {_ENTAILMENT}.",
             )
         self._entailment = labels.get(_ENTAILMENT) if len(labels) > 1 else None
-        self._batch_size = batch_size
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """Return float32, for most models 0 to 1; null if a side has no token."""
@@ -238,7 +236,7 @@ class CrossEncoderScore(Scorer):
             return np.empty(0, dtype=np.float32)
         scores = self._model.predict(
             list(zip(first, second, strict=True)),
-            batch_size=self._batch_size,
+            batch_size=_BATCH_SIZE,
             apply_softmax=self._entailment is not None,
             convert_to_numpy=True,
             show_progress_bar=False,

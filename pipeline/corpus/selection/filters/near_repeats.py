@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.paths import FilePath, expand
@@ -18,22 +18,18 @@ from paraforge.base.word_vectors.subword_vectors import SubwordVectors
 from paraforge.base.word_vectors.vectors import WordVectors, table_directory
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
-from paraforge.corpus.selection.filters import Filter, FilterParameters, check_score, short_name
+from paraforge.corpus.selection.filters import Filter, FilterParameters
 
 if TYPE_CHECKING:
     from paraforge.corpus.selection.passes import Selection
 
 
 class NearRepeatsParameters(FilterParameters):
-    """Rejects pairs whose reference says nearly the same as a better pair's, by the cosine of their
-    vectors."""
+    """Rejects pairs whose reference says nearly the same as that of a pair with a higher paraphrase score, or
+    of an earlier one with the same score, by the cosine of their vectors."""
 
     kind: Literal["near_repeats"]
     cosine: float = Field(0.95, ge=0.8, le=1, description="lowest cosine at which a sentence repeats another")
-    score: str = Field(
-        "paraphrase_score",
-        description="keep the pair with the highest value of this column; of equal ones the first",
-    )
     model: FilePath | None = Field(
         None,
         min_length=1,
@@ -42,24 +38,19 @@ class NearRepeatsParameters(FilterParameters):
     )
 
     needs_all_pairs: ClassVar[bool] = True
-    _known = field_validator("score")(check_score)
+    needs: ClassVar[tuple[str, ...]] = ("reference", "paraphrase_score")
 
     def default_name(self) -> str:
         """``near_repeat``."""
         return "near_repeat"
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the sentence and the score."""
-        return ("reference", self.score)
 
     def refusal(self) -> str:
         """E.g. ``reference nearly as that of a better pair (cosine 0.95)``."""
         return f"reference nearly as that of a better pair (cosine {self.cosine:g})"
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
-        """E.g. ``nrep:0.95:3fa9c1d2``; with the score where it is not the usual one."""
-        score = "" if self.score == "paraphrase_score" else f":{short_name(self.score)}"
-        return "nrep", f"{self.cosine:g}{score}:{(fingerprint or 'none')[:8]}"
+        """E.g. ``nrep:0.95:3fa9c1d2``."""
+        return "nrep", f"{self.cosine:g}:{(fingerprint or 'none')[:8]}"
 
     def _table(self) -> tuple[WordVectors | SubwordVectors, str]:
         """Return the word vectors and their fingerprint. Raises InputError: missing or damaged."""
@@ -82,10 +73,10 @@ class NearRepeatsParameters(FilterParameters):
         def read(rows: pa.Table) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
             tokens = tokenize_column(pc.fill_null(rows["reference"], ""))
             vectors = rounded(tokens.sums(table.of_words(tokens.vocabulary)))
-            return vectors, rows[self.score].cast(pa.float32()).to_numpy()  # null becomes NaN
+            return vectors, rows["paraphrase_score"].cast(pa.float32()).to_numpy()  # null becomes NaN
 
         near, starts = NearVectors(pairs.directory / self.reason, self.cosine), [0]
-        for vectors, scores in pairs.each(read, self.columns()):
+        for vectors, scores in pairs.each(read, self.needs):
             near.add(vectors, scores)
             starts.append(near.rows)
         found = near.find(pairs.pieces)
