@@ -60,7 +60,7 @@ def measure(cell: Cell, model: str, sources: list[str], threads: int, device: st
     """Load the model, warm up on a few sentences, and time a translation."""
     translator = open_translator(
         cell.engine,
-        open_model(Path(model), cell.engine, verify=False),
+        open_model(Path(model), verify=False),
         DecodingOptions(beam=cell.beam, compute_type=cell.compute_type),
         Placement(device, threads),
     )

@@ -95,7 +95,7 @@ class Setting:
         self, engine: str, compute_type: str, graphs: bool = False, batch_tokens: int = 0, **changes: Any
     ) -> Any:
         """Open an engine and load the model."""
-        model = open_model(Path(self.model), engine, verify=False)
+        model = open_model(Path(self.model), verify=False)
         threads = (os.cpu_count() or 1) if self.on_cpu else 1
         placement = Placement(self.device, threads, batch_tokens, graphs)
         return open_translator(engine, model, self.options(engine, compute_type, **changes), placement)
@@ -148,7 +148,7 @@ def transformer_base(setting: Setting, beam: int = BEAM, **given: Any) -> Figure
     # Longer than all lengths, and not by much: what is cut is tokenized too.
     texts = [" ".join(sources[at : at + 12])[:_LONG] for at in range(len(sources))]
     size = Size(layers=2, width=32, feed_forward=64, heads=4) if setting.small else Size()
-    pattern = open_model(Path(setting.model), "ctranslate2", verify=False)
+    pattern = open_model(Path(setting.model), verify=False)
     with tempfile.TemporaryDirectory() as temporary:
         model = write_random_model(pattern, Path(temporary) / "model", size)
         open_engine = partial(replace(setting, model=str(model)).open, beam=beam, **given)
@@ -273,7 +273,7 @@ def tasks(setting: Setting, engine: str, size: int, at_once: int) -> Figures:
     kind = "bfloat16" if engine == "torch" else "float16"
     options = setting.options(engine, kind, beam=4, maximum_target_tokens=64)
     model = Path(setting.model)
-    choice = EngineChoice(engine, options, {}, open_model(model, engine).fingerprint, model)
+    choice = EngineChoice(engine, options, {}, open_model(model).fingerprint, model)
     translate = build_translation(choice, Workplace(1, (setting.device,), 1, 0))
     tables = [pa.table({"source_text": sources[at : at + size]}) for at in range(0, len(sources), size)]
     translate(tables[0].slice(0, setting.size(4_000, 4)))

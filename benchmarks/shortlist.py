@@ -38,7 +38,7 @@ def with_shortlist(model: Path, bitext: list[Path], output: Path) -> float:
     model: directory with `model.json`, for fairseq and CTranslate2. bitext: TSV.gz: English, foreign.
     output: directory to make.
     """
-    opened = open_model(model, "fairseq")
+    opened = open_model(model)
     languages = (opened.source_language, opened.target_language)
     shutil.copytree(model, output)
     # With a shortlist, it is another model.

@@ -193,7 +193,7 @@ def translate_bare(model: Path, sources: list[str], threads: int) -> tuple[list[
     """Translate with CTranslate2 and sentencepiece and nothing else; return the texts and the seconds."""
     import ctranslate2
 
-    opened = open_model(model, "ctranslate2", verify=False)
+    opened = open_model(model, verify=False)
     started = time.perf_counter()
     coders = load_processor(opened.source_sentencepiece), load_processor(opened.target_sentencepiece)
     translator = ctranslate2.Translator(

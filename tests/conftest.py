@@ -69,12 +69,12 @@ def tiny_fairseq(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_ctranslate2(tiny_fairseq: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same model for CTranslate2."""
+def tiny_model(tiny_fairseq: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same model as ``paraforge model import`` writes it, for every engine."""
     from tests.project import made_once
-    from tests.translation.models.tiny import write_ctranslate2
+    from tests.translation.models.tiny import write_model
 
-    return made_once(tmp_path_factory, "ctranslate2", lambda path: write_ctranslate2(tiny_fairseq, path))
+    return made_once(tmp_path_factory, "model", lambda path: write_model(tiny_fairseq, path))
 
 
 @pytest.fixture(scope="session")

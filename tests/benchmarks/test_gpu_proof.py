@@ -22,12 +22,12 @@ pytestmark = pytest.mark.full
 
 
 @pytest.fixture
-def setting(tiny_ctranslate2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setting:
+def setting(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setting:
     monkeypatch.setenv("PARAFORGE_RESULTS", str(tmp_path / "results"))
     text = tmp_path / "text.tsv.gz"
     with gzip.open(text, "wt", encoding="utf-8") as file:
         file.writelines(f"set\t{english}\t{czech}\n" for czech, english in dict(bitext(60, seed=3)).items())
-    return Setting(str(tiny_ctranslate2), str(text), "cpu", True)
+    return Setting(str(tiny_model), str(text), "cpu", True)
 
 
 def measured(setting: Setting, name: str) -> Figures:

@@ -7,7 +7,7 @@ import pytest
 from paraforge.translation.decoding.cublas import multiply
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.translation.engines import open_translator
-from tests.translation.models.tiny import bitext, write_ctranslate2, write_tiny_fairseq
+from tests.translation.models.tiny import bitext, write_model, write_tiny_fairseq
 
 pytestmark = pytest.mark.gpu
 SENTENCES = [source for source, _ in bitext(200, seed=9, longest=9)]
@@ -16,8 +16,8 @@ SENTENCES = [source for source, _ in bitext(200, seed=9, longest=9)]
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     fairseq = write_tiny_fairseq(tmp_path_factory.mktemp("gpu") / "fairseq")
-    ctranslate2 = write_ctranslate2(fairseq, fairseq.parent / "ctranslate2")
-    return {"fairseq": fairseq, "ctranslate2": ctranslate2, "torch": ctranslate2}
+    model = write_model(fairseq, fairseq.parent / "model")
+    return dict.fromkeys(("fairseq", "ctranslate2", "torch"), model)
 
 
 def run(engine: str, model: Path, device: str, compute_type: str, **more: int) -> list[Hypotheses]:

@@ -136,7 +136,7 @@ def open_translator(
     elif model is None:
         raise InputError(f"the engine '{engine}' needs a model")
     else:
-        opened = model if isinstance(model, TranslationModel) else open_model(model, engine)
+        opened = model if isinstance(model, TranslationModel) else open_model(model)
     resolved = module.resolve(options or DecodingOptions(), placement)
     if opened is not None:
         resolved = limited_options(resolved, opened)

@@ -1,22 +1,18 @@
-"""Opens translation models in the layout of ``models/nmt`` or another one."""
+"""Opens translation models in the layout of ``models/nmt``."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from paraforge.base.errors import InputError, check_format, describing
-from paraforge.base.files import hash_json, plain_name, read_json, sha256_file
-from paraforge.translation.models.checkpoint import fairseq_languages
-from paraforge.translation.models.subwords import find_subwords
+from paraforge.base.files import plain_name, read_json, sha256_file
 
 MODEL_FILE = "model.json"
 MODEL_FORMAT = 1
 # CTranslate2's vocabulary shortlist, beside its weights.
 SHORTLIST_FILE = "vmap.txt"
 NO_MODEL = "none"
-# Names of subword files that need no conversion.
-_READ_AS_THEY_ARE = {".spm", ".model", ".json"}
 # Engines that read another engine's form of a model.
 _SAME_FORM = {"torch": "ctranslate2"}
 
@@ -64,35 +60,20 @@ class TranslationModel:
         return self.folders[form]
 
 
-def open_model(path: Path, engine: str | None = None, *, verify: bool = True) -> TranslationModel:
-    """Open a directory with a model.
+def open_model(path: Path, *, verify: bool = True) -> TranslationModel:
+    """Open a directory that the stage ``nmt`` or
+    :func:`~paraforge.translation.models.importing.import_model` wrote.
 
-    The stage ``nmt`` writes directories with ``model.json``. Otherwise it can be a CTranslate2 model, or a
-    fairseq checkpoint with its dictionaries, each with its SentencePiece model. Other kinds have to be
-    imported with :func:`~paraforge.translation.models.importing.import_model` first.
-
-    engine: the engine that will read it; None only to inspect it.
     verify: whether to compare the files with the SHA-256 in ``model.json``.
 
     Raises InputError: no such directory, or a part of the model is missing, damaged or changed.
     """
     if not path.is_dir():
         raise InputError("no such model directory", path)
-    if (path / MODEL_FILE).is_file():
-        return _open_indexed(path, verify)
-    bare = _open_bare(path)
-    if bare is None or (engine is not None and _SAME_FORM.get(engine, engine) not in bare.folders):
+    if not (path / MODEL_FILE).is_file():
         raise InputError(
-            "not a model that can be used as it is"
-            if engine is None
-            else f"'{engine}' cannot read this model",
-            path,
-            remedy="Convert it with 'paraforge model import'.",
+            f"there is no {MODEL_FILE} in it", path, remedy="Convert the model with 'paraforge model import'."
         )
-    return bare
-
-
-def _open_indexed(path: Path, verify: bool) -> TranslationModel:
     index = read_json(path / MODEL_FILE)
     with describing(path / MODEL_FILE, "damaged index"):
         check_format(index["schema_version"], MODEL_FORMAT, path / MODEL_FILE)
@@ -142,38 +123,6 @@ def check_files(path: Path, files: Mapping[str, Any], verify: bool = True) -> No
             )
 
 
-def _open_bare(path: Path) -> TranslationModel | None:
-    names = {"model.bin": "ctranslate2", "checkpoint.pt": "fairseq"}
-    weights = next((path / name for name in names if (path / name).is_file()), None)
-    if weights is None:
-        return None
-    source, target = find_subwords(path)
-    if not {source.suffix, target.suffix} <= _READ_AS_THEY_ARE:
-        return None
-    engine = names[weights.name]
-    languages = ("", "")
-    suffix: tuple[str, ...] = ()
-    if engine == "ctranslate2":
-        vocabularies = sorted(path.glob("*vocabulary.*"))
-        if not vocabularies:
-            raise InputError("no vocabulary beside model.bin: not a complete CTranslate2 model", path)
-        parts = [path / "config.json", *vocabularies, path / SHORTLIST_FILE]
-        suffix = source_end(path)
-    else:
-        languages = fairseq_languages(weights)
-        parts = [path / f"dict.{language}.txt" for language in languages]
-    return TranslationModel(
-        path=path,
-        folders={engine: path},
-        source_sentencepiece=source,
-        target_sentencepiece=target,
-        source_language=languages[0],
-        target_language=languages[1],
-        fingerprint=files_fingerprint([weights, *parts, source, target]),
-        source_suffix=suffix,
-    )
-
-
 def source_end(ctranslate2: Path) -> tuple[str, ...]:
     """Return end-of-sentence if a CTranslate2 model needs it after a source and does not add it itself.
     Models converted from Transformers need it; older conversions do not say, and do not need it."""
@@ -183,8 +132,3 @@ def source_end(ctranslate2: Path) -> tuple[str, ...]:
     if configuration.get("add_source_eos", True):
         return ()
     return (str(configuration.get("eos_token") or "</s>"),)
-
-
-def files_fingerprint(files: Iterable[Path]) -> str:
-    """Return the SHA-256 of files by their names and contents; missing files are ignored."""
-    return hash_json(sorted({(file.name, sha256_file(file)) for file in files if file.is_file()}))

@@ -248,7 +248,7 @@ def measured_on_worker(
 ) -> QuantisationLoss:
     """Measure the loss on this worker's device."""
     assert choice.model is not None
-    model = open_model(choice.model, choice.engine, verify=False)
+    model = open_model(choice.model, verify=False)
     placement = workplace.placement(device_of_worker(workplace))
     both = translated_both_ways(model, choice.options, placement, sentences)
     return measure_loss(both, choice.options.compute_type)
@@ -269,7 +269,7 @@ def checked(
     options = ctranslate2.resolve(options, placement)
     if options.compute_type not in QUANTISED:
         return options, sentences
-    opened = open_model(model, ctranslate2.NAME)
+    opened = open_model(model)
     record = cache_directory("quantisation") / f"{_key(opened.fingerprint, options)}.json"
     loss = _known(record)
     if loss is None:

@@ -73,14 +73,14 @@ class EngineChoice:
 
     def open(self, placement: Placement) -> Translator:
         """Load the engine with its model."""
-        model = None if self.model is None else open_model(self.model, self.engine, verify=False)
+        model = None if self.model is None else open_model(self.model, verify=False)
         return open_translator(self.engine, model, self.options, placement, self.settings)
 
     def libraries(self) -> tuple[str, ...]:
         """Return the distributions whose versions affect the result."""
         found = {*engine_module(self.engine).LIBRARIES}
         if self.model is not None:
-            model = open_model(self.model, self.engine, verify=False)
+            model = open_model(self.model, verify=False)
             for file in (model.source_sentencepiece, model.target_sentencepiece):
                 found.update(subword_libraries(file))
         return tuple(sorted(found))
@@ -97,7 +97,7 @@ def choose_engine(
     """
     module = engine_module(engine)
     options = _resolved(module, options, resources, engine)
-    opened: TranslationModel | None = None if is_model_free(engine) else open_model(model, engine)
+    opened: TranslationModel | None = None if is_model_free(engine) else open_model(model)
     if opened is not None:
         opened.folder(engine)
         # Not in each worker, because the maximum length of a hypothesis is part of its shard's key.
@@ -248,7 +248,7 @@ def check_model(choice: EngineChoice) -> None:
     host has another copy."""
     if choice.model is None:
         return
-    found = open_model(choice.model, choice.engine).fingerprint
+    found = open_model(choice.model).fingerprint
     if found != choice.weights:
         raise InputError(
             f"its fingerprint is {found[:8]}, but it was {choice.weights[:8]} when the run began",

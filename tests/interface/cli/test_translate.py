@@ -46,16 +46,16 @@ def test_a_file_to_a_compressed_file_with_nbest(tmp_path: Path) -> None:
     assert list(output.parent.iterdir()) == [output]
 
 
-def test_a_pipe_carries_nothing_but_rows(tiny_ctranslate2: Path) -> None:
-    done = run("-", "-", "--model", tiny_ctranslate2, "--beam", "3", stdin="pes spí\nvelký dům\n".encode())
+def test_a_pipe_carries_nothing_but_rows(tiny_model: Path) -> None:
+    done = run("-", "-", "--model", tiny_model, "--beam", "3", stdin="pes spí\nvelký dům\n".encode())
     assert done.returncode == 0, done.stderr
     assert [row[0] for row in rows(done.stdout)] == ["1", "2"]
     assert all(float(row[2]) < 0 for row in rows(done.stdout))
 
 
 @pytest.mark.full
-def test_the_reference_engine_prints_nothing_of_its_own(tiny_fairseq: Path) -> None:
-    arguments = ("--model", tiny_fairseq, "--engine", "fairseq", "--threads", "1")
+def test_the_reference_engine_prints_nothing_of_its_own(tiny_model: Path) -> None:
+    arguments = ("--model", tiny_model, "--engine", "fairseq", "--threads", "1")
     done = run("-", "-", *arguments, stdin=b"pes\n")
     assert done.returncode == 0, done.stderr
     assert rows(done.stdout)[0][3] == "dog"
@@ -120,12 +120,12 @@ def test_mistakes_are_one_line(
 
 
 @pytest.mark.full
-def test_sigterm_is_code_130_and_keeps_what_is_translated(tmp_path: Path, tiny_ctranslate2: Path) -> None:
+def test_sigterm_is_code_130_and_keeps_what_is_translated(tmp_path: Path, tiny_model: Path) -> None:
     many = tmp_path / "many.txt"
     many.write_text("pes spí velký dům a strom\n" * 200_000, encoding="utf-8")
     output = tmp_path / "out.tsv"
     with subprocess.Popen(
-        [*COMMAND, str(many), str(output), "--model", str(tiny_ctranslate2), "--threads", "1"],
+        [*COMMAND, str(many), str(output), "--model", str(tiny_model), "--threads", "1"],
         stderr=subprocess.PIPE,
     ) as process:
         part = tmp_path / "out.tsv.part"

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from paraforge.base.files import hash_json
-from paraforge.base.shards.resources import Resources
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.intake.sample_bitext import generate
 from paraforge.translation.decoding import translator
@@ -25,9 +24,9 @@ from paraforge.translation.decoding.translator import (
 from paraforge.translation.engines import ENGINES, open_translator
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import open_model
-from paraforge.translation.stage.sentences import EngineChoice, choose_engine
+from paraforge.translation.stage.sentences import EngineChoice
 from tests.translation.engines.tiny_models import gains
-from tests.translation.models.tiny import write_ctranslate2, write_tiny_fairseq
+from tests.translation.models.tiny import write_model, write_tiny_fairseq
 
 
 @pytest.mark.parametrize(
@@ -138,7 +137,7 @@ def test_tokens_that_no_word_shows() -> None:
 # That a server's answers are marked, tests/translation/engines/test_server.py sees.
 @pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "server"])
 def test_every_engine_asks_the_same_function(
-    engine: str, tiny_fairseq: Path, tiny_ctranslate2: Path, monkeypatch: pytest.MonkeyPatch
+    engine: str, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
 
@@ -147,7 +146,7 @@ def test_every_engine_asks_the_same_function(
         return True
 
     monkeypatch.setattr(translator, "is_runaway", spy)
-    model = {"fairseq": tiny_fairseq, "fake": None}.get(engine, tiny_ctranslate2)
+    model = None if engine == "fake" else tiny_model
     (result,) = open_translator(engine, model, DecodingOptions(beam=2), Placement("cpu")).translate(["pes"])
     assert [hypothesis.text for hypothesis in result.hypotheses] == asked
     assert all(hypothesis.runaway for hypothesis in result.hypotheses)
@@ -225,26 +224,25 @@ SENTENCES = ["pes " * 62, "pes " * 63, "pes " * 64, "pes " * 200, "kočka pes " 
 
 
 @pytest.fixture(scope="module")
-def untrained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def untrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that has hardly seen anything and does not know when to end."""
     folder = write_tiny_fairseq(tmp_path_factory.mktemp("untrained"), updates=1)
-    return folder, write_ctranslate2(folder, tmp_path_factory.mktemp("untrained-ctranslate2"))
+    return write_model(folder, folder.with_name("untrained-model"))
 
 
-def run(engine: str, models: tuple[Path, Path], options: DecodingOptions) -> list[Hypotheses]:
-    model = models[0] if engine == "fairseq" else models[1]
+def run(engine: str, model: Path, options: DecodingOptions) -> list[Hypotheses]:
     return list(open_translator(engine, model, options, Placement("cpu")).translate(SENTENCES))
 
 
 @pytest.fixture(scope="module")
-def expected(untrained: tuple[Path, Path]) -> list[Hypotheses]:
+def expected(untrained: Path) -> list[Hypotheses]:
     """What fairseq gives."""
     return run("fairseq", untrained, DecodingOptions(beam=2))
 
 
 @pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
 def test_what_is_too_long_for_the_model_is_cut_and_marked(
-    engine: str, untrained: tuple[Path, Path], expected: list[Hypotheses]
+    engine: str, untrained: Path, expected: list[Hypotheses]
 ) -> None:
     # At most 1,024 and 256.
     found = expected if engine == "fairseq" else run(engine, untrained, DecodingOptions(beam=2))
@@ -254,7 +252,7 @@ def test_what_is_too_long_for_the_model_is_cut_and_marked(
     assert all(one.hypotheses[0].output_truncated for one in found)
     assert {one.hypotheses[0].tokens for one in found} == {POSITIONS - 1}
     assert found[1].hypotheses == found[2].hypotheses == found[3].hypotheses
-    more = gains(engine, untrained[1], SENTENCES)
+    more = gains(engine, untrained, SENTENCES)
     for one, other, gain in zip(found, expected, more, strict=True):
         best = one.hypotheses[0]
         assert best.text == other.hypotheses[0].text
@@ -262,33 +260,34 @@ def test_what_is_too_long_for_the_model_is_cut_and_marked(
 
 
 def test_the_smaller_of_both_is_chosen_said_once_and_in_the_key(
-    untrained: tuple[Path, Path], caplog: pytest.LogCaptureFixture
+    untrained: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = DecodingOptions(beam=2)
+    silent = dataclasses.replace(open_model(untrained), maximum_source_tokens=1024)
     with caplog.at_level(logging.INFO, "paraforge.translation.decoding.pieces"):
-        choice = choose_engine("ctranslate2", untrained[1], options, {}, Resources(devices=["cpu"]))
-    assert choice.options.maximum_source_tokens == POSITIONS
-    assert choice.options.maximum_target_tokens == POSITIONS - 1
+        chosen = limited_options(options, silent)
+    assert chosen.maximum_source_tokens == POSITIONS
+    assert chosen.maximum_target_tokens == POSITIONS - 1
     assert [record.getMessage() for record in caplog.records] == [
         "maximum_source_tokens is 64 instead of 1024: the model has 64 positions for a source",
         "maximum_target_tokens is 63 instead of 256: the model has 64 positions for a target",
     ]
     caplog.clear()
     # What a worker opens is what was chosen, and nobody says it again.
-    open_translator("ctranslate2", open_model(untrained[1]), choice.options, Placement("cpu"))
+    open_translator("ctranslate2", silent, chosen, Placement("cpu"))
     assert not caplog.records
     smaller = options.with_changes(maximum_source_tokens=20, maximum_target_tokens=10)
-    assert limited_options(smaller, open_model(untrained[1])) == smaller
+    assert limited_options(smaller, silent) == smaller
 
 
-def test_a_model_that_says_how_long_its_sources_are_keeps_its_keys(untrained: tuple[Path, Path]) -> None:
-    model = dataclasses.replace(open_model(untrained[1]), maximum_source_tokens=POSITIONS)
-    found = limited_options(DecodingOptions(maximum_target_tokens=40), model)
+def test_a_model_that_says_how_long_its_sources_are_keeps_its_keys(untrained: Path) -> None:
+    found = limited_options(DecodingOptions(maximum_target_tokens=40), open_model(untrained))
     assert found == DecodingOptions(maximum_target_tokens=40)
 
 
-def test_positions_that_are_not_in_the_file(tmp_path: Path, untrained: tuple[Path, Path]) -> None:
-    assert positions_of(untrained[1]) == (POSITIONS, POSITIONS)
+def test_positions_that_are_not_in_the_file(tmp_path: Path, untrained: Path) -> None:
+    assert positions_of(untrained / "ctranslate2") == (POSITIONS, POSITIONS)
     (tmp_path / "model.bin").write_bytes(b"of another format")
     assert positions_of(tmp_path) == (None, None)
-    assert limited_options(DecodingOptions(), open_model(untrained[0])) == DecodingOptions()
+    model = dataclasses.replace(open_model(untrained), folders={"fairseq": untrained / "fairseq"})
+    assert limited_options(DecodingOptions(), model) == DecodingOptions()

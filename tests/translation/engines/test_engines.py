@@ -13,9 +13,10 @@ from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.translation.engines import ENGINES, open_translator
+from paraforge.translation.models.model import open_model
 from paraforge.translation.stage.sentences import choose_engine
 from tests.translation.engines.tiny_models import agree, gains
-from tests.translation.models.tiny import bitext, write_ctranslate2
+from tests.translation.models.tiny import bitext, write_model
 
 SENTENCES = [source for source, _ in bitext(80, seed=9, longest=9)]
 OPTIONS = DecodingOptions(beam=5, maximum_target_tokens=40)
@@ -30,14 +31,14 @@ def run(
 
 
 @pytest.fixture(scope="module")
-def models(tiny_fairseq: Path, tiny_ctranslate2: Path) -> dict[str, Path]:
+def models(tiny_model: Path) -> dict[str, Path]:
     """What each engine reads of one model."""
-    return {"fairseq": tiny_fairseq, "ctranslate2": tiny_ctranslate2, "torch": tiny_ctranslate2}
+    return dict.fromkeys(("fairseq", "ctranslate2", "torch"), tiny_model)
 
 
 @pytest.fixture(scope="module")
-def production(tiny_ctranslate2: Path) -> list[Hypotheses]:
-    return run("ctranslate2", tiny_ctranslate2, SENTENCES)
+def production(tiny_model: Path) -> list[Hypotheses]:
+    return run("ctranslate2", tiny_model, SENTENCES)
 
 
 @pytest.mark.parametrize("options", [OPTIONS, DecodingOptions(beam=1, maximum_target_tokens=4)])
@@ -53,14 +54,14 @@ def test_engines_give_the_same_best_hypothesis_and_score(
 
 
 def test_the_score_is_the_mean_log_probability_with_end_of_sentence(
-    tiny_ctranslate2: Path, production: list[Hypotheses]
+    tiny_model: Path, production: list[Hypotheses]
 ) -> None:
     import ctranslate2
     import sentencepiece
 
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(tiny_ctranslate2 / "sentencepiece.model"))
-    scorer = ctranslate2.Translator(str(tiny_ctranslate2), intra_threads=1)
-    more = gains("ctranslate2", tiny_ctranslate2, SENTENCES[:40])
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(tiny_model / "source.spm"))
+    scorer = ctranslate2.Translator(str(tiny_model / "ctranslate2"), intra_threads=1)
+    more = gains("ctranslate2", tiny_model, SENTENCES[:40])
     for sentence, result, gain in zip(SENTENCES[:40], production, more, strict=False):
         best = result.hypotheses[0]
         pieces = processor.encode(best.text, out_type=str)
@@ -129,9 +130,7 @@ def test_weights_that_are_not_numbers_are_marked_not_raised(
     state = load_checkpoint(tiny_fairseq / "checkpoint.pt")
     state["model"]["decoder.layers.1.final_layer_norm.weight"].fill_(float("nan"))
     torch.save(state, tmp_path / "fairseq" / "checkpoint.pt")
-    model = tmp_path / "fairseq"
-    if engine != "fairseq":
-        model = write_ctranslate2(model, tmp_path / "ctranslate2")
+    model = write_model(tmp_path / "fairseq", tmp_path / "model")
     for result in run(engine, model, SENTENCES[:3]):
         assert result.failed is None
         assert result.hypotheses[0].non_finite
@@ -139,32 +138,30 @@ def test_weights_that_are_not_numbers_are_marked_not_raised(
 
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
-def test_threads_do_not_change_a_byte(engine: str, tiny_ctranslate2: Path) -> None:
+def test_threads_do_not_change_a_byte(engine: str, tiny_model: Path) -> None:
     one, two, four = (
-        run(engine, tiny_ctranslate2, SENTENCES, threads=threads, batch_tokens=64) for threads in (1, 2, 4)
+        run(engine, tiny_model, SENTENCES, threads=threads, batch_tokens=64) for threads in (1, 2, 4)
     )
     assert one == two == four
 
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
 def test_batch_size_changes_rounding_and_no_more(
-    engine: str, tiny_ctranslate2: Path, production: list[Hypotheses]
+    engine: str, tiny_model: Path, production: list[Hypotheses]
 ) -> None:
     # Where production, which is CTranslate2's, is compared with torch.
-    more = gains("ctranslate2", tiny_ctranslate2, SENTENCES) if engine == "torch" else None
-    agree(production, run(engine, tiny_ctranslate2, SENTENCES, batch_tokens=1), 1e-5, more)
+    more = gains("ctranslate2", tiny_model, SENTENCES) if engine == "torch" else None
+    agree(production, run(engine, tiny_model, SENTENCES, batch_tokens=1), 1e-5, more)
 
 
-def test_int8_is_close_and_auto_says_what_it_chose(
-    tiny_ctranslate2: Path, production: list[Hypotheses]
-) -> None:
+def test_int8_is_close_and_auto_says_what_it_chose(tiny_model: Path, production: list[Hypotheses]) -> None:
     int8, automatic = (OPTIONS.with_changes(compute_type=kind) for kind in ("int8", "auto"))
-    found = run("ctranslate2", tiny_ctranslate2, SENTENCES, int8)
+    found = run("ctranslate2", tiny_model, SENTENCES, int8)
     scores = [(a.hypotheses[0].score, b.hypotheses[0].score) for a, b in zip(found, production, strict=True)]
     # Of most: without VNNI, processors add products of int8 in 16 bits, which ruins a few sentences.
     assert statistics.median([abs(a - b) for a, b in scores]) < 0.1
     chosen, named = (
-        choose_engine("ctranslate2", tiny_ctranslate2, options, {}, Resources(devices=["cpu"])).description()
+        choose_engine("ctranslate2", tiny_model, options, {}, Resources(devices=["cpu"])).description()
         for options in (automatic, int8)
     )
     assert chosen == named
@@ -172,22 +169,20 @@ def test_int8_is_close_and_auto_says_what_it_chose(
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
 def test_tokens_that_a_hypothesis_is_made_to_begin_with_are_no_part_of_it(
-    engine: str, tiny_ctranslate2: Path
+    engine: str, tiny_model: Path
 ) -> None:
     import ctranslate2
 
-    from paraforge.translation.models.model import open_model
-
-    model = dataclasses.replace(open_model(tiny_ctranslate2), target_prefix=("▁house", "▁big"))
+    model = dataclasses.replace(open_model(tiny_model), target_prefix=("▁house", "▁big"))
     (result,) = open_translator(engine, model, OPTIONS).translate(["pes spí velký dům"])
     best = result.hypotheses[0]
     assert best.text == "sleeps dog"
     assert best.tokens == 3
-    scorer = ctranslate2.Translator(str(tiny_ctranslate2), intra_threads=1)
+    scorer = ctranslate2.Translator(str(tiny_model / "ctranslate2"), intra_threads=1)
     (scored,) = scorer.score_batch(
         [["▁pes", "▁spí", "▁velký", "▁dům"]], [["▁house", "▁big", "▁sleeps", "▁dog"]]
     )
-    (gain,) = gains(engine, tiny_ctranslate2, ["pes spí velký dům"], ("▁house", "▁big"))
+    (gain,) = gains(engine, tiny_model, ["pes spí velký dům"], ("▁house", "▁big"))
     assert best.score == pytest.approx((sum(scored.log_probs[2:]) + gain) / 3, abs=1e-5)
 
 
@@ -234,12 +229,13 @@ def test_a_setting_that_an_engine_does_not_have_is_never_ignored(
         open_translator(engine, models.get(engine, models["torch"]), settings=settings)
 
 
-def test_a_broken_model_is_an_error_that_names_it(tiny_ctranslate2: Path, tmp_path: Path) -> None:
+def test_a_broken_model_is_an_error_that_names_it(tiny_model: Path, tmp_path: Path) -> None:
     broken = tmp_path / "model"
-    shutil.copytree(tiny_ctranslate2, broken)
-    (broken / "model.bin").write_bytes(b"\0" * 100)
+    shutil.copytree(tiny_model, broken)
+    model = open_model(broken)
+    (broken / "ctranslate2" / "model.bin").write_bytes(b"\0" * 100)
     with pytest.raises(InputError, match="CTranslate2 cannot open it"):
-        open_translator("ctranslate2", broken)
+        open_translator("ctranslate2", model)
 
 
 def test_the_registry_imports_no_engine() -> None:

@@ -26,7 +26,7 @@ from paraforge.translation.torch_search.search import Search
 from paraforge.translation.torch_search.weights import load_weights
 from tests.translation.engines.tiny_models import OPTIONS, SENTENCES, agree, gains, run, write_variant
 from tests.translation.models.ready import make_marian, write_m2m100, write_nllb
-from tests.translation.models.tiny import write_ctranslate2
+from tests.translation.models.tiny import write_model
 
 
 @pytest.mark.parametrize(
@@ -47,20 +47,19 @@ def test_architectures_agree_with_fairseq(
     changes: dict[str, Any], tiny_fairseq: Path, tmp_path: Path
 ) -> None:
     model = write_variant(tiny_fairseq, tmp_path / "model", **changes)
-    converted = write_ctranslate2(model, tmp_path / "converted")
+    imported = write_model(model, tmp_path / "imported")
     # Random models seldom end a sentence, and cut hypotheses fairseq ranks by the end that it forces on them:
     # with one hypothesis there is nothing to rank.
     options = DecodingOptions(beam=1, maximum_target_tokens=12)
-    expected = run("fairseq", model, SENTENCES[:20], options)
-    agree(expected, run("torch", converted, SENTENCES[:20], options))
+    expected = run("fairseq", imported, SENTENCES[:20], options)
+    agree(expected, run("torch", imported, SENTENCES[:20], options))
     assert len({result.hypotheses[0].text for result in expected}) > 5
 
 
-def test_weights_stored_in_few_bits_are_read(tiny_fairseq: Path, tmp_path: Path) -> None:
+def test_weights_stored_in_few_bits_are_read(tiny_fairseq: Path, tiny_model: Path, tmp_path: Path) -> None:
     from ctranslate2.converters import FairseqConverter
 
-    plain = write_ctranslate2(tiny_fairseq, tmp_path / "float32")
-    expected = ModelFile(plain)
+    expected = ModelFile(tiny_model / "ctranslate2")
     name = "decoder/layer_0/ffn/linear_0/weight"
     for kind, tolerance in (("int8", 0.01), ("int16", 0.01), ("float16", 1e-3), ("bfloat16", 1e-2)):
         folder = tmp_path / kind
@@ -72,30 +71,32 @@ def test_weights_stored_in_few_bits_are_read(tiny_fairseq: Path, tmp_path: Path)
         assert found.dtype == np.float32
         assert np.abs(found - expected.array(name)).max() < tolerance * np.abs(found).max()
         shutil.copy(tiny_fairseq / "sentencepiece.model", folder)
-        assert len(run("torch", folder, SENTENCES[:3])) == 3
+        import_model(folder, tmp_path / f"{kind}-imported")
+        assert len(run("torch", tmp_path / f"{kind}-imported", SENTENCES[:3])) == 3
 
 
-def test_a_vocabulary_of_another_size_is_refused_before_any_work(
-    tiny_ctranslate2: Path, tmp_path: Path
-) -> None:
-    model = Path(shutil.copytree(tiny_ctranslate2, tmp_path / "model"))
-    words = json.loads((model / "shared_vocabulary.json").read_text(encoding="utf-8"))
-    (model / "shared_vocabulary.json").write_text(json.dumps(words[:-3]), encoding="utf-8")
+def test_a_vocabulary_of_another_size_is_refused_before_any_work(tiny_model: Path, tmp_path: Path) -> None:
+    model = Path(shutil.copytree(tiny_model, tmp_path / "model"))
+    vocabulary = model / "ctranslate2" / "shared_vocabulary.json"
+    words = json.loads(vocabulary.read_text(encoding="utf-8"))
+    vocabulary.write_text(json.dumps(words[:-3]), encoding="utf-8")
+    description = json.loads((model / "model.json").read_text(encoding="utf-8"))
+    (model / "model.json").write_text(json.dumps({**description, "files": {}}), encoding="utf-8")
     with pytest.raises(InputError, match=r"rows, but the source vocabulary has \d+ tokens"):
         choose_engine("torch", model, OPTIONS, {}, Resources(devices=["cpu"]))
 
 
-def test_tied_matrices_are_there_once(tiny_ctranslate2: Path) -> None:
-    weights = load_weights(ModelFile(tiny_ctranslate2), torch.device("cpu"), torch.float32)
+def test_tied_matrices_are_there_once(tiny_model: Path) -> None:
+    weights = load_weights(ModelFile(tiny_model / "ctranslate2"), torch.device("cpu"), torch.float32)
     assert weights.source.tokens.data_ptr() == weights.target.tokens.data_ptr()
     assert weights.target.tokens.data_ptr() == weights.projection.weight.data_ptr()
 
 
-def test_bfloat16_is_close(tiny_ctranslate2: Path) -> None:
-    expected = run("torch", tiny_ctranslate2)
+def test_bfloat16_is_close(tiny_model: Path) -> None:
+    expected = run("torch", tiny_model)
     found = run(
         "torch",
-        tiny_ctranslate2,
+        tiny_model,
         options=DecodingOptions(beam=4, maximum_target_tokens=30, compute_type="bfloat16"),
     )
     same = [a.hypotheses[0].text == b.hypotheses[0].text for a, b in zip(expected, found, strict=True)]
@@ -104,9 +105,7 @@ def test_bfloat16_is_close(tiny_ctranslate2: Path) -> None:
         assert not equal or abs(one.hypotheses[0].score - other.hypotheses[0].score) < 0.05
 
 
-def test_recorded_steps_give_what_plain_steps_give(
-    tiny_ctranslate2: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_recorded_steps_give_what_plain_steps_give(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bookkeeping of CUDA graphs with a recording that computes; the graphs themselves need a GPU."""
 
     class Recording:
@@ -116,7 +115,7 @@ def test_recorded_steps_give_what_plain_steps_give(
     monkeypatch.setattr(
         RecordedSteps, "_recorded", lambda self, step, state, forcing: Recording(step, state, forcing)
     )
-    translator = open_translator("torch", tiny_ctranslate2, OPTIONS, Placement("cpu"))
+    translator = open_translator("torch", tiny_model, OPTIONS, Placement("cpu"))
     assert isinstance(translator, TorchTranslator)
     plain = translator._search("float32")
     from paraforge.translation.torch_search.search import Pace
@@ -133,8 +132,8 @@ def test_recorded_steps_give_what_plain_steps_give(
     replaying.run(requests)
 
 
-def test_two_threads_may_share_a_translator(tiny_ctranslate2: Path) -> None:
-    translator = open_translator("torch", tiny_ctranslate2, OPTIONS, Placement("cpu", batch_tokens=60))
+def test_two_threads_may_share_a_translator(tiny_model: Path) -> None:
+    translator = open_translator("torch", tiny_model, OPTIONS, Placement("cpu", batch_tokens=60))
     halves = [SENTENCES[:30], SENTENCES[30:]]
     expected = [list(translator.translate(half)) for half in halves]
     with ThreadPoolExecutor(2) as pool:

@@ -36,9 +36,10 @@ def run(
 def listed(model: Path, directory: Path, half: bool = False) -> Path:
     """Copy a model for CTranslate2, with a shortlist of all pieces, or of half of them, for each sentence."""
     shutil.copytree(model, directory)
-    pieces = read_vocabulary(directory, "target")
+    folder = directory / "ctranslate2"
+    pieces = read_vocabulary(folder, "target")
     allowed = pieces[: len(pieces) // 2] if half else pieces
-    (directory / SHORTLIST_FILE).write_text(f"\t{' '.join(allowed)}\n", encoding="utf-8")
+    (folder / SHORTLIST_FILE).write_text(f"\t{' '.join(allowed)}\n", encoding="utf-8")
     return directory
 
 

@@ -168,7 +168,7 @@ def our_tokens(folder: Path, sentences: list[str], length: int = 20) -> list[lis
     """What an imported model gives greedily through CTranslate2, without tags."""
     import ctranslate2
 
-    model = open_model(folder, "ctranslate2")
+    model = open_model(folder)
     encoded = [source.tokens for source in SentencePieces(model, DecodingOptions()).encode(sentences)]
     prefix = list(model.target_prefix)
     translator = ctranslate2.Translator(str(model.folder("ctranslate2")), intra_threads=1)

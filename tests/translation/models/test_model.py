@@ -45,7 +45,7 @@ def write_model(path: Path, **changes: object) -> Path:
 
 
 def test_the_projects_own_layout(tmp_path: Path) -> None:
-    model = open_model(write_model(tmp_path / "nmt"), "ctranslate2")
+    model = open_model(write_model(tmp_path / "nmt"))
     assert model.folder("ctranslate2") == tmp_path / "nmt" / "ctranslate2"
     assert model.source_sentencepiece == tmp_path / "nmt" / "source.spm"
     assert (model.source_prefix, model.source_suffix, model.target_prefix) == (("__cs__",), (), ("__en__",))
@@ -105,20 +105,11 @@ def test_a_changed_or_missing_file_is_found(tmp_path: Path) -> None:
         open_model(path, verify=False)
 
 
-def test_a_bare_ctranslate2_directory(tiny_ctranslate2: Path) -> None:
-    model = open_model(tiny_ctranslate2, "ctranslate2")
-    assert model.folders == {"ctranslate2": tiny_ctranslate2}
-    assert model.source_sentencepiece == model.target_sentencepiece
-
-
 @pytest.mark.parametrize(("source", "target"), [("cs", "en"), ("en", "cs"), ("fr", "de"), ("de", "fr")])
 def test_the_direction_of_a_fairseq_model_is_its_checkpoints(
     source: str, target: str, tiny_fairseq: Path, tmp_path: Path
 ) -> None:
     folder = write_direction(tiny_fairseq, tmp_path / "model", source, target)
-    model = open_model(folder, "fairseq")
-    assert model.folders == {"fairseq": folder}
-    assert (model.source_language, model.target_language) == (source, target)
     description = import_model(folder, tmp_path / "nmt", source_language=source)
     assert (description["source_language"], description["target_language"]) == (source, target)
     with pytest.raises(
@@ -133,8 +124,6 @@ def test_a_checkpoint_that_names_no_languages(tiny_fairseq: Path, tmp_path: Path
         shutil.copy(tiny_fairseq / "dict.cs.txt", folder / f"dict.{language}.txt")
     with pytest.raises(InputError, match="does not say which languages it translates"):
         fairseq_languages(folder / "checkpoint.pt")
-    with pytest.raises(InputError, match="does not say which languages it translates"):
-        open_model(folder, "fairseq")
     assert fairseq_languages(folder / "checkpoint.pt", "fr") == ("fr", "de")
     assert fairseq_languages(folder / "checkpoint.pt", None, "fr") == ("de", "fr")
     with pytest.raises(InputError, match=r"dict\.cs\.txt: no such dictionary"):
@@ -161,42 +150,14 @@ def write_direction(model: Path, folder: Path, source: str | None, target: str |
     return folder
 
 
-def test_the_fingerprint_is_of_weights_and_vocabulary(tiny_fairseq: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(tiny_fairseq, copy)
-    assert open_model(copy).fingerprint == open_model(tiny_fairseq).fingerprint
-    with (copy / "sentencepiece.model").open("ab") as file:
-        file.write(b"\0")
-    assert open_model(copy).fingerprint != open_model(tiny_fairseq).fingerprint
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "message"),
-    [
-        ("ctranslate2", "sentencepiece.model", "no SentencePiece model"),
-        ("ctranslate2", "shared_vocabulary.json", "no vocabulary"),
-        ("fairseq", "dict.cs.txt", r"dict\.cs\.txt: no such dictionary"),
-        ("fairseq", "", "no such model directory"),
-    ],
-)
-def test_a_bare_directory_without_a_part_is_refused(
-    tiny_fairseq: Path, tiny_ctranslate2: Path, tmp_path: Path, kind: str, name: str, message: str
-) -> None:
-    if name:
-        shutil.copytree(tiny_fairseq if kind == "fairseq" else tiny_ctranslate2, tmp_path / "copy")
-        (tmp_path / "copy" / name).unlink()
-    with pytest.raises(InputError, match=message):
-        open_model(tmp_path / "copy")
-
-
 def test_opening_never_converts(tiny_fairseq: Path, tmp_path: Path) -> None:
-    for engine in ("ctranslate2", "torch"):
-        with pytest.raises(InputError, match=rf"'{engine}' cannot read this model.*paraforge model import"):
-            open_model(tiny_fairseq, engine)
-    (tmp_path / "other").mkdir()
-    with pytest.raises(InputError, match=r"not a model that can be used as it is.*paraforge model import"):
-        open_model(tmp_path / "other")
-    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+    for folder, message in (
+        (tiny_fairseq, r"no model\.json.*paraforge model import"),
+        (tmp_path / "nothing", "no such model directory"),
+    ):
+        with pytest.raises(InputError, match=message):
+            open_model(folder)
+    assert not (tiny_fairseq / "model.json").exists()
 
 
 def test_what_is_no_model(tmp_path: Path) -> None:

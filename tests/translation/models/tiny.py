@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import io
 import random
-import shutil
 from pathlib import Path
 
 WORDS = {
@@ -112,10 +111,9 @@ def save_checkpoint(path: Path, arguments: argparse.Namespace, weights: dict[str
     )
 
 
-def write_ctranslate2(folder: Path, output: Path) -> Path:
-    """Convert what :func:`write_tiny_fairseq` wrote."""
-    from paraforge.translation.models.conversion import convert_fairseq
+def write_model(folder: Path, output: Path) -> Path:
+    """Import what :func:`write_tiny_fairseq` wrote."""
+    from paraforge.translation.models.importing import import_model
 
-    convert_fairseq(folder / "checkpoint.pt", folder, output, "cs", "en")
-    shutil.copy(folder / "sentencepiece.model", output)
+    import_model(folder, output, source_language="cs", target_language="en")
     return output

@@ -61,11 +61,11 @@ def parameters(**changes: Any) -> TranslateParameters:
 
 
 def test_a_sample_is_translated_once_for_a_model_and_its_options(
-    corpus: Path, tiny_ctranslate2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: Path, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quantisation, "LIMIT", 9.0)
     lenient = parameters()
-    report, _ = run(tmp_path, corpus, lenient, model=tiny_ctranslate2)
+    report, _ = run(tmp_path, corpus, lenient, model=tiny_model)
     assert report.calibration is not None and report.calibration.sentences > 200
     # Most hypotheses are equal, and those that are equal lose nothing.
     assert 0.5 < report.calibration.identical < 1
@@ -76,10 +76,10 @@ def test_a_sample_is_translated_once_for_a_model_and_its_options(
 
     monkeypatch.setattr(quantisation, "measured_on_worker", never)
     write_corpus(tmp_path / "other", SENTENCES[:150], rows=100)  # another corpus, even a small one
-    again, _ = run(tmp_path, tmp_path / "other", lenient, model=tiny_ctranslate2)
+    again, _ = run(tmp_path, tmp_path / "other", lenient, model=tiny_model)
     assert again.calibration == report.calibration
     with pytest.raises(AssertionError, match="measured again"):
-        run(tmp_path, corpus, lenient.model_copy(update={"beam": 3}), model=tiny_ctranslate2)
+        run(tmp_path, corpus, lenient.model_copy(update={"beam": 3}), model=tiny_model)
 
 
 def test_the_side_that_float32_finds_hopeless_is_ruined(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,19 +100,19 @@ def test_the_side_that_float32_finds_hopeless_is_ruined(monkeypatch: pytest.Monk
     assert found == BothWays([False, False, True], [8.5, -8.5, 0.0], [1, -1, 0])
 
 
-def test_a_small_corpus_is_translated_in_float32(tiny_ctranslate2: Path, tmp_path: Path) -> None:
+def test_a_small_corpus_is_translated_in_float32(tiny_model: Path, tmp_path: Path) -> None:
     write_corpus(tmp_path / "ingested", SENTENCES[:50], rows=100)
-    report, _ = run(tmp_path, tmp_path / "ingested", parameters(), model=tiny_ctranslate2)
+    report, _ = run(tmp_path, tmp_path / "ingested", parameters(), model=tiny_model)
     assert report.compute_type == "float32"
     skipped = parameters(check_quantised=False)
-    report, _ = run(tmp_path / "skip", tmp_path / "ingested", skipped, model=tiny_ctranslate2)
+    report, _ = run(tmp_path / "skip", tmp_path / "ingested", skipped, model=tiny_model)
     assert report.compute_type == "int8" and report.calibration is None
 
 
 def test_a_shortlist_is_checked_with_int8_and_given_up_with_it(
-    tiny_ctranslate2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = listed(tiny_ctranslate2, tmp_path / "model", half=True)
+    model = listed(tiny_model, tmp_path / "model", half=True)
     opened: list[tuple[str, object]] = []
     open_translator = quantisation.open_translator
 
@@ -133,15 +133,15 @@ def test_a_shortlist_is_checked_with_int8_and_given_up_with_it(
 
 
 def test_a_file_is_checked_on_its_first_sentences(
-    tiny_ctranslate2: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(quantisation, "_WORTHWHILE", 200)
     monkeypatch.setattr(quantisation, "cache_directory", lambda name: tmp_path / name)
     monkeypatch.setattr(quantisation, "LIMIT", 9.0)
     options = DecodingOptions(beam=2, compute_type="int8", maximum_target_tokens=20)
-    chosen, left = quantisation.checked(tiny_ctranslate2, options, Placement("cpu"), iter(SENTENCES))
+    chosen, left = quantisation.checked(tiny_model, options, Placement("cpu"), iter(SENTENCES))
     assert list(left) == SENTENCES
     assert len(list((tmp_path / "quantisation").iterdir())) == 1
-    again, left = quantisation.checked(tiny_ctranslate2, options, Placement("cpu"), iter(SENTENCES[:3]))
+    again, left = quantisation.checked(tiny_model, options, Placement("cpu"), iter(SENTENCES[:3]))
     assert list(left) == SENTENCES[:3] and again == chosen
     assert ctranslate2.resolve(options, Placement("cpu")).compute_type == "int8"

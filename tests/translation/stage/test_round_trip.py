@@ -260,8 +260,7 @@ def test_reasons_that_quote_sentences_are_counted_by_way_and_kind(
 def test_every_engine_makes_the_round_trip(
     there: str,
     back: str,
-    tiny_fairseq: Path,
-    tiny_ctranslate2: Path,
+    tiny_model: Path,
     server: FakeServer,
     tmp_path: Path,
 ) -> None:
@@ -270,7 +269,7 @@ def test_every_engine_makes_the_round_trip(
         pytest.importorskip("openai")
     texts = [source for source, _ in bitext(40, seed=9, longest=9)]
     corpus = write_corpus(tmp_path / "ingested", [(text, None) for text in texts])
-    models = {"fairseq": tiny_fairseq, "ctranslate2": tiny_ctranslate2, "torch": tiny_ctranslate2}
+    models = dict.fromkeys(("fairseq", "ctranslate2", "torch"), tiny_model)
     root = tmp_path / "models"
     for engine, folder in ((back, root), (there, root / "forward")):
         if engine in models:

@@ -99,7 +99,7 @@ def test_german_to_english_by_configuration_alone(tmp_path: Path) -> None:
         parameters.nmt, tmp_path / "ingested", tmp_path / "nmt", tmp_path / "plot.csv", resources
     )
     assert report.origin == "transformers"
-    model = open_model(tmp_path / "nmt", "ctranslate2")
+    model = open_model(tmp_path / "nmt")
     assert (model.source_language, model.target_language) == ("de", "en")
     assert (model.source_prefix, model.target_prefix) == (("__de__",), ("__en__",))
     done = translate(

@@ -22,7 +22,7 @@ from paraforge.translation.training.finishing import finish_model
 from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.training import TrainingResult
 from paraforge.translation.training.validation import Scores, evaluate, score_hypotheses
-from tests.translation.models.tiny import bitext, write_ctranslate2, write_tiny_fairseq
+from tests.translation.models.tiny import bitext, write_tiny_fairseq
 from tests.translation.training.test_binarisation import accepted, write_shards
 from tests.translation.training.test_training import RESOURCES, parameters, start
 
@@ -107,7 +107,6 @@ def test_a_large_vocabulary_gets_a_shortlist(
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("validation")
     fairseq = write_tiny_fairseq(folder / "fairseq", updates=60)
-    write_ctranslate2(fairseq, folder / "converted")
     for language in ("cs", "en"):
         (folder / f"dict.{language}.txt").write_bytes((fairseq / f"dict.{language}.txt").read_bytes())
     for side in ("source", "target"):
