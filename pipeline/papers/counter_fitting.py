@@ -8,28 +8,22 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.lines import numbered_lines
 from paraforge.base.word_vectors.vectors import FloatArray, WordVectors
+from paraforge.embeddings.evaluation.word_lists import Pair
+from paraforge.papers.lexicon_evaluation import read_reference_lexicon
 
 STEPS, RATE = 20, 0.1
 NEIGHBOUR = 0.8
 """Smallest cosine of words whose similarity should be kept."""
 _BLOCK = 2048
-Pair = tuple[str, str]
 Pairs = npt.NDArray[np.int64]
 
 
 def read_word_pairs(paths: Sequence[Path]) -> set[Pair]:
-    """Read files with two words per line. Returns pairs of lower-cased words, each in alphabetical order.
-    Raises InputError with file and line if a line does not have two words."""
-    pairs = set()
-    for path in paths:
-        for number, text in numbered_lines(path):
-            if len(fields := text.lower().split()) != 2:
-                raise InputError(f"{len(fields)} fields, expected two words", path, number)
-            first, second = sorted(fields)
-            pairs.add((first, second))
-    return pairs
+    """Read lists of word pairs; see `read_reference_lexicon`. Returns pairs of lower-cased words, each in
+    alphabetical order."""
+    pairs = {pair for path in paths for pair in read_reference_lexicon(path).scores}
+    return {(min(pair), max(pair)) for pair in pairs}
 
 
 def counter_fit(

@@ -128,11 +128,6 @@ class WordAverage(CosineModel):
         """The dimension of a sentence's vector."""
         return self.vectors.dimension
 
-    @property
-    def words(self) -> list[str]:
-        """The words that have a vector."""
-        return [word for word in self.vectors.words if word != self.vectors.unknown]
-
     def encode(self, texts: str | Sequence[str] | Any) -> FloatArray:
         """Return the vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, or
         of a single text, (dimension,). A text without a word that has a vector gets zeros, and so does one of

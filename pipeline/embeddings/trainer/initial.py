@@ -111,19 +111,6 @@ def random_table(rows: int, dimension: int, scale: float, seed: int) -> Tensor:
     return torch.from_numpy(numbers * np.float32(scale))
 
 
-def frequency_weights(counts: npt.NDArray[np.int64], a: float) -> npt.NDArray[np.float32]:
-    """Return a / (a + p) of every unit (Arora 2017), p its probability; a unit that never occurs has the
-    largest.
-
-    Random vectors scaled by these make the untrained mean a frequency-weighted bag of units under a random
-    projection.
-
-    counts: occurrences of each unit, int64 (vocabulary,), not all 0.
-    """
-    probability = counts / counts.sum()
-    return (a / (a + probability)).astype(np.float32)
-
-
 def initial_table(part: VectorParameters, counts: npt.NDArray[np.int64], seed: int) -> Tensor:
     """Return the random start from an encoder's parameters, for units with these counts."""
     table = random_table(len(counts), part.dimension, part.initial_scale, seed)
@@ -146,9 +133,13 @@ def weighted_table(table: Tensor, part: VectorParameters, counts: npt.NDArray[np
 
 
 def _weighted_by_frequency(table: Tensor, part: VectorParameters, counts: npt.NDArray[np.int64]) -> Tensor:
-    """Apply the weights from an encoder's parameters to a table, in place."""
-    if part.initial_frequency is not None:
-        table *= torch.from_numpy(frequency_weights(counts, part.initial_frequency))[:, None]
+    """Scale each unit's vector by a / (a + p) (Arora 2017), p its probability, if an encoder's parameters
+    have an a, in place.
+
+    This makes the untrained mean a frequency-weighted bag of units under a random projection.
+    """
+    if (a := part.initial_frequency) is not None:
+        table *= torch.from_numpy((a / (a + counts / counts.sum())).astype(np.float32))[:, None]
     return table
 
 

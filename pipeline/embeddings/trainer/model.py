@@ -93,12 +93,6 @@ class SentenceModel(CosineModel):
         return self.encoder.dimension
 
     @property
-    def words(self) -> list[str]:
-        """The words of its vocabulary, the most frequent first; none if it reads no words."""
-        known = [self.vocabularies[unit] for unit in WORD_UNITS if unit in self.vocabularies]
-        return [word for one in known[:1] for word in one.units if word != one.unknown]
-
-    @property
     def uses_threads(self) -> bool:
         """Whether a second thread inside torch's operations pays off, unlike for look-ups."""
         return bool(self.encoder.composition())
@@ -174,26 +168,22 @@ class SentenceModel(CosineModel):
     def save(self, directory: Path, about: Mapping[str, Any] | None = None) -> None:
         """Write the model with `about`, or `self.about`, replacing `directory` as a whole."""
         with replaced_directory(directory) as temporary:
-            self.write(temporary, about)
-
-    def write(self, directory: Path, about: Mapping[str, Any] | None = None) -> None:
-        """Write the model's files into a directory."""
-        write_json(
-            directory / self.description,
-            {
-                "format": FORMAT,
-                "architecture": self.parameters.model_dump(mode="json"),
-                "dimension": self.dimension,
-                "unknown_words": self.unknown_words,
-                "vocabularies": {unit: len(vocabulary) for unit, vocabulary in self.vocabularies.items()},
-                "about": self.about if about is None else dict(about),
-            },
-        )
-        for unit, vocabulary in self.vocabularies.items():
-            vocabulary.save(directory / f"{unit}.vocabulary.json")
-        if self.sentencepiece_model is not None:
-            shutil.copyfile(self.sentencepiece_model, directory / _SENTENCEPIECE)
-        self.save_tensors(directory)
+            write_json(
+                temporary / self.description,
+                {
+                    "format": FORMAT,
+                    "architecture": self.parameters.model_dump(mode="json"),
+                    "dimension": self.dimension,
+                    "unknown_words": self.unknown_words,
+                    "vocabularies": {unit: len(vocabulary) for unit, vocabulary in self.vocabularies.items()},
+                    "about": self.about if about is None else dict(about),
+                },
+            )
+            for unit, vocabulary in self.vocabularies.items():
+                vocabulary.save(temporary / f"{unit}.vocabulary.json")
+            if self.sentencepiece_model is not None:
+                shutil.copyfile(self.sentencepiece_model, temporary / _SENTENCEPIECE)
+            self.save_tensors(temporary)
 
     def save_tensors(self, directory: Path) -> None:
         """Write only the parameters to a model's directory."""

@@ -37,7 +37,7 @@ class PairStore:
     pairs: number of pairs. skipped: pairs left out because a side has no unit.
     fingerprint: hash of the pairs' ids and of the vocabularies' sizes.
     teacher: another model's vectors of the sides, (2 * pairs, dimension) float32: left, right, ...
-    vocabularies: unit name -> vocabulary. source_names: names of the pairs' sources.
+    vocabularies: unit name -> vocabulary.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -52,7 +52,6 @@ class PairStore:
             self.fingerprint = hash_json(index)
             self.unit_names = [str(name) for name in index["units"]]
             described = {name: index["units"][name] for name in self.unit_names}
-            self.source_names = [str(name) for name in index["sources"]]
             text_bytes = int(index.get("text_bytes", 0))
         self.directory = directory
         self._chosen: npt.NDArray[np.int64] | None = None
@@ -95,7 +94,7 @@ class PairStore:
 
     @property
     def sources(self) -> npt.NDArray[np.int32]:
-        """Number of each pair's source in `source_names`, int32 (pairs,)."""
+        """Number of each pair's source, int32 (pairs,)."""
         return self._sources if self._chosen is None else self._sources[self._chosen]
 
     def sentences(self, pairs: npt.NDArray[np.int64]) -> list[str]:

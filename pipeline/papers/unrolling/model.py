@@ -97,11 +97,6 @@ class DecoderModel(SentenceModel):
         """The representation and similarity of sentences."""
         return self.parameters.representation
 
-    @property
-    def words(self) -> list[str]:
-        """The words that the encoder knows."""
-        return [word for word in super().words if word != END]
-
     def read_by(self, representation: RepresentationParameters) -> Self:
         """Return the same network with another representation. Raises as `of_network`."""
         return self.of_network(self.network, self.vocabulary, representation, self.about)

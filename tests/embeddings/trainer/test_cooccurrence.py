@@ -17,7 +17,6 @@ from paraforge.embeddings.trainer.initial import (
     SMOOTHING,
     WINDOW,
     cooccurrence_table,
-    frequency_weights,
     starting_table,
 )
 from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
@@ -87,8 +86,9 @@ def test_pairs_of_single_words_start_at_random(tmp_path: Path) -> None:
 def test_a_start_has_the_scale_and_the_weights_of_a_random_one(tmp_path: Path) -> None:
     store = store_of(tmp_path)
     part = AverageParameters(dimension=6, initial="cooccurrence", initial_scale=0.02, initial_frequency=0.01)
-    weights = frequency_weights(store.counts("word"), 0.01)[:, None]
-    start = starting_table(part, store, seed=3) / weights
+    counts = torch.from_numpy(store.counts("word"))
+    weights = 0.01 / (0.01 + counts / counts.sum())
+    start = starting_table(part, store, seed=3) / weights[:, None]
     assert float(start.std()) == pytest.approx(0.02, rel=1e-5)
     plain = cooccurrence_table(store, "word", 6, seed=3)
     torch.testing.assert_close(start, plain * (0.02 / plain.std()))

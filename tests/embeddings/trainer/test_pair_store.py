@@ -160,7 +160,6 @@ def test_each_pair_has_its_source(tmp_path: Path) -> None:
     pairs = [("a b", "c"), ("", "d"), ("e", "f g")]
     blocks = [replace(block(pairs), source=name) for name in ("x", "y", "x")]
     store = build_pair_store(tmp_path, blocks, [Words()], EVERYTHING)
-    assert store.source_names == ["x", "y"]
     assert store.sources.tolist() == [0, 0, 1, 1, 0, 0]
     assert store.subset(np.array([4, 2])).sources.tolist() == [0, 1]
     (tmp_path / "sources").write_bytes(b"")
