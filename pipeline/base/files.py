@@ -248,14 +248,11 @@ DIGESTS = "sha256.json"
 """The file that records the SHA-256 of each file beside it, by name, so that changed files are not reused."""
 
 
-def write_digests(directory: Path, names: Iterable[str] | None = None) -> None:
-    """Write the SHA-256 of a directory's files to ``sha256.json`` in it; :func:`check_digests` compares.
-
-    names: of the files, relative to the directory; by default all that are in it.
-    """
-    found = (path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
-    wanted = sorted((name for name in found if name != DIGESTS) if names is None else names)
-    write_json(directory / DIGESTS, {name: sha256_file(directory / name) for name in wanted})
+def write_digests(directory: Path) -> None:
+    """Write the SHA-256 of a directory's files to ``sha256.json`` in it; :func:`check_digests` compares."""
+    found = sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
+    digests = {name: sha256_file(directory / name) for name in found if name != DIGESTS}
+    write_json(directory / DIGESTS, digests)
 
 
 def check_digests(directory: Path) -> list[InputError]:

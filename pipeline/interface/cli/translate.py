@@ -18,10 +18,10 @@ from paraforge.interface.cli.settings import (
     THREADS,
     TRANSLATIONS,
     check_output,
+    checked,
     put_setting,
     with_settings,
 )
-from paraforge.interface.cli.settings import checked as checked_values
 from paraforge.translation.decoding.translator import DecodingOptions
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def translate(
     log-probability per token, text. A sentence that cannot be translated has an empty score and text, and
     the command exits with 5.
 
-    --set takes length_penalty, maximum_source_tokens, maximum_target_tokens, batch_tokens, check_quantised
-    (false: use int8 without comparing it with float32), and the engine's settings.
+    --set takes length_penalty, maximum_source_tokens, maximum_target_tokens, batch_tokens, and the engine's
+    settings.
 
     \b
     Examples:
@@ -66,32 +66,23 @@ def translate(
     """
     from paraforge.translation.decoding.translator import Placement
     from paraforge.translation.engines import open_translator
-    from paraforge.translation.engines.ctranslate2 import NAME
-    from paraforge.translation.stage.parameters import TranslateParameters
-    from paraforge.translation.stage.quantisation import checked
 
     if nbest > beam:
         raise ConfigurationError([f"--nbest is {nbest}: it must be at most --beam, {beam}"])
     values: dict[str, Any] = {"beam": beam, "nbest": nbest, "compute_type": compute_type}
-    check, batch_tokens, of_engine = True, 0, {}
+    batch_tokens, of_engine = 0, {}
     for key, value in _settings(settings).items():
-        if key == "check_quantised":
-            check = checked_values(TranslateParameters, {key: value}).check_quantised
-        elif key == "batch_tokens":
-            batch_tokens = checked_values(Resources, {key: value}).batch_tokens
+        if key == "batch_tokens":
+            batch_tokens = checked(Resources, {key: value}).batch_tokens
         elif key in DecodingOptions.model_fields:
             values[key] = value
         else:
             of_engine[key] = value
-    options = checked_values(DecodingOptions, values)
+    options = checked(DecodingOptions, values)
     placement = Placement(device, threads or available_cores(), batch_tokens)
 
     def prepare(sentences: Iterator[str]) -> tuple[Translator, Iterator[str]]:
-        decoding = options
-        if engine == NAME and model is not None and check:
-            decoding, sentences = checked(model, options, placement, sentences)
-        translator = open_translator(engine, model, decoding, placement, of_engine)
-        return translator, sentences
+        return open_translator(engine, model, options, placement, of_engine), sentences
 
     translate_file(input_path, output_path, force, prepare)
 

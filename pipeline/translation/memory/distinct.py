@@ -138,7 +138,7 @@ def find_distinct(ingested: ShardDirectory, root: Path, threads: int = 1) -> Dis
     threads: threads that read shards, make keys and write places; the result does not depend on them.
     """
     found = _distinct_of(ingested, root)
-    if _is_complete(found, ingested):
+    if found.path.is_dir():
         return found
     if root.is_dir():
         # Files on another corpus are cheap to make again, and as large as that corpus.
@@ -150,26 +150,15 @@ def find_distinct(ingested: ShardDirectory, root: Path, threads: int = 1) -> Dis
 
 
 def written_distinct(ingested: ShardDirectory, root: Path) -> DistinctSentences | None:
-    """Return the files that :func:`find_distinct` wrote for a corpus; None if missing or damaged."""
+    """Return the files that :func:`find_distinct` wrote for a corpus; None if there are none."""
     found = _distinct_of(ingested, root)
-    return found if _is_complete(found, ingested) else None
+    return found if found.path.is_dir() else None
 
 
 def _distinct_of(ingested: ShardDirectory, root: Path) -> DistinctSentences:
     return DistinctSentences(
         root / hash_json([_VERSION, [record.sha256 for record in ingested.records]])[:40]
     )
-
-
-def _is_complete(found: DistinctSentences, ingested: ShardDirectory) -> bool:
-    try:
-        return (
-            (found.path / _COMPLETE).is_file()
-            and ShardDirectory(found.places).rows == ingested.rows
-            and found.keys.stat().st_size == 16 * len(found)
-        )
-    except (InputError, OSError):
-        return False
 
 
 def _write(ingested: ShardDirectory, target: DistinctSentences, threads: int) -> None:

@@ -3,15 +3,14 @@
 import dataclasses
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 
 from paraforge.base.errors import IncompleteError
-from paraforge.base.files import cache_directory, hash_json, read_json_or_none, write_json
+from paraforge.base.files import hash_json, read_json_or_none, write_json
 from paraforge.base.shards.job_files import JobFiles
 from paraforge.base.shards.libraries import installed
 from paraforge.base.shards.resources import Resources
@@ -252,34 +251,3 @@ def measured_on_worker(
     placement = workplace.placement(device_of_worker(workplace))
     both = translated_both_ways(model, choice.options, placement, sentences)
     return measure_loss(both, choice.options.compute_type)
-
-
-def checked(
-    model: Path, options: DecodingOptions, placement: Placement, sentences: Iterator[str]
-) -> tuple[DecodingOptions, Iterator[str]]:
-    """Return options for translating a text (with the requested compute type or float32), and the text.
-
-    The sample is the text's first sentences; the result is cached for the user.
-
-    model: directory of the model. options: options of the engine ``ctranslate2``. placement: where it runs.
-    sentences: the text.
-
-    Raises IncompleteError: the sample could not be translated.
-    """
-    options = ctranslate2.resolve(options, placement)
-    if options.compute_type not in QUANTISED:
-        return options, sentences
-    opened = open_model(model)
-    record = cache_directory("quantisation") / f"{_key(opened.fingerprint, options)}.json"
-    loss = _known(record)
-    if loss is None:
-        first = list(islice(sentences, _WORTHWHILE))
-        sentences = chain(first, sentences)
-        sample = list(filter(str.strip, first))[:SENTENCES] if len(first) == _WORTHWHILE else []
-        if sample:
-            logger.info("translating %d sentences in %s and in float32", len(sample), options.compute_type)
-            both = translated_both_ways(opened, options, placement, sample)
-            loss = measure_loss(both, options.compute_type)
-            record.parent.mkdir(parents=True, exist_ok=True)
-            write_json(record, asdict(loss))
-    return options.with_changes(compute_type=decided(loss, options.compute_type)), sentences

@@ -130,18 +130,3 @@ def test_a_shortlist_is_checked_with_int8_and_given_up_with_it(
         report, published = run(tmp_path / kind, tmp_path / "ingested", wanted, model=model)
         assert report.compute_type == kind
         assert published.description["parameters"].get("shortlist", False) is used
-
-
-def test_a_file_is_checked_on_its_first_sentences(
-    tiny_model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(quantisation, "_WORTHWHILE", 200)
-    monkeypatch.setattr(quantisation, "cache_directory", lambda name: tmp_path / name)
-    monkeypatch.setattr(quantisation, "LIMIT", 9.0)
-    options = DecodingOptions(beam=2, compute_type="int8", maximum_target_tokens=20)
-    chosen, left = quantisation.checked(tiny_model, options, Placement("cpu"), iter(SENTENCES))
-    assert list(left) == SENTENCES
-    assert len(list((tmp_path / "quantisation").iterdir())) == 1
-    again, left = quantisation.checked(tiny_model, options, Placement("cpu"), iter(SENTENCES[:3]))
-    assert list(left) == SENTENCES[:3] and again == chosen
-    assert ctranslate2.resolve(options, Placement("cpu")).compute_type == "int8"
