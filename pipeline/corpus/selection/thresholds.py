@@ -118,28 +118,25 @@ def minima(parameters: SelectParameters, cuts: Mapping[str, Sequence[float]]) ->
     return found
 
 
-def _maximum_of_contradiction(parameters: SelectParameters) -> float | None:
-    bounds = (one for one in parameters.filters if isinstance(one, BoundsParameters))
-    found = (one.maximum for one in bounds if one.score == CONTRADICTION)
-    return min((one for one in found if isinstance(one, float)), default=None)
+def maxima(parameters: SelectParameters) -> dict[str, float]:
+    """Return the lowest maximum of each score that has one. parameters: settled ones."""
+    found: dict[str, float] = {}
+    for one in parameters.filters:
+        if isinstance(one, BoundsParameters) and isinstance(one.maximum, float):
+            found[one.score] = min(one.maximum, found.get(one.score, one.maximum))
+    return found
 
 
 def _kept(
-    sample: pa.Table, parameters: SelectParameters, minima_found: Mapping[str, float]
+    sample: pa.Table, lowest: Mapping[str, float], highest: Mapping[str, float]
 ) -> npt.NDArray[np.bool_]:
     """Return which right pairs of the sample the bounds on scores keep; other filters cannot be applied to
     the sample."""
     kept = np.ones(sample.num_rows, np.bool_)
-    bounds: list[tuple[str, float | None, float | None]] = [
-        (name, one, None) for name, one in minima_found.items()
-    ]
-    for one in parameters.filters:
-        if isinstance(one, BoundsParameters) and isinstance(one.maximum, float):
-            bounds.append((one.score, None, one.maximum))
-    for name, minimum, maximum in bounds:
+    for name in {*lowest, *highest}:
         if f"{RIGHT}{name}" in sample.column_names:
             values = sample[f"{RIGHT}{name}"].to_numpy()
-            kept &= inside(values, minimum, maximum) | np.isnan(values)
+            kept &= inside(values, lowest.get(name), highest.get(name)) | np.isnan(values)
     return kept
 
 
@@ -163,12 +160,12 @@ def verdict(
     """
     if wrong_pairs is None:
         return {}
-    found = minima(parameters, cuts)
+    found, highest, sample = minima(parameters, cuts), maxima(parameters), other_rows(wrong_pairs)
     return {
-        "wrong_pairs": other_rows(wrong_pairs).num_rows,
-        "changed_meanings": judge_changed(wrong_pairs, _maximum_of_contradiction(parameters)),
+        "wrong_pairs": sample.num_rows,
+        "changed_meanings": judge_changed(wrong_pairs, highest.get(CONTRADICTION)),
         "trained_on_corpus": trained_on_corpus(wrong_pairs),
-        "adequacy": judge_adequacy(sample := other_rows(wrong_pairs), _kept(sample, parameters, found)),
+        "adequacy": judge_adequacy(sample, _kept(sample, found, highest)),
         "scores": {
             name: asdict(judge(wrong_pairs, name, found.get(name)))
             for name in dict.fromkeys([*scores, *found])

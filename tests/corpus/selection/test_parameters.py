@@ -188,8 +188,9 @@ def test_the_strictest_bound_of_a_score_counts_in_the_verdict(bounds: tuple[floa
     )
     found = thresholds.minima(chosen, {})
     assert found == {"paraphrase_score": 0.6}
-    assert thresholds._maximum_of_contradiction(chosen) == 0.3
+    highest = thresholds.maxima(chosen)
+    assert highest == {"contradiction": 0.3}
     nan = float("nan")
     columns = {"paraphrase_score": [0.1, 0.9, 0.9, nan, 0.9], "contradiction": [0.1, 0.4, 0.1, 0.1, nan]}
     sample = pa.table({f"right_{name}": pa.array(one, pa.float32()) for name, one in columns.items()})
-    assert thresholds._kept(sample, chosen, found).tolist() == [False, False, True, True, True]
+    assert thresholds._kept(sample, found, highest).tolist() == [False, False, True, True, True]
