@@ -70,10 +70,10 @@ def score_file(
     parameters: ScoreParameters,
     vectors: Path,
     columns: Mapping[str, int | str],
-    header: bool = False,
-    resources: Resources | None = None,
-    open_model: OpenModel | None = None,
-    bounds: Sequence[BoundsParameters] = (),
+    header: bool,
+    resources: Resources,
+    open_model: OpenModel | None,
+    bounds: Sequence[BoundsParameters],
 ) -> ScoredFile:
     """Score every pair of a file, and mismatched pairs made from them. Pairs outside the bounds get a reason
     in the column ``rejected``; reasons that the file has stay.
@@ -84,7 +84,7 @@ def score_file(
         Parquet file all its columns and the scores, which replace columns of the same name.
     parameters, vectors, open_model: see :func:`~paraforge.corpus.scoring.score.score`.
     columns: the columns `reference` and `translation`: names, or for a TSV numbers from 0.
-    header: whether a TSV's first line names its columns. resources: workers and devices; by default one core.
+    header: whether a TSV's first line names its columns. resources: workers and devices.
     bounds: filters, in order; a share is settled on the mismatched pairs.
 
     Raises:
@@ -107,8 +107,7 @@ def score_file(
         _write_pairs(read(), pairs, input_path)
         first = next(ShardView(pairs).tables(TEXT_COLUMNS)).slice(0, _ROWS_LOOKED_AT)
         _say_oddities(input_path, first, columns, header, vectors == general.DIRECTORY)
-        own = Resources(work=scratch / "work", workers=1) if resources is None else resources
-        own = own.model_copy(update={"work": scratch / "work"})
+        own = resources.model_copy(update={"work": scratch / "work"})
         report = score(parameters, pairs, vectors, scored, own, open_model)
         wrong = find_wrong_pairs([scored])
         assert wrong is not None

@@ -70,22 +70,22 @@ class Statistics:
 
 
 def describe_corpus(
-    inputs: Sequence[Path], selected: Path | None, parameters: StatisticsParameters, resources: Resources
+    inputs: Sequence[Path], selected: Path, parameters: StatisticsParameters, resources: Resources
 ) -> Statistics:
     """Describe all pairs that have a translation, in one pass over the shards.
 
     Rows that failed or that ingest rejected are skipped. Only the best hypothesis of an n-best list counts.
 
     inputs: row-aligned shard directories, such as data/translated and data/scored.
-    selected: data/selected, for the deciles, or None. parameters: samples, background, parser.
+    selected: data/selected, for the deciles. parameters: samples, background, parser.
     resources: threads, and where parses are kept.
 
     Raises InputError if the corpus has no pair, the background file is missing or malformed, or the parser is
     not known.
     """
     view = ShardView(*inputs)
-    tenths = None if selected is None else ShardDirectory(selected)
-    if tenths is not None and tenths.rows != view.rows:
+    tenths = ShardDirectory(selected)
+    if tenths.rows != view.rows:
         raise InputError("its shards are not aligned with the corpus", tenths.path, remedy="Run 'dvc repro'.")
     wanted = dict.fromkeys([*LINEAGE, "reference", *AVERAGED, *FATE_COLUMNS])
     columns = [name for name in wanted if name in view.column_names]
@@ -104,7 +104,7 @@ def describe_corpus(
         """Results of a shard: figures and candidate rows by source, candidate references, figures of
         deciles."""
         rows = view.read(index, columns)
-        for name, column in () if tenths is None else _decile_columns(tenths.read(index)):
+        for name, column in _decile_columns(tenths.read(index)):
             rows = rows.append_column(name, column)
         keep = alive_rows(rows)
         if "rank" in rows.column_names:

@@ -17,13 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError, Interrupted, ParaforgeError
-from paraforge.base.shards.resources import Resources
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.score import build_scorers, score_table
 from paraforge.corpus.scoring.word_scorer import WordScorer
-from paraforge.corpus.selection.score_file import score_file
-from tests.corpus.scoring.test_score import NO_SOURCE, SCORES, WITHOUT_LANGUAGE, counted
+from tests.corpus.scoring.test_score import NO_SOURCE, SCORES, counted
 from tests.here import run_command
 
 VECTORS = WordVectors(["the", "cat", "dog"], np.eye(3, dtype=np.float32))
@@ -170,24 +168,6 @@ def test_parquet_keeps_its_columns(tmp_path: Path, vectors: Path) -> None:
     assert scored["weight"].equals(table["weight"]) and scored["note"].equals(table["note"])
     assert scored.select(SCORES).slice(0, 3).equals(expected(PAIRS[:3]))
     assert scored["overlap_1"].to_pylist()[3] is None
-
-
-@pytest.mark.full
-def test_workers_give_identical_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paraforge.corpus.selection.score_file.BATCH_ROWS", 500)
-    (tmp_path / "pairs.tsv").write_text(tsv(PAIRS[:2] * 2000), encoding="utf-8")
-    VECTORS.save(tmp_path / "vectors")
-    for workers in (1, 2):
-        rows = score_file(
-            tmp_path / "pairs.tsv",
-            tmp_path / f"{workers}.parquet",
-            WITHOUT_LANGUAGE,
-            tmp_path / "vectors",
-            {"reference": 0, "translation": 1},
-            resources=Resources(workers=workers),
-        ).rows
-        assert rows == 8000 // 2
-    assert (tmp_path / "1.parquet").read_bytes() == (tmp_path / "2.parquet").read_bytes()
 
 
 WRONG = {
