@@ -99,9 +99,9 @@ def publish(
     selected: Path,
     corpus: Path,
     rejected: Path,
+    held_out: Path,
+    model: Path,
     resources: Resources,
-    held_out: Path | None = None,
-    model: Path | None = None,
 ) -> PublishReport:
     """Write both datasets and the held-out pairs; each directory is replaced as a whole.
 
@@ -109,9 +109,10 @@ def publish(
     inputs: row-aligned shard directories, ``data/translated`` and ``data/scored``.
     selected: the output of selection for them, ``data/selected``.
     corpus, rejected: where to publish the kept pairs, and the rejected or failed ones.
-    resources: threads, and the work directory that holds the lock.
     held_out: where to also write the sentences of the splits, for stages that train on other text.
-    model: ``model.json`` of the translation model, for the languages that the parameters do not name.
+    model: ``model.json`` of the translation model, if there is one, for the languages that the parameters do
+        not name.
+    resources: threads, and the work directory that holds the lock.
 
     Raises:
         InputError: there are no pairs, a shard is damaged, or the selection belongs to another input.
@@ -119,7 +120,7 @@ def publish(
         WorkLockedError: another process is publishing with the same work directory.
     """
     started = time.monotonic()
-    if parameters.languages is None and model is not None and model.is_file():
+    if parameters.languages is None and model.is_file():
         parameters = parameters.model_copy(update={"languages": _languages_of(model)})
     view = ShardView(*inputs, selected)
     if not view.total_rows:
@@ -133,7 +134,7 @@ def publish(
         scratch.mkdir()
         stack.callback(remove_directory, scratch)
         grouping = find_grouping(view, parameters, scratch, workers)
-        outputs = {KEPT: corpus, REJECTED: rejected, **({HELD_OUT: held_out} if held_out else {})}
+        outputs = {KEPT: corpus, REJECTED: rejected, HELD_OUT: held_out}
         places = stack.enter_context(replaced_directories(*outputs.values()))
         directories = dict(zip(outputs, places, strict=True))
         publication = _Publication(parameters, view, directories, workers, grouping)
@@ -226,8 +227,7 @@ class _Publication:
 
         splits = [writer(KEPT), *(writer(KEPT, name) for name in self.grouping.names[1:])]
         refused = writer(REJECTED)
-        sentences = self.directories.get(HELD_OUT)
-        held_out = ShardWriter(sentences, HELD_OUT_SCHEMA) if sentences else None
+        held_out = ShardWriter(self.directories[HELD_OUT], HELD_OUT_SCHEMA)
         with progress(total=self.view.total_rows, unit="pairs", description=STEP) as bar:
             shards = in_order(self._read, len(self.view), self.workers)
             for index, (rows, mask, described) in enumerate(shards):
@@ -238,14 +238,13 @@ class _Publication:
                 for place in np.unique(split).tolist():
                     part = kept.filter(pa.array(split == place))
                     splits[place].write(part)
-                    if place and held_out:
+                    if place:
                         held_out.write(part)
         if statistics.counts.rows_in != self.view.total_rows:
             raise IncompleteError(
                 f"{STEP}: {statistics.counts.rows_in:,} rows were read of {self.view.total_rows:,}"
             )
-        if held_out:
-            held_out.close({"step": HELD_OUT})
+        held_out.close({"step": HELD_OUT})
         kept_files = [*_closed(splits[0]), *(record for split in splits[1:] for record in split.close())]
         return {KEPT: kept_files, REJECTED: _closed(refused)}
 

@@ -109,7 +109,7 @@ def test_files_have_as_many_rows_as_they_may_whatever_the_shards(published: Path
 def test_a_selection_of_other_shards_is_refused(tmp_path: Path) -> None:
     publish_pairs(tmp_path)
     inputs = write_corpus(random_pairs(1_000, seed=8), tmp_path / "other", cut(1_000, 150))
-    places = [tmp_path / name for name in ("selected", "corpus", "rejected")]
+    places = [tmp_path / name for name in ("selected", "corpus", "rejected", "held_out", "model.json")]
     with pytest.raises(InputError, match="made from other shards of 'translate'"):
         publish(PublishParameters(), inputs, *places, resources(tmp_path))
     assert read_manifest(tmp_path / "corpus").rows > 0  # what was there is still there

@@ -250,9 +250,10 @@ def test_selection_and_publication_read_them(project: Project) -> None:
         {"filters": [{"kind": "bounds", "score": "cosine", "minimum": 0.22}]}
     )
     select(chosen, inputs, project.place / "selected", resources)
-    places = [project.place / name for name in ("corpus", "rejected")]
-    report = publish(PublishParameters(), inputs, project.place / "selected", *places, resources)
-    kept, rejected = (pa.concat_tables(ShardDirectory(place).tables()) for place in places)
+    names = ("selected", "corpus", "rejected", "held_out", "model.json")
+    places = [project.place / name for name in names]
+    report = publish(PublishParameters(), inputs, *places, resources)
+    kept, rejected = (pa.concat_tables(ShardDirectory(place).tables()) for place in places[1:3])
     assert kept.num_rows + rejected.num_rows == ROWS == report.corpus.counts.rows_in
     assert kept.num_rows and pc.min(kept["cosine"]).as_py() >= np.float32(0.22)
     assert "cosine" in rejected.column_names

@@ -55,7 +55,7 @@ def publish_pairs(
         root / "selected",
         root / "corpus",
         root / "rejected",
-        resources(root, workers),
         root / "held_out",
-        model,
+        model or root / "model.json",
+        resources(root, workers),
     )
