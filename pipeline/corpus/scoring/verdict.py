@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from paraforge.corpus.scorer import inside
+from paraforge.corpus.scoring.pairs import by_source
 from paraforge.corpus.scoring.wrong_pairs import CONTRADICTION, FEW, RIGHT, changed_meanings, other_rows
 
 FEWEST_CHANGED: Final = 100
@@ -98,12 +98,11 @@ def judge(wrong_pairs: pa.Table, score: str, minimum: float | None = None) -> Ve
     """
     made = changed_meanings(wrong_pairs)
     wrong_pairs = other_rows(wrong_pairs)
-    names = wrong_pairs["source"]
-    numbers = {pair["values"]: pair["counts"] for pair in pc.value_counts(names).to_pylist()}
+    by_name = dict(by_source(wrong_pairs["source"]))
     sources = {
-        name: _judge(wrong_pairs.filter(pc.equal(names, name)), score, minimum)
-        for name, number in sorted(numbers.items())
-        if number >= FEW
+        name: _judge(wrong_pairs.take(by_name[name]), score, minimum)
+        for name in sorted(by_name)
+        if len(by_name[name]) >= FEW
     }
     whole = _judge(wrong_pairs, score, minimum)
     return replace(whole, sources=sources, changed=_separation(*_columns(made, score)))

@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from paraforge.corpus.columns import AVERAGED, SCALES
 from paraforge.corpus.selection.filters import numbers
@@ -92,14 +91,6 @@ def added(parts: Iterable[Figures]) -> Figures:
     for part in parts:
         total.add(part)
     return total
-
-
-def by_source(rows: pa.Table) -> dict[str, pa.Table]:
-    """Return the rows of each source."""
-    names = rows["source"].unique().to_pylist()
-    if len(names) == 1:
-        return {names[0]: rows}
-    return {name: rows.filter(pc.equal(rows["source"], name)) for name in names}
 
 
 def figures_of(rows: pa.Table) -> Figures:

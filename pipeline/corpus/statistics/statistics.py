@@ -31,8 +31,9 @@ from paraforge.base.text.idf import (
 from paraforge.base.text.paths import expand
 from paraforge.base.text.tokens import tokenize_column
 from paraforge.corpus.columns import AVERAGED
+from paraforge.corpus.scoring.pairs import by_source
 from paraforge.corpus.selection.filters import numbers
-from paraforge.corpus.statistics.counts import Figures, added, by_source, figures_of, means_of, sums_of
+from paraforge.corpus.statistics.counts import Figures, added, figures_of, means_of, sums_of
 from paraforge.corpus.statistics.parameters import StatisticsParameters
 
 # The background's sample must be independent of Table 1's.
@@ -112,8 +113,8 @@ def describe_corpus(
         rows = rows.filter(keep)
         kept = [name for name in ("reference", "paraphrase_score") if name in rows.column_names]
         named = {
-            source: (figures_of(some), _with_key(some, kept, parameters.seed))
-            for source, some in by_source(rows).items()
+            source: (figures_of(some := rows.take(places)), _with_key(some, kept, parameters.seed))
+            for source, places in by_source(rows["source"])
         }
         drawn = None
         if background is None:
