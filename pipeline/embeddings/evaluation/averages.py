@@ -337,8 +337,6 @@ def fit_sif(
         problems.append("--weights sif needs --counts: a file of words and their counts, or a corpus")
     if weights == "idf" and not fit:
         problems.append("--weights idf needs --fit: sentences to count words in")
-    if not a > 0:
-        problems.append(f"--a {a}: must be greater than 0")
     if problems:
         raise ConfigurationError(problems)
     table = open_vectors(vectors)

@@ -103,13 +103,8 @@ def similarities(model: Comparable, pairs: SentencePairs) -> npt.NDArray[np.floa
     if isinstance(model, Adaptive):
         return similarities(model.adapted_to(pairs.sentences), pairs)
     # Embedders can have their own method `similarity`.
-    if isinstance(model, SentenceEmbedder):
-        return embedded_similarities(model, pairs)
-    return np.asarray(model.similarity(pairs.first, pairs.second), dtype=np.float64)
-
-
-def embedded_similarities(model: SentenceEmbedder, pairs: SentencePairs) -> npt.NDArray[np.float64]:
-    """Return the cosines of both sentences' vectors, or the model's own similarity."""
+    if not isinstance(model, SentenceEmbedder):
+        return np.asarray(model.similarity(pairs.first, pairs.second), dtype=np.float64)
     vectors = np.asarray(model.encode(pairs.sentences), dtype=np.float32)
     if isinstance(model, OwnSimilarity):
         return model.similarity_of_vectors(vectors[: len(pairs)], vectors[len(pairs) :])

@@ -176,12 +176,6 @@ def test_parameters_are_tables_or_compositional() -> None:
     assert build("word").scrambled_units() == {}
 
 
-def test_seed_makes_the_parameters() -> None:
-    first, second = build("blstm"), build("blstm")
-    for name, value in first.named_parameters():
-        assert torch.equal(value, second.get_parameter(name))
-
-
 def test_unequal_parts_cannot_be_added() -> None:
     parts = [AverageParameters(dimension=3), AverageParameters(dimension=4, unit="trigram")]
     with pytest.raises(ConfigurationError, match=r"dimensions \[3, 4\] cannot be added"):

@@ -67,12 +67,6 @@ def by_hand(x: list[float], y: list[float]) -> float:
     return covariance / math.sqrt(sum((a - mean_x) ** 2 for a in x) * sum((b - mean_y) ** 2 for b in y))
 
 
-def test_cosine_of_the_vectors() -> None:
-    expected = [1, 0, math.sqrt(0.5), -1]
-    np.testing.assert_allclose(similarities(Compass(), SET), expected, atol=1e-7)
-    np.testing.assert_allclose(similarities(Compass(), pairs("x", "x", ("", "east", 1.0))), [0])
-
-
 def test_pearson_and_spearman() -> None:
     (score,) = evaluate_sts(Compass(), [SET]).sets
     expected = by_hand([5, 1, 4, 0], [1, 0, math.sqrt(0.5), -1])

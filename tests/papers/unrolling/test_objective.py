@@ -94,13 +94,6 @@ def test_training_is_adam_on_the_mean_over_words(
     assert min(losses) < trainer.record.history[-1]["loss"] < max(losses)
 
 
-def test_every_triple_is_seen_once_an_epoch(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
-    _, state = train(store, settings(epochs=3))
-    assert (state.seen, state.epoch, state.position) == (3 * len(store), 3, 0)
-    assert [entry["triples"] for entry in state.history] == [len(store), 2 * len(store), 3 * len(store)]
-
-
 @pytest.mark.parametrize(("decoder", "updates"), [("bow", 1), ("gru", 5), ("gru", 6)])
 def test_a_killed_run_goes_on_to_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decoder: str, updates: int
@@ -151,12 +144,6 @@ def test_another_run_or_nan_is_refused(tmp_path: Path) -> None:
         network.words[2, 1] = float("nan")
     with pytest.raises(InputError, match="initial values of words hold NaN"):
         PredictionObjective(network, store, settings())
-    with torch.no_grad():
-        network.words[2, 1] = 0
-        network.output.bias[1] = 1e30
-        network.output.weight[1] = 1e38
-    with pytest.raises(InputError, match=r"the loss is .* Lower training.learning_rate"):
-        Trainer(PredictionObjective(network, store, settings())).run()
 
 
 def test_bfloat16_learns_nearly_the_same(tmp_path: Path) -> None:

@@ -47,16 +47,6 @@ def test_vectors_are_the_first_states(steps: int) -> None:
             np.testing.assert_allclose(dots, sums, rtol=1e-9)
 
 
-def test_dot_product_and_cosine() -> None:
-    left = np.array([[1, 2], [0, 0], [3, 4]], dtype=np.float32)
-    right = np.array([[2, -1], [1, 1], [6, 8]], dtype=np.float32)
-    vocabulary = Vocabulary([*"abcdefgh", END_WORD], "a")
-    dot = DecoderModel.of_network(make_network("bow", "gru"), vocabulary)
-    cosine = dot.read_by(RepresentationParameters(similarity="cosine"))
-    assert dot.similarity_of_vectors(left, right).tolist() == [0, 0, 50]
-    np.testing.assert_allclose(cosine.similarity_of_vectors(left, right), [0, 0, 1], atol=1e-6)
-
-
 END = 8
 TRIPLES = [
     ([1, 2, END], [3, END], [4, 4, 5, 0, END]),

@@ -90,14 +90,9 @@ def test_sentences_of_the_sets_are_not_trained_on(tmp_path: Path) -> None:
 
 
 def test_wrong_input_is_an_error_and_no_model(tmp_path: Path) -> None:
-    short = tmp_path / "short.txt"
-    short.write_text("One sentence.\n\nAnother one.\n\nTwo. \nSentences.\n")
+    (tmp_path / "short.txt").write_text("One sentence.\n\nAnother one.\n\nTwo. \nSentences.\n")
     with pytest.raises(InputError, match=r"no triples to train on: 4 sentences with words in 3 documents"):
-        train(tmp_path, short)
-    empty = tmp_path / "empty.txt"
-    empty.write_text("")
-    with pytest.raises(InputError, match=r"empty\.txt: the file is empty"):
-        train(tmp_path, empty)
+        train(tmp_path, tmp_path / "short.txt")
     with pytest.raises(InputError, match="no such file"):
         train(tmp_path, tmp_path / "missing.txt")
     assert not (tmp_path / "model").exists()
