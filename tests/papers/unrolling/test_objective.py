@@ -144,6 +144,12 @@ def test_another_run_or_nan_is_refused(tmp_path: Path) -> None:
         network.words[2, 1] = float("nan")
     with pytest.raises(InputError, match="initial values of words hold NaN"):
         PredictionObjective(network, store, settings())
+    with torch.no_grad():
+        network.words[2, 1] = 0
+        network.output.bias[1] = 1e30
+        network.output.weight[1] = 1e38
+    with pytest.raises(InputError, match=r"the loss is .* Lower training.learning_rate"):
+        Trainer(PredictionObjective(network, store, settings())).run()
 
 
 def test_bfloat16_learns_nearly_the_same(tmp_path: Path) -> None:
