@@ -234,7 +234,7 @@ def test_columns_of_another_type_are_named(
 def test_no_pair_at_all_gives_an_empty_lexicon_where_that_is_allowed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, rows: int
 ) -> None:
-    corpus = write_corpus(tmp_path / "corpus", [("w " * 31, "w")] * rows)
+    corpus = write_corpus(tmp_path / "corpus", [("w " * 31, "w")] * rows, 2)
     with pytest.raises(InputError, match="to make a lexicon of"):
         extract(tmp_path, corpus)
     resources = Resources(workers=1, work=tmp_path / "work")

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
@@ -93,6 +95,20 @@ def test_texts_are_those_of_the_lineage(corpus: Path, tmp_path: Path) -> None:
         assert (origin["source"], origin["line"]) == (own["source"], own["line"])
         for number in (1, 2):
             assert one[f"negative_{number}"] == rows[origin[f"negative_row_{number}"]]["translation"]
+
+
+def test_a_blank_text_is_no_negative_even_if_the_encoder_gives_it_a_vector(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors_of = search.unit_vectors
+
+    def some_vectors(encode: Any, texts: pa.ChunkedArray) -> npt.NDArray[np.float16]:
+        return vectors_of(encode, pa.chunked_array([[text.strip() or "a dog" for text in texts.to_pylist()]]))
+
+    monkeypatch.setattr(search, "unit_vectors", some_vectors)
+    mine(corpus, tmp_path / "out", negatives=3)
+    triplets = read(tmp_path / "out")
+    assert all(text.strip() for name in triplets.column_names for text in triplets[name].to_pylist())
 
 
 def test_one_negative_is_called_negative(corpus: Path, tmp_path: Path) -> None:
