@@ -3,10 +3,11 @@ do."""
 
 from __future__ import annotations
 
+import csv
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,10 +24,11 @@ from paraforge.base.progress import progress
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, holds_text, tables_of
 from paraforge.base.shards.store import ShardView, ShardWriter, parquet_writer
-from paraforge.base.text.lines import Reading
+from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.base.text.paths import require_regular
 from paraforge.base.text.repair import REPAIRS
 from paraforge.corpus.columns import COLUMNS, schema_of
+from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.score import OpenModel, score
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
@@ -37,6 +39,7 @@ from paraforge.corpus.selection.select import select
 from paraforge.corpus.selection.thresholds import settle
 from paraforge.intake.bitext.block import REJECT_MALFORMED
 from paraforge.intake.bitext.columns import is_header, oddity
+from paraforge.intake.bitext.languages import other_language
 from paraforge.intake.bitext.readers.tsv import read_separated
 
 logger = logging.getLogger(__name__)
@@ -103,7 +106,7 @@ def score_file(
         pairs, scored = scratch / "pairs", scratch / "scored"
         _write_pairs(read(), pairs, input_path)
         first = next(ShardView(pairs).tables(TEXT_COLUMNS)).slice(0, _ROWS_LOOKED_AT)
-        _say_oddities(input_path, first, columns, header)
+        _say_oddities(input_path, first, columns, header, vectors == general.DIRECTORY)
         own = resources.model_copy(update={"work": scratch / "work"})
         report = score(parameters, pairs, vectors, scored, own, open_model)
         wrong = find_wrong_pairs([scored])
@@ -177,16 +180,39 @@ def _repaired(repairs: Counter[str], table: pa.Table) -> pa.Table:
     return table
 
 
-def _say_oddities(path: Path, rows: pa.Table, columns: Mapping[str, int | str], header: bool) -> None:
-    """Warn if the columns do not look like texts, or the first row like a header."""
+def _say_oddities(
+    path: Path, rows: pa.Table, columns: Mapping[str, int | str], header: bool, is_built_in: bool
+) -> None:
+    """Warn if the columns do not look like texts, and suggest others. With the built-in scorer, also warn if
+    the texts are not English."""
     texts = {name: [text or "" for text in rows[name].to_pylist()] for name in TEXT_COLUMNS}
-    for name, one in texts.items():
-        if (odd := oddity(one)) is not None:
-            remedy = "Use other columns with --reference and --translation"
-            logger.warning("%s: column %s %s. %s", path, columns[name], odd, remedy)
+    odd = {name: oddity(one) for name, one in texts.items()}
+    found = [f"column {columns[name]} {one}" for name, one in odd.items() if one is not None]
+    remedy = "Use other columns with --reference and --translation"
+    others = {name: other_language(one, "en") for name, one in texts.items()}
+    if is_built_in and not found and all(others.values()):
+        found = [f"the texts are in {others['reference']!r}, and the built-in scorer is for English"]
+        remedy = "Use --vectors"
+    elif found and not is_parquet(path):
+        with suppress(InputError):
+            fields = next(line_blocks(path, Reading(strict=False, block_bytes=1 << 16))).lines
+            lines = fields.slice(1 if header else 0, _ROWS_LOOKED_AT).to_pylist()
+            cells = zip(*csv.reader(lines, **_dialect(path)), strict=False)
+            good = [place for place, column in enumerate(cells) if not oddity(column)]
+            if len(good) > 1 and good[:2] != list(columns.values()):
+                remedy = f"Try --reference {good[0]} --translation {good[1]}"
+    for one in found:
+        logger.warning("%s: %s. %s", path, one, remedy)
     first = [one[0] for one in texts.values()]
     if not is_parquet(path) and not header and is_header(first):
         logger.warning("%s: the first row is %s, which looks like a header. Use --header", path, first)
+
+
+def _dialect(path: Path) -> dict[str, Any]:
+    """Return how the fields of a line are separated, for the csv module."""
+    if ".csv" in map(str.lower, path.suffixes[-2:]):
+        return {"delimiter": ","}
+    return {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
 
 
 def is_parquet(path: Path) -> bool:
@@ -197,7 +223,7 @@ def is_parquet(path: Path) -> bool:
 
 def _tsv_tables(path: Path, columns: Mapping[str, int | str], header: bool) -> Iterator[Any]:
     try:
-        separator = "," if ".csv" in map(str.lower, path.suffixes[-2:]) else "\t"
+        separator = _dialect(path)["delimiter"]
         for block in read_separated(path, columns, Reading(), header=header, separator=separator):
             arrays = {"line": pa.array(block.lines), **{name: block.texts[name] for name in TEXT_COLUMNS}}
             if block.codes.any():

@@ -154,16 +154,6 @@ def test_parquet_keeps_its_columns(tmp_path: Path, vectors: Path) -> None:
     assert scored["overlap_1"].to_pylist()[3] is None
 
 
-def test_columns_that_do_not_look_like_sentences_are_named(
-    tmp_path: Path, vectors: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    rows = [("id", "english"), *((str(number), f"a cat of {number}") for number in range(30))]
-    (tmp_path / "pairs.tsv").write_text(tsv(rows), encoding="utf-8")
-    run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet", "--vectors", vectors)
-    assert "column 0 has a number in 97% of the rows. Use other columns with --reference" in caplog.text
-    assert "the first row is ['id', 'english'], which looks like a header" in caplog.text
-
-
 WRONG = {
     "missing": (None, "no such file"),
     "empty": (b"", "empty"),
