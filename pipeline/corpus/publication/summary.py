@@ -1,5 +1,7 @@
 """Collects what ``paraforge summary`` shows from a run's metrics and its published corpus."""
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -91,9 +93,19 @@ def _later_stages(root: Path) -> tuple[str, ...]:
     for stage, (reader, path) in _READ_BY.items():
         read, made = digests.get((reader, "deps", path)), digests.get((stage, "outs", path))
         # The input of a stage that has rerun is not what the corpus was made from, either.
-        if (read and made and read != made) or reader in later:
+        if (read and made and read != made) or reader in later or not _recorded(root, stage, digests):
             later.append(stage)
     return tuple(stage for stage in STAGES if stage in later)
+
+
+def _recorded(root: Path, stage: str, digests: Mapping[tuple[str, str, str], str | None]) -> bool:
+    """Return whether the metrics are those that DVC recorded. A stage that was killed before that leaves
+    others."""
+    path = f"metrics/{stage}.json"
+    digest = digests.get((stage, "outs", path))
+    if digest is None or not (root / path).is_file():
+        return True
+    return hashlib.md5((root / path).read_bytes(), usedforsecurity=False).hexdigest() == digest
 
 
 def suggestions(summary: Summary) -> list[tuple[str, str]]:

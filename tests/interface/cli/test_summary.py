@@ -1,5 +1,6 @@
 """``paraforge summary``: everything that a person wants to know, also where a stage left no metrics."""
 
+import hashlib
 import io
 from pathlib import Path
 
@@ -81,10 +82,10 @@ def test_figures_of_a_later_run_are_left_out(project: Path) -> None:
     def entries(**digests: str) -> list[dict[str, str]]:
         return [{"path": path.replace("__", "/"), "md5": digest} for path, digest in digests.items()]
 
-    def lock(translated: str) -> None:
+    def lock(translated: str, metrics: str = "") -> None:
         stages = {
             "translate": {"deps": entries(data__ingested="i"), "outs": entries(data__translated=translated)},
-            "score": {"outs": entries(data__scored="s")},
+            "score": {"outs": [*entries(data__scored="s"), {"path": "metrics/score.json", "md5": metrics}]},
             "publish": {"deps": entries(data__translated="t", data__scored="s")},
         }
         (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": stages}))
@@ -97,5 +98,11 @@ def test_figures_of_a_later_run_are_left_out(project: Path) -> None:
     assert summary.later == ("ingest", "nmt", "translate")  # and what it was made from
     shown = " ".join(run_command("summary", project).stdout.split())
     assert "ctranslate2" not in shown and "These stages ran again after" in shown
+    # Of a stage that was killed, the metrics are not those that DVC recorded.
+    write_json(project / "metrics" / "score.json", {})
+    digest = hashlib.md5((project / "metrics" / "score.json").read_bytes()).hexdigest()
+    for recorded, later in ((digest, ()), ("0" * 32, ("paragram", "score"))):
+        lock("t", recorded)
+        assert load_summary(project).later == later
     (project / "dvc.lock").write_text("schema: '2.0'\nstages:\n  trans")
     assert load_summary(project).later == ()
