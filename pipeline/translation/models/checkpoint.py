@@ -2,6 +2,7 @@
 
 import argparse
 import enum
+import logging
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 from paraforge.base.errors import InputError
 from paraforge.base.files import atomic_path
 from paraforge.translation.models.fairseq_compat import load_checkpoint
+
+logger = logging.getLogger(__name__)
 
 # Copies that fairseq keeps for a kernel that current torch does not have; loading recreates them.
 _COPIES = tuple(
@@ -94,6 +97,9 @@ def fairseq_languages(
 ) -> tuple[str, str]:
     """Return the source and target codes of a fairseq checkpoint: those of its training, or the given ones.
 
+    If the training took them from its data, the two dictionaries name them, and the direction is the user's
+    or into English.
+
     checkpoint: beside its dictionaries, ``dict.LANGUAGE.txt``.
     source_language, target_language: the user's codes, if any. The checkpoint must agree, unless the
         dictionaries that it names are missing because they were renamed.
@@ -114,6 +120,13 @@ def fairseq_languages(
             )
         return trained
     source, target = (mine or own for mine, own in zip(given, trained or (None, None), strict=True))
+    named = source or target
+    if len(dictionaries) == 2 and named in dictionaries and None in (source, target):
+        other = dictionaries[1 - dictionaries.index(named)]
+        source, target = source or other, target or other
+    elif len(dictionaries) == 2 and named is None and "en" in dictionaries:
+        source, target = sorted(dictionaries, key=lambda name: name == "en")
+        logger.warning("%s names no languages: assuming %s to %s", checkpoint, source, target)
     if source is None or target is None:
         raise InputError(
             "it does not say which languages it translates",

@@ -124,11 +124,13 @@ def test_a_checkpoint_that_names_no_languages(tiny_fairseq: Path, tmp_path: Path
         shutil.copy(tiny_fairseq / "dict.cs.txt", folder / f"dict.{language}.txt")
     with pytest.raises(InputError, match="does not say which languages it translates"):
         fairseq_languages(folder / "checkpoint.pt")
-    with pytest.raises(InputError, match="Pass them with --from and --to"):
-        fairseq_languages(folder / "checkpoint.pt", "fr")
-    assert fairseq_languages(folder / "checkpoint.pt", "fr", "de") == ("fr", "de")
+    assert fairseq_languages(folder / "checkpoint.pt", "fr") == ("fr", "de")
+    assert fairseq_languages(folder / "checkpoint.pt", None, "fr") == ("de", "fr")
     with pytest.raises(InputError, match=r"dict\.cs\.txt: no such dictionary"):
         fairseq_languages(folder / "checkpoint.pt", "cs", "fr")
+    (folder / "dict.de.txt").rename(folder / "dict.en.txt")  # this project translates into English
+    assert fairseq_languages(folder / "checkpoint.pt") == ("fr", "en")
+    assert fairseq_languages(folder / "checkpoint.pt", "en", "fr") == ("en", "fr")
 
 
 def write_direction(model: Path, folder: Path, source: str | None, target: str | None) -> Path:
