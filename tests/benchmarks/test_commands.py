@@ -43,7 +43,7 @@ def test_the_newest_command_can_be_typed(program: str) -> None:
         app.command()(module.main)
     command, arguments = typer.main.get_command(app), shlex.split(newest)[3:]
     if hasattr(command, "get_command"):
-        command = command.get_command(None, arguments[0])  # type: ignore[arg-type]
+        command = command.get_command(None, arguments[0])  # type: ignore[arg-type]  # the context is not used
         assert command is not None, newest
     known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
     given = {argument.partition("=")[0] for argument in arguments if re.match(r"--?[a-z]", argument)}

@@ -1,7 +1,7 @@
 """Computing ahead: same items, errors in their place, no thread left behind."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 
 import pytest
 
@@ -44,7 +44,7 @@ def test_leaving_early_stops_the_thread() -> None:
 
 
 @pytest.mark.parametrize("made", [in_threads, ahead_of])
-def test_giving_up_waits_for_no_thread(made: Callable[..., Iterator[int]]) -> None:
+def test_giving_up_waits_for_no_thread(made: Callable[..., Generator[int, None, None]]) -> None:
     """The garbage collector gives up generators, also while a thread starts (`threads_of`)."""
     begun, released = threading.Event(), threading.Event()
 
@@ -60,7 +60,7 @@ def test_giving_up_waits_for_no_thread(made: Callable[..., Iterator[int]]) -> No
     assert begun.wait(60)
     late = threading.Timer(20, released.set)
     late.start()
-    running.close()  # type: ignore[attr-defined]
+    running.close()
     assert not released.is_set()
     released.set()
     late.cancel()

@@ -1,7 +1,6 @@
 """Importers of translation model formats, one per module; each converts to CTranslate2's.
 
-A module here implements :class:`Importer`. Every module in this directory is found. Another package registers
-its module in the entry point group ``paraforge.importers``.
+A module here implements :class:`Importer`.
 """
 
 import importlib
@@ -9,10 +8,9 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from paraforge.base.errors import InputError
-from paraforge.base.plugins import found_modules
 
 # A directory can match several formats, e.g. Transformers weights with a checkpoint next to them.
-_ORDER = ("ctranslate2", "transformers", "fairseq")
+_FORMATS = ("ctranslate2", "transformers", "fairseq")
 
 
 class Importer(Protocol):
@@ -37,11 +35,8 @@ class Importer(Protocol):
 
 
 def importer_for(path: Path) -> Importer:
-    """Return the module for a model's format; modules of other packages come first. Raises InputError: no
-    format fits."""
-    modules = found_modules(__name__)
-    names = [name for name in modules if name not in _ORDER] + [*_ORDER]
-    importers = [cast("Importer", importlib.import_module(modules[name])) for name in names]
+    """Return the module for a model's format. Raises InputError: no format fits."""
+    importers = [cast("Importer", importlib.import_module(f"{__name__}.{name}")) for name in _FORMATS]
     for importer in importers:
         if importer.recognises(path):
             return importer

@@ -13,7 +13,6 @@ from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.importers.ctranslate2 import language_affixes, weight_shapes
 from paraforge.translation.models.importing import import_model
-from tests.plugin import COMMAND, install, run
 from tests.translation.models.ready import SENTENCES, our_tokens, write_m2m100, write_marian
 
 
@@ -104,44 +103,3 @@ def test_tags_of_each_form() -> None:
     found = language_affixes(("cs", "en"), ["cs_CZ", "en_XX", "de_DE"])
     assert found == {"source_prefix": ["cs_CZ"], "target_prefix": ["en_XX"]}
     assert language_affixes(("cs", "en"), ["en_GB", "pes"]) == {}  # a piece of text, not a tag
-
-
-IMPORTER = """
-from paraforge.translation.models.importers import ctranslate2
-
-ORIGIN = "boxed"
-WANTED = "box.txt (boxed)"
-
-
-def recognises(path):
-    return (path / "box.txt").is_file()
-
-
-def languages_of(path, source_language, target_language):
-    return tuple((path / "box.txt").read_text().split())
-
-
-def convert_model(path, output, languages):
-    return ctranslate2.convert_model(path / "inside", output, languages)
-"""
-
-
-def test_an_importer_from_outside_the_package(bare_model: Path, tmp_path: Path) -> None:
-    install(tmp_path, "importers", "boxed", IMPORTER)
-    shutil.copytree(bare_model, tmp_path / "box" / "inside")
-    (tmp_path / "box" / "box.txt").write_text("sk en")
-    run(tmp_path, COMMAND, "model", "import", "box", "box-nmt")
-    description = json.loads((tmp_path / "box-nmt" / "model.json").read_text(encoding="utf-8"))
-    assert (description["origin"], description["imported_from"]) == ("boxed", "box")
-    assert (description["source_language"], description["target_language"]) == ("sk", "en")
-    (tmp_path / "empty").mkdir()
-    failed = run(tmp_path, COMMAND, "model", "import", "empty", "empty-nmt", expect=2)
-    assert "box.txt (boxed)" in failed.stderr
-
-
-def test_every_importer_of_the_package_is_found_by_its_file() -> None:
-    from paraforge.base.plugins import found_modules
-    from paraforge.translation.models import importers
-
-    files = {path.stem for path in Path(importers.__path__[0]).glob("[!_]*.py")}
-    assert set(found_modules(importers.__name__)) == files == set(importers._ORDER)
