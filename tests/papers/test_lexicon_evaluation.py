@@ -59,12 +59,15 @@ def lexicon(tmp_path_factory: pytest.TempPathFactory) -> Lexicon:
     return Lexicon(tmp_path / "lexicon")
 
 
-def test_scores_are_those_of_the_entries(lexicon: Lexicon) -> None:
+@pytest.mark.parametrize("minimum_pairs", [1, 6])
+def test_scores_are_those_of_the_entries(lexicon: Lexicon, minimum_pairs: int) -> None:
     pairs = [(f"w{u}", f"w{v}") for u in range(0, 40, 3) for v in range(1, 40, 5)]
-    scores = lexicon_scores(lexicon, pairs)
+    scores = lexicon_scores(lexicon, pairs, minimum_pairs)
     entries = lexicon.entries({word for pair in pairs for word in pair}).to_pylist()
     wanted = {pair for u, v in pairs for pair in ((u, v), (v, u))}
-    expected = {(e["word"], e["paraphrase"]): e["adjusted_pmi"] for e in entries}
+    assert any(e["pairs"] == 6 for e in entries)
+    enough = [e for e in entries if e["pairs"] >= minimum_pairs]
+    expected = {(e["word"], e["paraphrase"]): e["adjusted_pmi"] for e in enough}
     assert scores["adjusted_pmi"] == {pair: value for pair, value in expected.items() if pair in wanted}
 
 

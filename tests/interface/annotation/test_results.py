@@ -69,6 +69,7 @@ def test_strong_paraphrases_of_paranmt() -> None:
         # 10^2 * (1 - 5 / 10) * 0.4 * 0.6 / (5 - 1) = 3
         (10, (5,), (2,), 3**0.5, False),
         (10, (10,), (5,), 0.0, True),  # a whole band has no sampling error
+        (1, (1,), (1,), 0.0, True),
         (1_000, (100, 100), (50, 80), None, True),
         (1_000, (9, 100), (5, 80), None, False),
         # 1 of 10 and 1 of 100, as in "261 ± 260": sqrt(0.09 / 9) is all of 0.1.
