@@ -1,11 +1,8 @@
 """The column tokeniser gives sacremoses' own tokens, for any text; n-grams of tokens against a loop."""
 
-import csv
-import gzip
 import random
 from collections import Counter
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -169,38 +166,8 @@ def test_memory_of_chunks_is_bounded() -> None:
     assert moses._remembered.cache_info().hits - hits == len(tokens)
 
 
-def real_texts(directory: Path, rows: int) -> list[str]:
-    """English and other text of every kind in the data: the fields of the first rows of each file."""
-    texts: list[str] = []
-    for path in sorted(directory.rglob("*")):
-        if path.is_file() and path.parent.name in (
-            "bitext",
-            "captions",
-            "books",
-            "sts",
-            "transfer",
-            "mt_outputs",
-        ):
-            try:
-                with (gzip.open if path.suffix == ".gz" else open)(
-                    path, "rt", encoding="utf-8", newline="\n"
-                ) as f:
-                    for _, line in zip(range(rows), f, strict=False):
-                        texts.extend(line.rstrip("\n").split("\t"))
-            except (UnicodeDecodeError, gzip.BadGzipFile, csv.Error):
-                continue  # not a text file
-    return texts
-
-
 def test_text_of_the_sample() -> None:
     check([text for pair in generate(1_000) for text in (pair.cs, pair.reference)])
-
-
-@pytest.mark.full
-def test_real_text(data_directory: Path) -> None:
-    texts = real_texts(data_directory, 300)
-    assert len(texts) > 10_000
-    check(texts[:40_000])
 
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c"]), max_size=12) | st.lists(

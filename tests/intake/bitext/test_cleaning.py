@@ -51,12 +51,35 @@ def reason(cs: str, reference: str, **options: Any) -> str | None:
     return cleaned((cs, reference), **options)[1][0]
 
 
-def test_normalisation_form_c() -> None:
-    decomposed = unicodedata.normalize("NFD", "Příliš žluťoučký kůň")
-    texts, reasons, changes = cleaned((decomposed, "horse"), ("kůň", "horse"))
-    assert texts == [("Příliš žluťoučký kůň", "horse"), ("kůň", "horse")]
-    assert reasons == [None, None]
-    assert changes == {"normalised": 1}
+@pytest.mark.parametrize(
+    ("pairs", "texts", "counted"),
+    [
+        # Unicode's form C
+        (
+            [(unicodedata.normalize("NFD", "Příliš žluťoučký kůň"), "horse"), ("kůň", "horse")],
+            [("Příliš žluťoučký kůň", "horse"), ("kůň", "horse")],
+            {"normalised": 1},
+        ),
+        # white space is trimmed at the ends alone
+        (
+            [("\u2003 a  b\u00a0\u0085", " c\u2028d\u2028"), ("x", "y")],
+            [("a  b", "c\u2028d"), ("x", "y")],
+            {"trimmed": 2},
+        ),
+        # U+0085 and U+2028 inside a text are text
+        ([("a\u0085b", "c\u2028d\u2029e")], [("a\u0085b", "c\u2028d\u2029e")], {}),
+        # line breaks and tabs inside a text become one space
+        (
+            [("a\r\n\tb", "c\nd\n"), ("e", "f\rg")],
+            [("a b", "c d"), ("e", "f g")],
+            {"line_breaks": 3, "trimmed": 1},
+        ),
+    ],
+)
+def test_what_is_repaired_is_counted_and_kept(
+    pairs: list[tuple[str, str]], texts: list[tuple[str, str]], counted: dict[str, int]
+) -> None:
+    assert cleaned(*pairs) == (texts, [None] * len(pairs), counted)
 
 
 @given(st.lists(st.text(st.characters(max_codepoint=0x3FF, blacklist_categories=["Cs"])), max_size=5))
@@ -77,26 +100,6 @@ def test_characters_below_u0300_are_never_changed_by_normalisation() -> None:
     assert max(below.encode()) < 0xCC <= min("\u0300".encode()[0], chr(sys.maxunicode).encode()[0])
 
 
-def test_white_space_is_trimmed_at_the_ends_alone() -> None:
-    texts, _, changes = cleaned(("\u2003 a  b\u00a0\u0085", " c\u2028d\u2028"), ("x", "y"))
-    assert texts[0] == ("a  b", "c\u2028d")
-    assert changes == {"trimmed": 2}
-
-
-def test_u0085_and_u2028_inside_a_text_are_text() -> None:
-    texts, reasons, changes = cleaned(("a\u0085b", "c\u2028d\u2029e"))
-    assert texts == [("a\u0085b", "c\u2028d\u2029e")]
-    assert reasons == [None]
-    assert not changes
-
-
-def test_line_breaks_and_tabs_inside_a_text_become_one_space() -> None:
-    texts, reasons, changes = cleaned(("a\r\n\tb", "c\nd\n"), ("e", "f\rg"))
-    assert texts == [("a b", "c d"), ("e", "f g")]
-    assert reasons == [None, None]
-    assert changes == {"line_breaks": 3, "trimmed": 1}
-
-
 @pytest.mark.parametrize("control", ["\x01", "\x1b", "\x7f", "\u0080", "\u009f"])
 def test_control_characters(control: str) -> None:
     assert reason(f"a{control}b", "c") == "control_characters"
@@ -114,6 +117,13 @@ def test_a_null_byte_is_an_error_with_its_line_or_counted() -> None:
     texts, reasons, _ = cleaned(("a", "b"), ("c", "d\0e"), malformed="reject")
     assert reasons == [None, "null_byte"]
     assert "\0" not in texts[1][1]
+
+
+def test_damaged_letters_are_refused_and_lost_ones_and_markup_noticed() -> None:
+    assert reason("Mal\ufffd chlapec", "A small boy") == "damaged_characters"
+    findings = Findings()
+    clean(block_of([("Mal? p?ed", "<b>Small"), ("What?", "1 < 2")]), Cleaning(), FILES, findings)
+    assert findings.noticed == {"markup": 1, "question_marks": 1}
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t", "\u00a0\u3000", "\u200b", "\ufeff \u2060", "\u2028"])

@@ -247,13 +247,13 @@ def test_an_open_quotation_mark_in_the_first_row_is_named(tmp_path: Path) -> Non
 def test_a_reason_that_rejects_many_rows_is_shown_with_examples(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lines = "".join(f"word {n}\tslovo {n}\n" for n in range(95)) + "same\tsame\n" * 6 + "<b>a\tb\n"
+    lines = "".join(f"word {n}\tslovo {n}\n" for n in range(95)) + "same\tsame\n" * 6 + "<b>a?b\tc\n"
     report, _ = run(tmp_path, tsv(write(tmp_path / "a.tsv", lines)))
     found = report.sources["a"].frequent["identical"]
     assert found["share"] == round(6 / 102, 4) and [row[0] for row in found["examples"]] == [96, 97, 98]
     assert report.metrics()["sources"]["a"]["frequent"] == {"identical": found}
-    assert report.sources["a"].noticed == {"markup": 1}
-    assert "6% of the rows are rejected as identical" in caplog.text and "'<b>a'" in caplog.text
+    assert report.sources["a"].noticed == {"markup": 1, "question_marks": 1}
+    assert "6% of the rows are rejected as identical" in caplog.text and "'<b>a?b'" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -263,19 +263,3 @@ def test_where_no_row_is_left_the_error_says_what_to_do(tmp_path: Path, text: st
     path = write(tmp_path / "a.tsv", "".join(f"The same.\t{text}\n" for _ in range(5)))
     with pytest.raises(IncompleteError, match=remedy):
         run(tmp_path, tsv(path))
-
-
-@pytest.mark.full
-def test_the_real_bitexts(tmp_path: Path, data_directory: Path) -> None:
-    bitext, leaked = data_directory / "bitext", "leakage/multi30k_train.contaminated_rows.tsv"
-    report, rows = run(
-        tmp_path,
-        tsv(bitext / "multi30k.train.en-cs.tsv.gz", "multi30k", drop_rows=str(data_directory / leaked)),
-        tsv(bitext / "software.*.en-cs.tsv.gz", "software", columns={"reference": 1, "source_text": 2}),
-        rows_per_shard=50_000,
-    )
-    assert report.sources["multi30k"].rows == 29_000
-    assert report.sources["multi30k"].rejected["contaminated"] == 1_184
-    assert report.sources["software"].rows == 45_404
-    pairs = [(row["source_text"], row["reference"]) for row in rows if row["rejected"] is None]
-    assert len(set(pairs)) == len(pairs)

@@ -1,10 +1,5 @@
-"""Ingest run again: what it finished is reused or made again, and the bytes are those of a fresh run. Ingest
-killed at random moments: what it finished is reused, and the result has the same bytes."""
+"""Ingest run again: what it finished is reused or made again, and the bytes are those of a fresh run."""
 
-import multiprocessing
-import os
-import random
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
-from paraforge.base.shards.resources import Resources
-from paraforge.intake.bitext.ingest import ingest
-from paraforge.intake.bitext.parameters import IngestParameters
+from paraforge.intake.bitext import ingest
 from paraforge.intake.bitext.sources import SourceFile, read_file
 from tests.intake.bitext.helpers import content, run, tsv, write
-
-pytestmark = pytest.mark.skipif(
-    "forkserver" not in multiprocessing.get_all_start_methods(), reason="needs a server that forks"
-)
 
 
 def corpus(base: Path) -> list[dict[str, Any]]:
@@ -113,94 +102,31 @@ def test_damaged_parts_are_read_again_or_named(tmp_path: Path, damage: str) -> N
         assert content(tmp_path / "ingested") == before
 
 
-@pytest.mark.full
-def test_workers_do_not_change_a_byte(tmp_path: Path) -> None:
-    sources = corpus(tmp_path / "data")
-    results = []
-    for workers in (1, 3):
-        base = tmp_path / str(workers)
-        run(base, *sources, workers=workers, in_process_rows=0, rows_per_shard=700)
-        results.append(content(base / "ingested"))
-    assert results[0] == results[1]
-
-
-def parameters(data: Path) -> IngestParameters:
-    for name, step in (("a", 3), ("b", 5), ("c", 7), ("d", 11)):
-        lines = [f"sentence {n * step % 900} of {n % 2}\tvěta {n * step % 450}\n" for n in range(3000)]
-        write(data / f"{name}.tsv.gz", "".join(lines))
-    source = {"format": "tsv", "columns": {"source_text": 1, "reference": 0}}
-    return IngestParameters.model_validate(
-        {
-            "sources": [
-                source | {"name": "a", "path": str(data / "a.tsv.gz")},
-                source | {"name": "bcd", "path": str(data / "[bcd].tsv.gz")},
-            ],
-            "rows_per_shard": 1000,
-        }
-    )
-
-
-def ingest_quietly(section: IngestParameters, base: Path) -> None:
-    """What the child does."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    ingest(section, base / "ingested", Resources(work=base / "work", workers=1))
-
-
-def run_in_child(section: IngestParameters, base: Path, kill_after: float | None) -> bool:
-    """Run ingest in a process that dies after so many seconds; whether it ended well."""
-    # Forked from a server that has one thread: a fork of this process could inherit a lock that is held.
-    context = multiprocessing.get_context("forkserver")
-    child = context.Process(target=ingest_quietly, args=(section, base))
-    child.start()
-    if kill_after is not None:
-        time.sleep(kill_after)
-        child.kill()
-    child.join()
-    return child.exitcode == 0
-
-
 def test_what_a_killed_run_was_removing_is_removed(tmp_path: Path) -> None:
     """At any depth, a file or a directory with files."""
-    section = parameters(tmp_path)
     for parent in ("", "groups-pair_high/", "files/x/"):
         place = tmp_path / "work/ingest" / parent
         (place / ".spilled.host-1-0123abcd.tmp/inner").mkdir(parents=True)
         (place / ".spilled.host-1-0123abcd.tmp/inner/.result.host-1-0123abcd.tmp").touch()
         (place / ".keys.host-1-0123abcd.tmp").touch()
-    ingest(section, tmp_path / "ingested", Resources(work=tmp_path / "work", workers=1))
+    run(tmp_path, *corpus(tmp_path))
     assert not list(tmp_path.rglob("*.tmp"))
 
 
-@pytest.mark.full
-def test_killed_twenty_times(tmp_path: Path) -> None:
-    section = parameters(tmp_path)
-    started = time.monotonic()
-    assert run_in_child(section, tmp_path / "whole", None)
-    seconds = time.monotonic() - started
-    expected = content(tmp_path / "whole" / "ingested")
-    moments = random.Random(7)
-    for trial in range(5):
-        base = tmp_path / str(trial)
-        for _ in range(4):
-            run_in_child(section, base, moments.uniform(0, seconds * 0.6))
-        assert run_in_child(section, base, None)
-        assert content(base / "ingested") == expected
-        left = [path.name for path in base.rglob("*") if path.name.endswith(".tmp")]
-        assert not left
+def test_killed_while_it_writes_it_leaves_the_older_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = corpus(tmp_path)
+    run(tmp_path, *sources[:1])
+    older = content(tmp_path / "ingested")
 
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
 
-@pytest.mark.full
-def test_killed_while_publishing_over_an_older_result(tmp_path: Path) -> None:
-    section = parameters(tmp_path)
-    older = section.model_copy(update={"sources": section.sources[:1]})
-    assert run_in_child(older, tmp_path, None)
-    old = content(tmp_path / "ingested")
-    assert run_in_child(section, tmp_path / "whole", None)
-    new = content(tmp_path / "whole" / "ingested")
-    for kill_after in (0.05, 0.2):
-        if run_in_child(section, tmp_path, kill_after):
-            break
-        if (tmp_path / "ingested").exists():  # there is a moment between the old and the new
-            assert content(tmp_path / "ingested") in (old, new)
-    assert run_in_child(section, tmp_path, None)
-    assert content(tmp_path / "ingested") == new
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(ingest, "add_up", killed)
+        run(tmp_path, *sources)
+    assert content(tmp_path / "ingested") == older
+    run(tmp_path, *sources)
+    run(tmp_path / "fresh", *sources)
+    assert content(tmp_path / "ingested") == content(tmp_path / "fresh" / "ingested")

@@ -1,4 +1,4 @@
-"""Parts of a file: the same bytes from any number of threads."""
+"""Parts of a file: the same bytes from any number of threads, and after a kill."""
 
 from functools import partial
 from pathlib import Path
@@ -48,3 +48,15 @@ def test_threads_change_no_byte(tmp_path: Path) -> None:
     expected = ["" if row % 31 == 0 else f"v\u011bta {row}" for row in range(1, ROWS + 1)]
     assert table.column("source_text").to_pylist() == expected
     assert table.column("line").to_pylist() == list(range(1, ROWS + 1))
+
+
+def test_a_file_that_was_read_in_part_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(parts, "write_index", killed)
+        read(tmp_path, 1)
+    assert len(list((tmp_path / "parts-1").iterdir())) == 15
+    assert read(tmp_path, 1) == read(tmp_path, 2)
+    assert ShardDirectory(tmp_path / "parts-1").records == ShardDirectory(tmp_path / "parts-2").records

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from paraforge.base.errors import InputError
-from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.scheduler import Jobs, open_jobs
+from paraforge.base.shards.scheduler import Jobs
 from paraforge.products.lexicon.counting import PairCounts, count_pairs
 from paraforge.products.lexicon.encoding import read_arrow
 from paraforge.products.lexicon.pair_sources import open_pairs
@@ -100,18 +99,6 @@ def test_both_layouts_are_used_and_agree(tmp_path: Path) -> None:
 )
 def test_definition_of_the_counts(tmp_path: Path, corpus: Corpus, cells: dict[Any, Any]) -> None:
     assert as_dictionary(count(corpus, tmp_path)) == cells
-
-
-@pytest.mark.full
-def test_nothing_depends_on_the_number_of_workers(tmp_path: Path) -> None:
-    corpus = zipf_corpus(600, words=300, seed=5)
-    wanted = expected(corpus, 2)
-    for workers in (1, 3):
-        resources = Resources(workers=workers, in_process_rows=0, memory_limit="1GB")
-        with open_jobs(resources, len(corpus)) as jobs:
-            assert (jobs._client is not None) == (workers > 1)
-            counts = count(corpus, tmp_path / str(workers), 2, 20_000, 100, jobs)
-            assert as_dictionary(counts) == wanted
 
 
 def test_finished_pieces_are_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Parquet sources."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -66,30 +67,31 @@ def test_several_batches_keep_their_row_numbers(tmp_path: Path) -> None:
     assert [row[1] for row in rows] == numbers
 
 
-def test_without_a_footer(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.parquet", {"cs": ["a"], "en": ["b"]})
-    path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(InputError, match=r"a\.parquet: not a complete Parquet file"):
-        read(path)
+def _flipped(data: bytes) -> bytes:
+    half = len(data) // 2
+    return data[:half] + bytes([data[half] ^ 1]) + data[half + 1 :]
 
 
-def test_no_parquet_at_all(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    path.write_text("cs\ten\n")
-    with pytest.raises(InputError, match="not a complete Parquet file"):
-        read(path)
-    path.write_bytes(b"")
-    with pytest.raises(InputError, match="empty"):
-        read(path)
-
-
-def test_a_damaged_page(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        pytest.param(lambda data: data[:-8], r"a\.parquet: not a complete Parquet file", id="no footer"),
+        pytest.param(lambda data: b"cs\ten\n", "not a complete Parquet file", id="text"),
+        pytest.param(lambda data: b"", "empty", id="empty"),
+        pytest.param(
+            lambda data: (
+                data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 1]) + data[len(data) // 2 + 1 :]
+            ),
+            "not a complete Parquet file",
+            id="damaged page",
+        ),
+    ],
+)
+def test_what_is_no_whole_file(tmp_path: Path, spoil: Callable[[bytes], bytes], message: str) -> None:
     numbers = [str(n) for n in range(20_000)]
     path = save(tmp_path / "a.parquet", {"cs": numbers, "en": numbers}, write_page_checksum=True)
-    spoilt = bytearray(path.read_bytes())
-    spoilt[len(spoilt) // 2] ^= 1
-    path.write_bytes(bytes(spoilt))
-    with pytest.raises(InputError, match="not a complete Parquet file"):
+    path.write_bytes(spoil(path.read_bytes()))
+    with pytest.raises(InputError, match=message):
         read(path)
 
 
