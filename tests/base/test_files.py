@@ -1,5 +1,6 @@
 """Files by name and content: what a directory's fingerprint sees, and what killed processes left."""
 
+import errno
 import itertools
 import os
 import socket
@@ -62,3 +63,12 @@ def test_what_a_killed_command_left_goes_with_the_next_one_that_writes_there(tmp
     } and left.suffix == ".tmp"
     sweep(tmp_path, alone=True)
     assert {*tmp_path.iterdir()} == {tmp_path / "other.json"}
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "part.parquet"
+    path.write_text("old")
+    with pytest.raises(OSError, match="No space left"), files.atomic_path(path) as temporary:
+        temporary.write_text("half")
+        raise OSError(errno.ENOSPC, "full")
+    assert [*tmp_path.iterdir()] == [path] and path.read_text() == "old"

@@ -31,8 +31,10 @@ NO_DATA: Any = SimpleNamespace(fingerprint=lambda: "data", records=[])
 SHORTLIST = DecodingOptions(shortlist=True)
 
 
-def translated(options: Any = SHORTLIST, settings: Any = None, weights: str = "1") -> Any:
-    return sentences.EngineChoice("torch", options, settings or {}, weights, None).description()
+def translated(
+    options: Any = SHORTLIST, settings: Any = None, weights: str = "1", engine: str = "torch"
+) -> Any:
+    return sentences.EngineChoice(engine, options, settings or {}, weights, None).description()
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,8 @@ def test_what_is_worked_on_is_in_the_key() -> None:
          (("bitext", 1, {}), ("references", 1, {}), ("bitext", 2, {}), ("bitext", 1, {"": "1"}))],
         [nmt.training_key(NmtParameters(), *rest) for rest in
          ((NO_DATA,), (other,), (NO_DATA, "paraphraser"), (NO_DATA, "nmt", 99))],
-        [translated(), translated(weights="2"), translated(settings={"seed": 2})],
+        [translated(), translated(weights="2"), translated(settings={"seed": 2}),
+         translated(engine="fairseq")],
         [quantisation._key(weights, SHORTLIST) for weights in "12"],
         [paragram._key(ParagramParameters(), data) for data in (NO_DATA, other)],
         [train_model._key(ModelParameters(), data) for data in (NO_DATA, other)],

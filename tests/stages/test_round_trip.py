@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
@@ -15,6 +14,7 @@ from paraforge.base.files import read_json
 from paraforge.intake.sample_bitext import generate
 from paraforge.interface.configuration import check_parameters, load_parameters
 from paraforge.interface.project.bitext import look_at_english
+from tests.guarantees.test_counts import rows
 from tests.here import inside, run_command, run_stage, without_git_and_dvc
 from tests.interface.project.bitexts import bitext
 from tests.project import TRAINED, digests, make_project, read_parameters, write_parameters
@@ -47,14 +47,6 @@ def project(english: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         for stage in STAGES:
             run_stage(stage)
     return project
-
-
-def rows(directory: Path) -> list[dict[str, Any]]:
-    return [
-        row
-        for path in sorted(directory.glob("*.parquet"))
-        for row in pq.read_table(path, partitioning=None).to_pylist()
-    ]
 
 
 def test_every_sentence_is_kept_or_rejected_or_failed(project: Path, english: Path) -> None:

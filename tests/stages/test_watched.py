@@ -126,3 +126,4 @@ def test_what_a_failed_stage_has_finished_is_kept(project: Path, caplog: pytest.
     before = [path.stat().st_mtime_ns for path in finished]
     common.run_stage("ingest", ingest.main)
     assert [path.stat().st_mtime_ns for path in finished] == before
+    assert "rows" in Path("logs/ingest.log").read_text()

@@ -5,11 +5,9 @@ import gzip
 import logging
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from paraforge.base.files import hash_json
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.intake.sample_bitext import generate
 from paraforge.translation.decoding import translator
@@ -22,9 +20,7 @@ from paraforge.translation.decoding.translator import (
     make_hypothesis,
 )
 from paraforge.translation.engines import ENGINES, open_translator
-from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import open_model
-from paraforge.translation.stage.sentences import EngineChoice
 from tests.translation.engines.tiny_models import gains
 from tests.translation.models.tiny import write_model, write_tiny_fairseq
 
@@ -50,44 +46,6 @@ def test_flags_of_a_hypothesis(text: str, score: float, tokens: list[str], flags
 def test_options_that_cannot_be_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         DecodingOptions(**wrong)
-
-
-def test_every_option_is_in_the_name_of_a_set_of_the_memory() -> None:
-    changes: list[dict[str, Any]] = [
-        *({}, {"beam": 5}, {"nbest": 2}, {"length_penalty": 0.6}, {"compute_type": "int8"}),
-        *({"maximum_source_tokens": 512}, {"maximum_target_tokens": 512}),
-    ]
-    choices = [
-        *(EngineChoice("ctranslate2", DecodingOptions(**one), {}, "weights", None) for one in changes),
-        EngineChoice("fairseq", DecodingOptions(), {}, "weights", None),
-        EngineChoice("ctranslate2", DecodingOptions(), {}, "other weights", None),
-    ]
-    assert len({hash_json(choice.description()) for choice in choices}) == len(choices)
-
-
-@pytest.mark.full
-def test_engines_agree_on_real_sentences(
-    data_directory: Path, small_model_directory: Path, tmp_path: Path
-) -> None:
-    import_model(small_model_directory, tmp_path / "model")
-    with gzip.open(data_directory / "bitext" / "multi30k.val.en-cs.tsv.gz", "rt", encoding="utf-8") as file:
-        sentences = [line.rstrip("\n").split("\t")[1] for line in file][:100]
-    found = {
-        engine: [
-            result.hypotheses[0]
-            for result in open_translator(
-                engine, tmp_path / "model", DecodingOptions(), Placement("cpu", 1)
-            ).translate(sentences)
-        ]
-        for engine in ("ctranslate2", "fairseq")
-    }
-    more = gains("ctranslate2", tmp_path / "model", sentences)
-    rows = list(zip(found["ctranslate2"], found["fairseq"], more, strict=True))
-    same = [(one, other, gain) for one, other, gain in rows if one.text == other.text]
-    assert len(same) >= 99
-    for one, other, gain in same:
-        assert one.score == pytest.approx(other.score + gain / one.tokens, abs=1e-5)
-        assert one.tokens == other.tokens
 
 
 @pytest.mark.parametrize(
@@ -176,32 +134,6 @@ def test_human_sentences_are_not_marked(data_directory: Path) -> None:
     assert len(sentences) > 250_000
     marked = [sentence for sentence in sentences if is_runaway(sentence, sentence.split())]
     assert len(marked) < len(sentences) / 10_000, marked
-
-
-@pytest.mark.full
-def test_a_model_outside_its_domain_is_marked_and_within_it_not(
-    data_directory: Path, small_model_directory: Path, tmp_path: Path
-) -> None:
-    import_model(small_model_directory, tmp_path / "model")
-    model = open_translator(
-        "ctranslate2",
-        tmp_path / "model",
-        DecodingOptions(beam=1),
-        Placement("cpu", threads=2),
-    )
-
-    def marked(name: str, number: int) -> tuple[int, int]:
-        results = list(model.translate(column(data_directory / "bitext" / name, number)[:200]))
-        best = [result.hypotheses[0] for result in results]
-        return sum(one.runaway for one in best), sum(one.runaway and not one.output_truncated for one in best)
-
-    assert marked("multi30k.test_2016_flickr.en-cs.tsv.gz", 1) == (
-        2,
-        2,
-    )  # "speed speed speed speed speed", "ltititititi"
-    everything, ended = marked("newstest2008-2023.en-cs.tsv.gz", 2)
-    assert everything > 30
-    assert ended > 30  # which only the end of the hypothesis had kept from being seen
 
 
 @pytest.mark.parametrize("path", sorted(Path("configs/select").glob("*.yaml")), ids=lambda path: path.stem)

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from paraforge.base.shards import libraries
 from paraforge.base.shards.lineage import text_keys
@@ -50,88 +48,7 @@ def counts(report: TranslationReport) -> tuple[int, int, int]:
     return parts
 
 
-TEXTS = st.lists(
-    st.sampled_from([f"věta {number}" for number in range(25)] + ["špatná", "dlouhá", ""]), max_size=30
-)
-EDITS = st.lists(
-    st.tuples(
-        st.sampled_from(["drop", "add", "move", "repeat", "shuffle", "clean", "shards"]),
-        st.randoms(use_true_random=False),
-    ),
-    min_size=1,
-    max_size=4,
-)
-
-
-def edited(texts: list[str], size: int, edit: str, dice: random.Random) -> tuple[list[str], int]:
-    """The corpus after an edit, and its rows per shard."""
-    texts = list(texts)
-    place = dice.randrange(len(texts)) if texts else 0
-    match edit:
-        case "drop":
-            del texts[place : place + 3]
-        case "add":
-            texts[place:place] = [f"nová {dice.randrange(9)}", "věta 3"]
-        case "move":
-            texts = [*texts[:place], *texts[place + 1 :], *texts[place : place + 1]]
-        case "repeat":
-            texts += texts[place:]
-        case "shuffle":
-            dice.shuffle(texts)
-        case "clean":
-            texts = [text.removesuffix("1") for text in texts]
-        case "shards":
-            size = 5 + size % 7
-    return texts, size
-
-
-@given(TEXTS, EDITS)
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.full
-def test_edits_translate_what_was_never_seen_and_give_what_a_fresh_run_gives(
-    tmp_path_factory: pytest.TempPathFactory,
-    seen: list[str],
-    texts: list[str],
-    edits: list[tuple[str, random.Random]],
-) -> None:
-    root = tmp_path_factory.mktemp("edits")
-    ever: set[str] = set()
-    size = 9
-    for number, (edit, dice) in enumerate([("none", random.Random(1)), *edits]):
-        texts, size = edited(texts, size, edit, dice)
-        corpus = corpus_of(root / f"ingested-{number}", texts, size)
-        seen.clear()
-        report, published = run(root, corpus, CHOSEN)
-        waiting = {text for text in texts if "dlouhá" not in text}
-        # A failed sentence is tried again; every other one is translated once and never again.
-        # (A simple one, that the corpus does not have, shows whether the engine is healthy.)
-        asked = [text for text in seen if text not in batching._SIMPLE]
-        assert sorted(asked) == sorted(waiting - ever)
-        ever |= waiting - {"špatná"}
-        assert counts(report)[0] == len(waiting) - len(set(asked))
-        _, fresh = run(root / f"fresh-{number}", corpus, CHOSEN)
-        assert published.records == fresh.records
-
-
 MANY = [f"věta {number * 7919 % 97} zde" for number in range(150)]
-
-
-@pytest.mark.full
-def test_killed_after_an_edit_it_goes_on_with_the_same_tasks(tmp_path: Path, seen: list[str]) -> None:
-    before, after = corpus_of(tmp_path / "before", MANY[:60]), corpus_of(tmp_path / "after", MANY[3:])
-    for name in ("whole", "parts"):
-        run(tmp_path / name, before, CHOSEN)
-    seen.clear()
-    with ended_at() as calls:
-        whole, expected = run(tmp_path / "whole", after, CHOSEN)
-    tasks = list(seen)
-    with pytest.raises(SystemExit), ended_at(0.5 * calls.count):
-        run(tmp_path / "parts", after, CHOSEN)
-    report, published = run(tmp_path / "parts", after, CHOSEN)
-    assert published.records == expected.records
-    assert published.description == expected.description
-    assert counts(report) == counts(whole) == (60, 37, 0)
-    assert len(tasks) == 37
 
 
 def test_what_a_killed_run_finished_is_known_to_a_run_over_another_corpus(

@@ -1,7 +1,6 @@
 """The translation memory on a disk that damages, fills up or refuses: what is lost, and what is said. Two
 hosts that use one translation memory at the same time, each with a work directory of its own."""
 
-import errno
 import json
 import multiprocessing
 import os
@@ -10,12 +9,11 @@ import socket
 import traceback
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import InputError
-from paraforge.base.shards.store import ShardDirectory, ShardRecord, write_shard
+from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.memory import memory
 from tests.translation.memory.test_memory import CHOSEN, MANY, corpus_of, counts, only_set
 from tests.translation.stage.test_translate import run
@@ -112,30 +110,6 @@ def test_a_memory_that_cannot_be_written_is_found_out_before_anything_is_transla
     with pytest.raises(InputError, match=r"nothing can be added .*resources.translation_memory"):
         run(tmp_path / "three", second, CHOSEN, translation_memory=tmp_path / "file")
     assert not seen
-
-
-@pytest.mark.full
-def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "SEGMENT_SENTENCES", 20)
-    corpus = corpus_of(tmp_path / "in", MANY)
-    _, expected = run(tmp_path / "other", corpus, CHOSEN)
-    written = []
-
-    def full(table: pa.Table, path: Path) -> ShardRecord:
-        written.append(path)
-        if len(written) == 3:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return write_shard(table, path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(memory, "write_shard", full)
-        with pytest.raises(OSError, match="No space"):
-            run(tmp_path, corpus, CHOSEN)
-    assert not list((tmp_path / "work" / "memory").rglob("*.parquet"))
-    # The tasks are finished and are not translated again.
-    report, published = run(tmp_path, corpus, CHOSEN)
-    assert published.records == expected.records
-    assert report.reused_tasks == report.tasks == 13
 
 
 def translate_on(host: str, root: Path, corpus: Path, shared: Path, dies_in: str | None) -> None:

@@ -107,10 +107,6 @@ def _edit(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
     return edit
 
 
-def _arguments(**values: object) -> Callable[[Path], None]:
-    return _edit(lambda state: vars(state["args"]).update(values))
-
-
 def _keep_decoder(state: dict[str, Any]) -> None:
     state["model"] = {name: value for name, value in state["model"].items() if name.startswith("decoder")}
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -71,21 +70,6 @@ def test_pace_and_shapes_change_nothing(pace: Pace, beam: int) -> None:
     varied = [dataclasses.replace(one, cap=2 + number % 9) for number, one in enumerate(MANY)]
     plain = Search(WEIGHTS, rules(beam))
     same(Search(WEIGHTS, rules(beam), pace).run(varied), plain.run(varied))
-
-
-def test_a_state_may_be_used_again() -> None:
-    kept: dict[object, object] = {}
-    plain = search(WEIGHTS, 3)
-
-    def allocate(shape: Any) -> Any:
-        return kept.setdefault(shape, plain.new_state(shape))
-
-    pace = Pace(look_every=2, keep=0.75, batch_sizes=(4, 16, 64), source_multiple=8)
-    reusing = Search(WEIGHTS, rules(3), pace, allocate)
-    expected = plain.run(MANY)
-    for _ in range(3):
-        same(reusing.run(MANY), expected)
-        same(reusing.run(MANY[::-1]), expected[::-1])
 
 
 def test_caps_are_kept_sentence_by_sentence() -> None:

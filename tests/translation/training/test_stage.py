@@ -73,17 +73,6 @@ def test_training_once_and_publishing_again(tmp_path: Path, monkeypatch: pytest.
     assert digests(tmp_path / "nmt") == before
 
 
-def test_the_key_follows_parameters_and_shards(tmp_path: Path) -> None:
-    first = write_shards(tmp_path / "a", [("pes", "dog", None)])
-    other = write_shards(tmp_path / "b", [("pes", "cat", None)])
-    key = training_key(parameters(), first)
-    assert key == training_key(parameters(), ShardDirectory(tmp_path / "a"))
-    assert key == training_key(parameters(bitext=str(tmp_path / "a")), first)
-    assert key != training_key(parameters(), other)
-    assert key != training_key(parameters(architecture={"dropout": 0.3}), first)
-    assert key != training_key(parameters(validation={"held_out": 21}), first)
-
-
 @pytest.mark.parametrize("has_bfloat16", [True, False])
 def test_the_key_has_the_precision_that_auto_means(
     has_bfloat16: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -281,13 +270,6 @@ def test_a_student_learns_translations_and_is_measured_on_references(tmp_path: P
     plain = NmtParameters.model_validate({"vocabulary": {"size": 70}, "validation": {"held_out": 20}})
     assert prepare_bitext(shards, tmp_path / "plain", plain, Resources()).teacher is None
     assert pq.read_table(tmp_path / "plain" / "held_out.parquet") == held_out
-
-
-def test_the_target_is_in_the_key_and_references_are_the_key_of_old(tmp_path: Path) -> None:
-    shards = write_translated(tmp_path / "translated", [row("a", "A", "Ta")])
-    plain = NmtParameters(bitext=tmp_path / "translated")
-    assert training_key(plain, shards) == training_key(NmtParameters(), shards)
-    assert training_key(plain, shards) != training_key(distilled(tmp_path / "translated"), shards)
 
 
 def test_what_cannot_be_distilled(tmp_path: Path) -> None:

@@ -1,11 +1,8 @@
-"""Translates and scores a corpus: ``python -m tests....transfer.head PLACE SCHEDULER RATE [CA CERT KEY]``."""
+"""Translates and scores a corpus: ``python -m tests....transfer.head PLACE SCHEDULER RATE``."""
 
 import logging
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-
-import dask
 
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.transfer import copies
@@ -21,14 +18,11 @@ SENTENCES = [f"věta {number} " + "slovo " * (number % 11) for number in range(6
 OUTPUTS = ("translated", "scored")
 
 
-def corpus_of(place: Path, scheduler: str | None = None, rate: float = 0.0, tls: Sequence[str] = ()) -> None:
+def corpus_of(place: Path, scheduler: str | None = None, rate: float = 0.0) -> None:
     """Make ``translated`` and ``scored`` of ``in`` in a directory, on the workers of a scheduler or here.
 
-    rate: sentences that a worker translates in a second; 0 is as many as it can. tls: paths of certificates.
+    rate: sentences that a worker translates in a second; 0 is as many as it can.
     """
-    if tls:
-        names = ("ca-file", "client.cert", "client.key")
-        dask.config.set({f"distributed.comm.tls.{name}": path for name, path in zip(names, tls, strict=True)})
     values = {"workers": 1, "scheduler": scheduler, "work": place / "work"}
     resources = Resources.model_validate(values)
     if not (place / "in").is_dir():
@@ -51,4 +45,4 @@ def content(place: Path) -> dict[str, bytes]:
 if __name__ == "__main__":
     copies.PATIENCE_SECONDS = PATIENCE_SECONDS
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    corpus_of(Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]), sys.argv[4:])
+    corpus_of(Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]))

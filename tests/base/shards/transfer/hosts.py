@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -28,18 +28,12 @@ from paraforge.base.shards.transfer import copies
 copies.PATIENCE_SECONDS = {PATIENCE_SECONDS}
 main()
 """
-# Mounts an empty disk over a place, pretends a version of a library, and becomes a program.
+# Mounts an empty disk over a place, and becomes a program.
 _BECOME = """
-import os, pathlib, subprocess, sys
-place, pretended, *program = sys.argv[1:]
+import os, subprocess, sys
+place, *program = sys.argv[1:]
 subprocess.run(["mount", "-t", "tmpfs", "host", place], check=True)
 os.chdir(place)
-if pretended:
-    name, version = pretended.split()
-    record = pathlib.Path("packages", f"{name}-{version}.dist-info", "METADATA")
-    record.parent.mkdir(parents=True)
-    record.write_text(f"Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n")
-    os.environ["PYTHONPATH"] = f"{record.parents[1].resolve()}:{os.environ.get('PYTHONPATH', '')}"
 os.execv(program[0], program)
 """
 
@@ -73,15 +67,12 @@ needs_namespaces = pytest.mark.skipif(bool(why_not()), reason=why_not())
 class Hosts:
     """A network with a scheduler, to which hosts are added; all of it goes when the block ends.
 
-    place: what every host has a disk of its own for. logs: what the processes said, by host. tls: paths of
-    the certificates of the scheduler and its workers, by what Dask calls them; empty: they use none.
+    place: what every host has a disk of its own for. logs: what the processes said, by host.
     """
 
-    def __init__(self, place: Path, logs: Path, tls: Mapping[str, str] | None = None) -> None:
+    def __init__(self, place: Path, logs: Path) -> None:
         self.place = place
         self.logs = logs
-        self._tls = tls or {}
-        self.address = ADDRESS.replace("tcp", "tls") if tls else ADDRESS
         self._hub = f"pf{uuid.uuid4().hex[:8]}"
         self._spaces: list[str] = []
         self._numbers: dict[str, int] = {}
@@ -96,8 +87,8 @@ class Hosts:
         self._hub_ip("addr", "add", "10.77.0.1/24", "dev", "bridge")
         self._hub_ip("link", "set", "bridge", "up")
         ttl = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": f"{SILENCE_SECONDS}s"}
-        program = ["-m", "distributed.cli.dask_scheduler", "--host", self.address, "--no-dashboard"]
-        self._start("scheduler", self._hub, [sys.executable, *program, *_options(self._tls)], ttl)
+        program = ["-m", "distributed.cli.dask_scheduler", "--host", ADDRESS, "--no-dashboard"]
+        self._start("scheduler", self._hub, [sys.executable, *program], ttl)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -137,12 +128,8 @@ class Hosts:
         self._start("head", self._hub, [sys.executable, *program])
         return self.processes["head"]
 
-    def add(self, name: str, pretended: str = "", tls: Mapping[str, str] | None = None) -> None:
-        """Add a host with a worker of one thread.
-
-        pretended: a library's name and version, as ``numpy 0.1``, that it seems to have. tls: other
-        certificates than all others have.
-        """
+    def add(self, name: str) -> None:
+        """Add a host with a worker of one thread."""
         number = len(self._numbers) + 2
         self._numbers[name] = number
         space = f"{self._hub}-{number}"
@@ -152,20 +139,12 @@ class Hosts:
         self._hub_ip("link", "set", port, "master", "bridge", "up")
         for command in (f"addr add 10.77.0.{number}/24 dev eth0", "link set eth0 up", "link set lo up"):
             subprocess.run(["ip", "-n", space, *command.split()], check=True)
-        self.start(name, pretended, tls)
-
-    def start(self, name: str, pretended: str = "", tls: Mapping[str, str] | None = None) -> None:
-        """Start a host's worker, once more if it has ended."""
-        worker = ["-c", _WORKER, self.address, "--nthreads", "1", "--no-nanny", *_options(tls or self._tls)]
+        worker = ["-c", _WORKER, ADDRESS, "--nthreads", "1", "--no-nanny"]
         worker += ["--no-dashboard", "--local-directory", str(self.place / "dask"), "--memory-limit", "0"]
-        become = [sys.executable, "-c", _BECOME, str(self.place), pretended, sys.executable, *worker]
+        become = [sys.executable, "-c", _BECOME, str(self.place), sys.executable, *worker]
         space = f"{self._hub}-{self._numbers[name]}"
         cache = {"XDG_CACHE_HOME": str(self.place / "cache")}
         self._start(name, space, ["unshare", "--mount", *become], cache)
-
-    def ip(self, name: str) -> str:
-        """Address of a host in the network."""
-        return f"10.77.0.{self._numbers[name]}"
 
     def link(self, name: str, state: str) -> None:
         """Drop all packets to and from a host (``down``), or no more (``up``)."""
@@ -175,12 +154,6 @@ class Hosts:
         """Files of a host's own disk."""
         root = Path(f"/proc/{self.processes[name].pid}/root")
         return [path.relative_to(root) for path in (root / self.place.relative_to("/")).rglob("*")]
-
-
-def _options(tls: Mapping[str, str]) -> list[str]:
-    """Options of a scheduler or worker that uses certificates."""
-    names = {"ca": "ca-file", "cert": "cert", "key": "key"}
-    return [part for name, path in tls.items() for part in (f"--tls-{names[name]}", path)]
 
 
 def waited(done: Callable[[], bool], what: str, seconds: float = 60.0) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.base.shards.test_cluster import certificates, needs_openssl
 from tests.base.shards.transfer.head import content, corpus_of
 from tests.base.shards.transfer.hosts import ADDRESS, Hosts, needs_namespaces, waited
 
@@ -42,34 +41,3 @@ def test_the_same_bytes_whatever_happens_to_hosts_that_share_nothing(tmp_path: P
             assert "translated" not in seen and "scorer.json" in seen
     assert content(place) == content(tmp_path / "wanted")
     assert "files travel to it" in said
-
-
-@needs_namespaces
-@needs_openssl
-@pytest.mark.full
-def test_hosts_that_share_nothing_prove_themselves(tmp_path: Path) -> None:
-    """With certificates, one host killed: the same bytes. The scheduler names the address of a host with
-    those of another authority, a worker with none ends with an error, and the others continue."""
-    place = tmp_path / "place"
-    corpus_of(tmp_path / "wanted")
-    tls = certificates(tmp_path / "right")
-    with Hosts(place, tmp_path / "logs", tls) as hosts:
-        for name in ("good", "killed"):
-            hosts.add(name)
-        hosts.add("other", tls=certificates(tmp_path / "other"))
-        hosts.add("none", tls={"ca": tls["ca"]})
-        head = hosts.head(
-            "-m", "tests.base.shards.transfer.head", str(place), hosts.address, "60", *tls.values()
-        )
-        work = place / "work" / "translate-sentences"
-        waited(lambda: len(list(work.glob("*.json"))) >= 3, "3 tasks")
-        hosts.processes["killed"].kill()
-        assert head.wait(60) == 0, hosts.said("head")
-        said = hosts.said("scheduler")
-        assert "tls://10.77.0.1:8786" in said
-        assert f"TLS handshake failed with remote 'tls://{hosts.ip('other')}:" in said
-        assert "Worker failed to start" in hosts.said("none")
-        for name in ("other", "none"):
-            assert not [path for path in hosts.files(name) if path.name == "scorer.json"]
-        assert "files travel to it" in hosts.said("head")
-    assert content(place) == content(tmp_path / "wanted")
