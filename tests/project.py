@@ -3,10 +3,8 @@
 import hashlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -22,7 +20,6 @@ ROOT = Path(__file__).resolve().parent.parent
 CHOICES = ("translation=fake", "corpus=sample")
 TRAINED = "paragram=corpus"
 """Has the stage paragram train: what the default takes a moment for can be interrupted and resumed."""
-SECONDS = "seconds"
 
 
 def make_project(directory: Path, *overrides: str, pairs: int = 1500) -> Path:
@@ -47,11 +44,9 @@ def _composed(*overrides: str) -> str:
 
 
 def make_finished(directory: Path) -> None:
-    """Make a project that DVC has run to the corpus. SECONDS in it says how long that took."""
+    """Make a project that DVC has run to the corpus."""
     make_project(directory, TRAINED)
-    started = time.monotonic()
     run("dvc", "repro", "publish", cwd=directory)
-    (directory / SECONDS).write_text(str(time.monotonic() - started))
 
 
 def copy_code(directory: Path) -> None:
@@ -126,36 +121,6 @@ def run(*command: str, cwd: Path, expect: int | None = 0) -> subprocess.Complete
             f"{command}: {result.returncode}\n{result.stdout}\n{result.stderr}"
         )
     return result
-
-
-def start(*command: str, cwd: Path, stderr: int = subprocess.STDOUT) -> subprocess.Popen[str]:
-    """Start a command in a process group of its own, to be killed."""
-    return subprocess.Popen(
-        command,
-        cwd=cwd,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        text=True,
-        preexec_fn=os.setpgrp,  # Python 3.10 has no process_group
-    )
-
-
-def kill(process: subprocess.Popen[str]) -> None:
-    """Kill a command with all that it has started, and wait until none of them holds its output any more."""
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-
-
-def ends_politely(process: subprocess.Popen[bytes]) -> bool:
-    """Whether a process has begun to handle SIGTERM: before, the interpreter itself is being started."""
-    status = Path(f"/proc/{process.pid}/status")
-    while process.poll() is None:
-        caught = [line for line in status.read_text().splitlines() if line.startswith("SigCgt")]
-        if caught and int(caught[0].split()[1], 16) >> (signal.SIGTERM - 1) & 1:
-            return True
-        time.sleep(0.002)
-    return False
 
 
 def digests(directory: Path) -> dict[str, str]:

@@ -148,3 +148,21 @@ def test_push_pull_and_gc(project: Path, finished_project: Path, tmp_path: Path)
     run("dvc", "gc", "--workspace", "--force", cwd=copy)
     assert corpus(copy) == corpus(finished_project) and digests(copy / "work") == work
     assert choices_are_kept(copy)
+
+
+def test_a_changed_file_of_test_sentences_runs_select_again(finished_project: Path, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(finished_project, project)
+
+    def repro() -> list[str]:
+        return re.findall("Running stage '(.*?)'", run("dvc", "repro", "publish", cwd=project).stdout)
+
+    held_out = tmp_path / "held-out.txt"
+    held_out.write_text("Nobody says this.\n")
+    parameters = read_parameters(project)
+    parameters["select"]["filters"] = [{"kind": "decontamination", "files": [{"path": str(held_out)}]}]
+    write_parameters(project, parameters)
+    assert repro() == ["select", "publish"]
+    assert repro() == []
+    held_out.write_text("Nobody says this.\nNor this.\n")
+    assert repro()[0] == "select"

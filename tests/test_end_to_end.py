@@ -13,6 +13,7 @@ import pytest
 from paraforge.base.files import read_json
 from paraforge.intake.sample_bitext import write_sample
 from tests.project import digests, environment
+from tests.project import run as run_process
 
 pytestmark = pytest.mark.timeout(1200)
 STAGES = ["ingest", "nmt", "translate", "paragram", "score", "select", "publish"]
@@ -21,11 +22,7 @@ PAIRS = 300
 
 def run(project: Path, *command: str) -> str:
     """Run a command in the project and return what it says."""
-    done = subprocess.run(
-        command, cwd=project, env=environment(), capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
-    return done.stdout
+    return run_process(*command, cwd=project).stdout
 
 
 def repro(project: Path, target: str = "publish") -> list[str]:

@@ -57,24 +57,6 @@ def test_a_signal_is_code_130(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_page_is_ended_by_a_signal(project: Path, number: signal.Signals) -> None:
-    process = subprocess.Popen(
-        ["paraforge", "browse", "data/corpus", "--port", "0"],
-        cwd=project,
-        env={**environment(), "PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert any("http://" in line for line in process.stdout)
-    process.send_signal(number)
-    words, _ = process.communicate(timeout=60)
-    assert process.returncode in (0, 130) and "Traceback" not in words
-
-
-@pytest.mark.full
 @pytest.mark.parametrize("arguments", [["sample", "data/corpus", "-n", "1000"], ["--help"]])
 def test_a_closed_pipe_is_quiet(project: Path, arguments: list[str]) -> None:
     process = subprocess.Popen(

@@ -11,6 +11,7 @@ from paraforge.base.files import read_json
 from paraforge.corpus.scoring.score import ScoreReport
 from paraforge.embeddings.trainer.train_model import EmbeddingsReport
 from paraforge.products.lexicon.extraction import LexiconReport
+from paraforge.stages import metrics
 from paraforge.stages.metrics import _FIGURES, headline, write_metrics
 from paraforge.stages.results import _PARTS, result_line
 from paraforge.translation.stage.translate import TranslationReport
@@ -75,6 +76,8 @@ def test_result_lines(stage: str, content: dict[str, Any], line: str) -> None:
 
 def test_a_headline_and_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    said: list[str] = []
+    monkeypatch.setattr(metrics, "say_result", said.append)
     content = {"rows": 10, "failed": {"a": 1, "b": 2}, "mean_score": None, "seconds": 1.23456, "model": "x"}
     write_metrics("translate", content, result="done")
     assert read_json(Path("metrics/translate.json")) == content
@@ -88,3 +91,5 @@ def test_a_headline_and_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert found == {"rows": 5, "development": 0.8, "sts": 62.5}
     write_metrics("embeddings", {"pairs": 5, "sets": {}, "years": {}}, "embeddings-word")
     assert read_json(Path("metrics/headlines/embeddings-word.json")) == {"rows": 5}
+    write_metrics("statistics", {"pairs": 7})
+    assert [said[0], said[2]] == ["done", "7 pairs described"]

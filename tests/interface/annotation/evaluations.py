@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import urlencode
-from urllib.request import Request, build_opener
 
 from paraforge.interface.annotation.draw import BandFigures, Draw, DrawnPair
-from tests.page_server import PATIENCE, PageServer
+from tests.page_server import PageServer
 
 NASTY = "<script>document.title = 'owned'</script> & \"quoted\" <b>bold</b>"
 
@@ -36,24 +34,3 @@ class ServerProcess(PageServer):
 
     def __init__(self, database: Path, port: int = 0) -> None:
         super().__init__("annotate", "serve", "-d", str(database), "--port", str(port))
-
-
-class PlainBrowser:
-    """A browser without scripts: forms, redirects."""
-
-    def __init__(self) -> None:
-        self._opener = build_opener()
-        self.url = ""
-
-    def get(self, url: str) -> str:
-        """The page at an address."""
-        return self._read(Request(url))
-
-    def post(self, url: str, **fields: str | int) -> str:
-        """Send a form."""
-        return self._read(Request(url, urlencode(fields).encode()))
-
-    def _read(self, request: Request) -> str:
-        with self._opener.open(request, timeout=PATIENCE) as reply:
-            self.url = reply.url
-            return str(reply.read().decode())
