@@ -59,12 +59,15 @@ def check_resumed(project: Path, stage: str, wanted: dict[str, dict[str, str]]) 
         assert not [found for found in beside if found.startswith(".")], f"left beside {name}"
 
 
+@pytest.mark.parametrize("left", ["half", 2, 3])
 @pytest.mark.parametrize("stage", STAGES)
-def test_killed_once_in_the_middle(finished: Path, tmp_path: Path, stage: str) -> None:
-    """Before the rename that is the middle one of those that the stage makes."""
+def test_killed_once(finished: Path, tmp_path: Path, stage: str, left: str | int) -> None:
+    """Before the middle one of the stage's renames, or when two or three are left: then an output that is not
+    renamed as a whole has some of its files."""
     project = copy(finished, tmp_path / "project", work=False)
     remove(project, stage)
-    killed = run(project, stage, kill_after=read_json(finished / RENAMES)[stage] // 2)
+    renames = read_json(finished / RENAMES)[stage]
+    killed = run(project, stage, kill_after=max(0, renames // 2 if left == "half" else renames - int(left)))
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     check_resumed(project, stage, result(finished, stage))
 
