@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
 from types import ModuleType
+from zipfile import BadZipFile
 
 
 class ParaforgeError(Exception):
@@ -66,6 +67,16 @@ def describing(path: str | PathLike[str], what: str = "damaged", remedy: str | N
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{what}: {_in_one_line(error)}", path, remedy=remedy) from error
+
+
+@contextmanager
+def reading(path: PathLike[str]) -> Iterator[None]:
+    """Turn what a library raises for a cut file of a work directory into an InputError that names it."""
+    try:
+        yield
+    except (ValueError, BadZipFile) as error:  # Arrow's errors are ValueErrors
+        remedy = f"Remove {Path(path).parent}; the same command makes it again."
+        raise InputError(f"damaged: {first_line(error)}", path, remedy=remedy) from error
 
 
 def _in_one_line(error: Exception) -> str:

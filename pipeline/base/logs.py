@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -25,7 +26,7 @@ def configure_logging(name: str, directory: Path | None = LOG_DIRECTORY, brief: 
     handlers: list[logging.Handler] = [console]
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
-        file = logging.FileHandler(directory / f"{name}.log", encoding="utf-8")
+        file = _File(directory / f"{name}.log", encoding="utf-8")
         file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s [%(process)d]: %(message)s"))
         handlers.append(file)
     for handler in handlers:
@@ -41,6 +42,18 @@ def remove_handlers() -> bool:
         root.removeHandler(handler)
         handler.close()
     return bool(ours)
+
+
+class _File(logging.FileHandler):
+    """A file that loses records when the disk is full, because standard error has them, too."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's name
+        """See `logging.Handler.handleError`, which prints a traceback among the program's own messages."""
+
+    def close(self) -> None:
+        """See `logging.Handler.close`, which writes what could not be written before."""
+        with suppress(OSError):
+            super().close()
 
 
 class _Console(logging.StreamHandler[TextIO]):

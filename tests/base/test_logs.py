@@ -42,6 +42,15 @@ def test_a_library_that_sets_its_level_anew_is_kept_from_sight(
     assert all(text in kept for text in ("closing comms", "memory is short", "20,000 pairs"))
 
 
+def test_a_log_on_a_full_disk_adds_nothing_to_the_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "score.log").symlink_to("/dev/full")
+    configure_logging("score", tmp_path)
+    logging.getLogger("paraforge").error("No space left on device: work")
+    assert capsys.readouterr().err == "score: No space left on device: work\n"
+
+
 def test_a_worker_that_is_slow_to_end_is_no_news(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging("score", tmp_path)
     logging.getLogger("distributed.nanny").warning("Worker process still alive, killing")

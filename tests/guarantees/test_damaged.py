@@ -7,8 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import InputError, ParaforgeError
+from paraforge.base.files import read_json
 from tests.damage import Damage, apply, remove, truncate
-from tests.guarantees.stages import STAGES, change, copy, result
+from tests.guarantees.stages import RENAMES, STAGES, change, copy, result
+from tests.guarantees.stages import remove as remove_outputs
+from tests.guarantees.test_interrupted import run
 from tests.here import inside, run_stage
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
@@ -23,12 +26,16 @@ CASES = [(stage, name) for stage in STAGES for name in inputs(stage)]
 
 
 def check(project: Path, stage: str, damaged: Path, wanted: dict[str, dict[str, str]]) -> None:
-    """Check that the stage stops with an error that names the file, or gives what it gave."""
+    """Check that the stage gives ``wanted``, or changes nothing and its error names the file, its directory
+    or, for a file in `work/`, the stage's directory there."""
+    before = result(project, stage)
     try:
         with inside(project):
             run_stage(stage)
     except ParaforgeError as error:
-        assert damaged.name in str(error) or damaged.parent.name in str(error), error
+        named = {damaged.parent.name, *damaged.relative_to(project).parts[2:]}
+        assert any(name in str(error) for name in named), error
+        wanted = before if result(project, stage) == before else wanted
     assert result(project, stage) == wanted, damaged
 
 
@@ -71,13 +78,21 @@ def test_a_flipped_bit_in_any_column(finished: Path, tmp_path: Path, stage: str,
         check(project, stage, found[-1], wanted)
 
 
+@pytest.mark.parametrize("killed", [False, True], ids=["finished", "killed"])
 @pytest.mark.parametrize("stage", STAGES)
-def test_one_damaged_file_of_the_work_directory(finished: Path, tmp_path: Path, stage: str) -> None:
-    """Each kind of file that a stage keeps is cut once: it is made again, or the error names it."""
+def test_one_damaged_file_of_the_work_directory(
+    finished: Path, tmp_path: Path, stage: str, killed: bool
+) -> None:
+    """Each kind of file that a stage keeps, or that is there when it is killed in the middle, is cut once: it
+    is made again, or the error names it."""
     wanted = result(finished, stage)
     begun = copy(finished, tmp_path / "begun", work=False)
-    with inside(begun):
-        run_stage(stage)
+    if killed:
+        remove_outputs(begun, stage)
+        run(begun, stage, kill_after=read_json(finished / RENAMES)[stage] // 2)
+    else:
+        with inside(begun):
+            run_stage(stage)
     work = begun / "work"
     for number, kept in enumerate(last_of_each_kind(work) if work.exists() else []):
         if kept.name != "lock":

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paraforge.base.compiled import compiled
+from paraforge.base.errors import reading
 from paraforge.base.files import atomic_path, remove_directory
 from paraforge.base.progress import progress
 from paraforge.base.shards.groups import GroupRanks, Keys, Rows, rank_groups
@@ -76,7 +77,8 @@ def _numbers(path: Path, rows: int) -> Rows:
 
 def read_clusters(path: Path, rows: int) -> Rows:
     """Map a file that :func:`find_clusters` wrote."""
-    return np.memmap(path, np.int64, "r", shape=(rows,)) if rows else np.zeros(0, np.int64)
+    with reading(path):
+        return np.memmap(path, np.int64, "r", shape=(rows,)) if rows else np.zeros(0, np.int64)
 
 
 @compiled

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paraforge.base.errors import reading
 from paraforge.base.files import atomic_path, read_json_or_none, write_json
 from paraforge.base.shards.work import scratch_database
 from paraforge.corpus.publication.held_out import HeldOut
@@ -40,8 +41,8 @@ def write_arrow(table: pa.Table, path: Path) -> None:
 
 
 def read_arrow(path: Path) -> pa.Table:
-    """Map an Arrow file into memory."""
-    with pa.memory_map(str(path)) as source:
+    """Map an Arrow file into memory. Raises InputError if it is damaged."""
+    with reading(path), pa.memory_map(str(path)) as source:
         return pa.ipc.open_file(source).read_all()
 
 

@@ -15,7 +15,7 @@ from pyarrow.feather import read_table
 
 from paraforge import versions
 from paraforge.base.devices import chosen_device
-from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.errors import IncompleteError, InputError, reading
 from paraforge.base.files import hash_json, read_json, remove_directory, write_json
 from paraforge.base.progress import progress
 from paraforge.base.shards.clusters import find_clusters, read_clusters
@@ -222,7 +222,8 @@ def _gather(jobs: int, search: Search) -> None:
         reasons = load(part(search.directory, "reasons", piece.number))
         arrays["reasons"][piece.first : piece.first + piece.rows] = reasons
     for job in range(jobs):
-        with np.load(part(search.directory, "found", job, "npz"), allow_pickle=False) as found:
+        path = part(search.directory, "found", job, "npz")
+        with reading(path), np.load(path, allow_pickle=False) as found:
             for name in found.keys() & arrays.keys():
                 arrays[name][found["rows"]] = found[name]
     for array in arrays.values():
@@ -290,6 +291,7 @@ def _texts(wanted: NDArray[np.int64], search: Search) -> pa.Array:
         begin, end = np.searchsorted(rows, [piece.first, piece.first + piece.rows])
         if begin < end:
             path = part(search.directory, "texts", piece.number, "arrow")
-            texts = read_table(path, memory_map=True)["text"]
+            with reading(path):
+                texts = read_table(path, memory_map=True)["text"]
             parts.append(texts.take(pa.array(rows[begin:end] - piece.first)).combine_chunks())
     return pa.concat_arrays(parts).take(pa.array(np.argsort(order))).cast(pa.string())

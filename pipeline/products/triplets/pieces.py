@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, reading
 from paraforge.base.files import atomic_path, sha256_directory, sha256_file
 from paraforge.base.shards.store import row_groups
 from paraforge.base.text.paths import expand
@@ -107,8 +107,10 @@ def save(path: Path, array: NDArray[Any]) -> None:
 
 
 def load(path: Path, mapped: bool = False) -> NDArray[Any]:
-    """Read an array written by :func:`save`; ``mapped`` maps the file into memory."""
-    array: NDArray[Any] = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    """Read an array written by :func:`save`; ``mapped`` maps the file into memory. Raises InputError if it is
+    damaged."""
+    with reading(path):
+        array: NDArray[Any] = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
     return array
 
 
