@@ -45,7 +45,7 @@ def remove_handlers() -> bool:
 
 
 class _File(logging.FileHandler):
-    """A file that loses records when the disk is full, because standard error has them, too."""
+    """A file that loses records when the disk is full. Warnings and errors are on standard error, too."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's name
         """See `logging.Handler.handleError`, which prints a traceback among the program's own messages."""
