@@ -33,6 +33,7 @@ from paraforge.base.files import read_json
 from paraforge.base.shards.resources import Resources, available_cores
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.units import load_processor
+from paraforge.translation.models.ctranslate2_library import load_ctranslate2
 from paraforge.translation.models.model import open_model
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.translate import translate
@@ -191,12 +192,10 @@ def run_stage(model: Path, place: Path, sources: list[str], threads: int) -> tup
 
 def translate_bare(model: Path, sources: list[str], threads: int) -> tuple[list[str], float]:
     """Translate with CTranslate2 and sentencepiece and nothing else; return the texts and the seconds."""
-    import ctranslate2
-
     opened = open_model(model, verify=False)
     started = time.perf_counter()
     coders = load_processor(opened.source_sentencepiece), load_processor(opened.target_sentencepiece)
-    translator = ctranslate2.Translator(
+    translator = load_ctranslate2().Translator(
         str(opened.folder("ctranslate2")), compute_type="float32", inter_threads=threads, intra_threads=1
     )
     found = translator.translate_batch(

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.translation.decoding.cublas import multiply
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.translation.engines import open_translator
+from paraforge.translation.models.ctranslate2_library import multiply
 from tests.translation.models.tiny import bitext, write_model, write_tiny_fairseq
 
 pytestmark = pytest.mark.gpu

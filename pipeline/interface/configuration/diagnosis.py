@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from paraforge.base.errors import ParaforgeError, install_command
+from paraforge.base.errors import MissingPackageError, ParaforgeError, install_command
 from paraforge.base.parsing.parser import PARSERS, describe_parser
 from paraforge.base.shards.resources import available_cores, available_memory
 
@@ -94,7 +94,9 @@ def _engines() -> Iterator[Finding]:
 
 
 def _check_ctranslate2() -> str:
-    library = importlib.import_module("ctranslate2")
+    from paraforge.translation.models.ctranslate2_library import load_ctranslate2
+
+    library = load_ctranslate2()
     types = ", ".join(sorted(library.get_supported_compute_types("cpu")))
     _multiplies("ctranslate2", "cpu")
     return f"{library.__version__}; compute types on the CPU: {types}"
@@ -109,9 +111,11 @@ def _check_fairseq() -> str:
 
 def _devices() -> Iterator[Finding]:
     try:
+        from paraforge.translation.models.ctranslate2_library import load_ctranslate2
+
         torch = importlib.import_module("torch")
-        ctranslate2 = importlib.import_module("ctranslate2")
-    except ImportError:
+        ctranslate2 = load_ctranslate2()
+    except (ImportError, MissingPackageError):
         return  # already reported as broken
     if not torch.cuda.is_available():
         yield Finding("devices", "cuda", "note", "torch sees no GPU: translation runs on the CPU")
@@ -141,7 +145,7 @@ def _devices() -> Iterator[Finding]:
 
 def _multiplies(engine: str, device: str, detail: str = "") -> str:
     """Check that an engine multiplies on a device; returns ``detail``."""
-    from paraforge.translation.decoding.cublas import multiply
+    from paraforge.translation.models.ctranslate2_library import multiply
 
     multiply(engine, device)
     return detail

@@ -1,19 +1,16 @@
 """The engine CTranslate2, for production: several single-threaded replicas on the CPU, or one CUDA device."""
 
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any, Final
 
-from paraforge.base.errors import InputError, require
+from paraforge.base.errors import InputError
 from paraforge.translation.decoding.batching import (
     Decoded,
     SourceTokens,
     translate_in_batches,
     usual_window,
 )
-from paraforge.translation.decoding.cublas import preload_cublas
 from paraforge.translation.decoding.pieces import SentencePieces
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
@@ -22,14 +19,13 @@ from paraforge.translation.decoding.translator import (
     Placement,
     make_hypothesis,
 )
+from paraforge.translation.models.ctranslate2_library import load_ctranslate2, preload_cublas
 from paraforge.translation.models.model import TranslationModel
 
 NAME = "ctranslate2"
 LIBRARIES: Final = ("ctranslate2",)
 SHORTLISTS = True
 _END = "</s>"
-_ISA = "CT2_FORCE_CPU_ISA"
-_AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
 # Measured (docs/results.md): on a CPU, small batches stay in the cache, and with int8 and a beam even smaller
 # ones are fastest. A GPU needs large batches.
 _CPU_BATCH_TOKENS = 512
@@ -39,24 +35,6 @@ _CUDA_BATCH_TOKENS = 16_384
 _SCORED_BATCH_TOKENS = 64
 # Best first; "auto" is the first that the device supports.
 _AUTOMATIC = {"cpu": ("int8", "float32"), "cuda": ("float16", "bfloat16", "float32")}
-
-
-def _library() -> Any:
-    # CTranslate2 does not use AVX-512 because it slows down old Intel processors. AMD's become 4% faster.
-    if _ISA not in os.environ and _amd_flags() >= _AVX512:
-        os.environ[_ISA] = "AVX512"
-    return require("ctranslate2", "")
-
-
-def _amd_flags() -> set[str]:
-    """Return the instruction sets of an AMD processor; empty for others."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return set()
-    if not any(line.startswith("vendor_id") and "AuthenticAMD" in line for line in lines):
-        return set()
-    return set(next((line for line in lines if line.startswith("flags")), "").split())
 
 
 def _usual_batch_tokens(device: str, options: DecodingOptions) -> int:
@@ -70,7 +48,7 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     """Replace compute type ``auto`` by the device's fastest, and check that a given one is supported.
 
     Raises InputError: the device has no such compute type, or there is no such device."""
-    library = _library()
+    library = load_ctranslate2()
     device, number = placement.kind_and_number(library.get_cuda_device_count)
     try:
         if device == "cuda":
@@ -104,7 +82,7 @@ class CTranslate2Translator:
         settings: dict[str, Any],
     ) -> None:
         """Load a model; there are no settings. Raises InputError: it is damaged, or of another kind."""
-        library = _library()
+        library = load_ctranslate2()
         folder = model.folder(NAME)
         device, number = placement.kind_and_number(library.get_cuda_device_count)
         replicas = placement.threads if device == "cpu" else 1

@@ -28,6 +28,7 @@ from paraforge.translation.engines import (
     with_shortlist,
 )
 from paraforge.translation.memory.memory import HypothesisRows
+from paraforge.translation.models.ctranslate2_library import load_ctranslate2
 from paraforge.translation.models.model import TranslationModel, open_model
 from paraforge.translation.models.subwords import libraries as subword_libraries
 from paraforge.versions import TRANSLATE
@@ -154,9 +155,7 @@ def devices_of(resources: Resources, engine: str = "ctranslate2") -> list[str]:
 
         count = torch.cuda.device_count()
     else:
-        import ctranslate2
-
-        count = ctranslate2.get_cuda_device_count()
+        count = load_ctranslate2().get_cuda_device_count()
     return [f"cuda:{number}" for number in range(count)] or ["cpu"]
 
 

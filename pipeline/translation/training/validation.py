@@ -11,6 +11,7 @@ from paraforge.base.text.units import load_processor
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.conversion import CHECKPOINT_FILE, convert_fairseq
+from paraforge.translation.models.ctranslate2_library import load_ctranslate2
 from paraforge.translation.models.model import TranslationModel
 from paraforge.translation.training.parameters import NmtParameters
 
@@ -56,9 +57,7 @@ def translate_pieces(
     threads: number of single-threaded replicas, which are faster than one with several threads.
     maximum_tokens: longest hypothesis.
     """
-    import ctranslate2
-
-    translator = ctranslate2.Translator(
+    translator = load_ctranslate2().Translator(
         str(converted), device="cpu", compute_type="float32", inter_threads=threads, intra_threads=1
     )
     results = translator.translate_batch(

@@ -13,6 +13,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.translation.engines import ENGINES, open_translator
+from paraforge.translation.models.ctranslate2_library import load_ctranslate2
 from paraforge.translation.models.model import open_model
 from paraforge.translation.stage.sentences import choose_engine
 from tests.translation.engines.tiny_models import agree, gains
@@ -56,11 +57,10 @@ def test_engines_give_the_same_best_hypothesis_and_score(
 def test_the_score_is_the_mean_log_probability_with_end_of_sentence(
     tiny_model: Path, production: list[Hypotheses]
 ) -> None:
-    import ctranslate2
     import sentencepiece
 
     processor = sentencepiece.SentencePieceProcessor(model_file=str(tiny_model / "source.spm"))
-    scorer = ctranslate2.Translator(str(tiny_model / "ctranslate2"), intra_threads=1)
+    scorer = load_ctranslate2().Translator(str(tiny_model / "ctranslate2"), intra_threads=1)
     more = gains("ctranslate2", tiny_model, SENTENCES[:40])
     for sentence, result, gain in zip(SENTENCES[:40], production, more, strict=False):
         best = result.hypotheses[0]
@@ -171,14 +171,12 @@ def test_int8_is_close_and_auto_says_what_it_chose(tiny_model: Path, production:
 def test_tokens_that_a_hypothesis_is_made_to_begin_with_are_no_part_of_it(
     engine: str, tiny_model: Path
 ) -> None:
-    import ctranslate2
-
     model = dataclasses.replace(open_model(tiny_model), target_prefix=("▁house", "▁big"))
     (result,) = open_translator(engine, model, OPTIONS).translate(["pes spí velký dům"])
     best = result.hypotheses[0]
     assert best.text == "sleeps dog"
     assert best.tokens == 3
-    scorer = ctranslate2.Translator(str(tiny_model / "ctranslate2"), intra_threads=1)
+    scorer = load_ctranslate2().Translator(str(tiny_model / "ctranslate2"), intra_threads=1)
     (scored,) = scorer.score_batch(
         [["▁pes", "▁spí", "▁velký", "▁dům"]], [["▁house", "▁big", "▁sleeps", "▁dog"]]
     )

@@ -8,6 +8,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.translation.engines import open_translator
+from paraforge.translation.models.ctranslate2_library import load_ctranslate2
 from paraforge.translation.models.model import SHORTLIST_FILE
 from paraforge.translation.models.model_file import read_vocabulary
 from paraforge.translation.stage.sentences import choose_engine
@@ -40,11 +41,9 @@ def test_a_list_of_all_pieces_changes_no_text(tiny_model: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("cap", [40, 4])
 def test_scores_are_over_the_whole_vocabulary(tiny_model: Path, half: Path, cap: int) -> None:
-    import ctranslate2
-
     options = LISTED.with_changes(maximum_target_tokens=cap, length_penalty=0.5)
     translator = open_translator("ctranslate2", half, options, Placement("cpu"))
-    scorer = ctranslate2.Translator(str(tiny_model / "ctranslate2"), intra_threads=1)
+    scorer = load_ctranslate2().Translator(str(tiny_model / "ctranslate2"), intra_threads=1)
     truncated = 0
     for sentence, result in zip(SENTENCES, translator.translate(SENTENCES), strict=True):
         scores = [hypothesis.score for hypothesis in result.hypotheses]

@@ -14,6 +14,7 @@ import torch
 from paraforge.translation.decoding.pieces import SentencePieces, limited_options
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.translation.engines import open_translator
+from paraforge.translation.models.ctranslate2_library import load_ctranslate2
 from paraforge.translation.models.model import SHORTLIST_FILE, open_model
 from paraforge.translation.models.model_file import read_vocabulary
 from tests.translation.models.tiny import bitext, save_checkpoint
@@ -53,12 +54,10 @@ def gains(
 
     prefix: tokens that a hypothesis is made to begin with; None for the model's own.
     """
-    import ctranslate2
-
     if engine != "ctranslate2":
         return [0.0] * len(sentences)
     opened = open_model(model)
-    scorer = ctranslate2.Translator(str(opened.folder(engine)), intra_threads=1)
+    scorer = load_ctranslate2().Translator(str(opened.folder(engine)), intra_threads=1)
     encoded = SentencePieces(opened, limited_options(DecodingOptions(), opened)).encode(sentences)
     forced = list(opened.target_prefix if prefix is None else prefix)
     ends = scorer.score_batch([source.tokens for source in encoded], [forced] * len(encoded))

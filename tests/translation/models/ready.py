@@ -9,6 +9,7 @@ import pytest
 from paraforge.base.text.units import load_processor
 from paraforge.translation.decoding.pieces import SentencePieces
 from paraforge.translation.decoding.translator import DecodingOptions
+from paraforge.translation.models.ctranslate2_library import load_ctranslate2
 from paraforge.translation.models.model import open_model
 from paraforge.translation.models.sentencepiece import pieces_of, train_vocabulary
 from tests.translation.models.tiny import bitext
@@ -166,12 +167,10 @@ def generate(model: Any, tokenizer: Any, sentences: list[str], torch: Any, **opt
 
 def our_tokens(folder: Path, sentences: list[str], length: int = 20) -> list[list[str]]:
     """What an imported model gives greedily through CTranslate2, without tags."""
-    import ctranslate2
-
     model = open_model(folder)
     encoded = [source.tokens for source in SentencePieces(model, DecodingOptions()).encode(sentences)]
     prefix = list(model.target_prefix)
-    translator = ctranslate2.Translator(str(model.folder("ctranslate2")), intra_threads=1)
+    translator = load_ctranslate2().Translator(str(model.folder("ctranslate2")), intra_threads=1)
     results = translator.translate_batch(
         encoded, [prefix] * len(encoded) if prefix else None, beam_size=1, max_decoding_length=length + 1
     )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from paraforge.base.errors import InputError
+from paraforge.translation.models.ctranslate2_library import load_ctranslate2
 from paraforge.translation.models.model import source_end
 from paraforge.translation.models.model_file import ModelFile, read_index, read_vocabulary
 from paraforge.translation.models.sentencepiece import check_pieces
@@ -103,11 +104,9 @@ def convert(converter: Any, path: Path, folder: Path) -> None:
 def check_whole(output: Path, path: Path, languages: Languages) -> None:
     """Load a converted model, and check that its vocabulary and the subwords belong together. Raises
     InputError: it cannot be loaded, or they do not."""
-    import ctranslate2
-
     folder = output / FOLDER
     try:
-        ctranslate2.Translator(str(folder), device="cpu")
+        load_ctranslate2().Translator(str(folder), device="cpu")
     except (RuntimeError, ValueError) as error:
         raise InputError(f"CTranslate2 cannot load this model: {last_line(error)}", path) from error
     _check_finite(folder, path)
