@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def make_project(directory: Path, *overrides: str, pairs: int = 1500) -> Path:
     Some sentences fail and some hypotheses are defective, so that every kind of count is above zero.
     """
     copy_code(directory)
-    parameters = yaml.safe_load(_composed(*CHOICES, *overrides))
+    parameters = deepcopy(_composed(*CHOICES, *overrides))
     parameters["ingest"]["sources"][0]["pairs"] = pairs
     parameters["ingest"]["rows_per_shard"] = 200
     parameters["translate"]["fake"] = {"defects": 0.05, "fail_pattern": "nov"}
@@ -39,7 +40,7 @@ def make_project(directory: Path, *overrides: str, pairs: int = 1500) -> Path:
 
 
 @cache
-def _composed(*overrides: str) -> str:
+def _composed(*overrides: str) -> dict[str, Any]:
     return compose(ROOT / "configs", overrides)
 
 

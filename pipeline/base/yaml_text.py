@@ -1,5 +1,6 @@
 """Reads YAML safely (no repeated keys, bounded aliases) and writes it without invisible characters."""
 
+import re
 import unicodedata
 from typing import Any, Final, NoReturn
 
@@ -22,8 +23,9 @@ def read_yaml_text(text: str) -> Any:
 
 
 def yaml_text(content: Any) -> str:
-    """Return plain values as YAML, with keys in their order. Invisible characters (controls, line separators,
-    direction marks) are escaped, so that a name cannot look like other lines."""
+    """Return plain values as YAML, with keys in their order. Texts that some readers, such as DVC, take for
+    numbers are quoted. Invisible characters (controls, line separators, direction marks) are escaped, so that
+    a name cannot look like other lines."""
     text: str = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
     return text
 
@@ -72,6 +74,16 @@ class _Loader(yaml.SafeLoader):
             _refuse(f"not a value of the type {kind}", node)
 
 
+# Numbers with an exponent, which PyYAML takes for texts if they have no point or sign.
+_FLOAT: Final = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+")
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
+# A day is a text: no value here is one.
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in known if not tag.endswith(":timestamp")]
+    for first, known in _Loader.yaml_implicit_resolvers.items()
+}
+
+
 def _refuse(problem: str, place: Any) -> NoReturn:
     raise yaml.MarkedYAMLError(problem=problem, problem_mark=place.start_mark)
 
@@ -79,7 +91,12 @@ def _refuse(problem: str, place: Any) -> NoReturn:
 class _Dumper(yaml.SafeDumper):
     def represent_str(self, data: str) -> yaml.ScalarNode:
         hidden = any(unicodedata.category(character) in _HIDDEN for character in data)
-        return self.represent_scalar("tag:yaml.org,2002:str", data, style='"' if hidden else None)
+        style = '"' if hidden else "'" if _FLOAT.fullmatch(data) else None
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write a value that is in two places twice."""
+        return True
 
     def write_double_quoted(self, text: str, split: bool = True) -> None:
         # Characters that need these quotes are escaped; other Unicode is written plainly.

@@ -34,7 +34,6 @@ BAD = {
     "twice": ("a: {b: 1}\nc: {d: 1, d: 2}\n", 2, "duplicate key d"),
     "list as key": ("? [a]\n: b\n", 1, "unhashable key"),
     "digits": (f"a: 1\nb: {'9' * 5_000}\n", 2, "not a value of the type int"),
-    "day": ("a: 2026-13-40\n", 1, "not a value of the type timestamp"),
     "tag": ("a: !!int many\n", 1, "not a value of the type int"),
     "object": ("a: !!python/object/apply:os.system [ls]\n", 1, "could not determine a constructor"),
 }
@@ -96,12 +95,15 @@ def test_no_other_reader_is_used() -> None:
             r"yaml\.(safe_load|load|full_load|compose|SafeLoader)\b", path.read_text(encoding="utf-8")
         )
     }
-    places = {"interface/configuration/choices.py", "interface/configuration/__init__.py"}
-    assert found == {"base/yaml_text.py", *places}
+    assert found == {"base/yaml_text.py", "interface/configuration/__init__.py"}
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5) | st.dates(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(codec="utf-8", exclude_characters="eE"), max_size=5),  # not 1e5, a number here
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4),
     max_leaves=12,
 )

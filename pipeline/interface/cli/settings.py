@@ -127,37 +127,20 @@ def column_pair(text: str) -> tuple[int, int]:
 
 def put_setting(content: dict[str, Any], setting: str) -> None:
     """Set `a.b.0.c=value`. For an encoder of several parts, `encoder.dimension` sets that of each part."""
-    from paraforge.interface.configuration.composition import value_of
+    from paraforge.interface.configuration.composition import place_of, value_of
 
     key, equals, text = setting.partition("=")
     if not equals or not key:
         raise ConfigurationError([f"--set {setting}: expected KEY=VALUE, e.g. training.epochs=3"])
+    if key.startswith("encoder."):
+        content.setdefault("encoder", {"kind": "average"})  # without a name, it is the default encoder
     try:
-        value = value_of(text)
+        target, name = place_of(content, key)
+        parts = target.get("parts") if isinstance(target, dict) and name not in ("kind", "parts") else None
+        for one in parts or [target]:
+            one[name] = value_of(text)
     except ValueError as error:
         raise ConfigurationError([f"--set {setting}: {error}"]) from error
-    *path, last = key.split(".")
-    targets: list[Any] = [content]
-    for name in path:
-        targets = [_step(target, name, setting) for target in targets]
-    for target in targets:
-        parts = target.get("parts") if isinstance(target, dict) else None
-        if parts and last not in ("kind", "parts"):
-            for part in parts:
-                part[last] = value
-        elif isinstance(target, dict):
-            target[last] = value
-        else:
-            raise ConfigurationError([f"--set {setting}: there is nothing to set"])
-
-
-def _step(target: Any, name: str, setting: str) -> Any:
-    if isinstance(target, list) and name.isdecimal() and int(name) < len(target):
-        return target[int(name)]
-    if isinstance(target, dict):
-        # Without a name, it is the default encoder.
-        return target.setdefault(name, {"kind": "average"} if name == "encoder" else {})
-    raise ConfigurationError([f"--set {setting}: there is no {name}"])
 
 
 def score_lines(best_score: float | None, years: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -16,18 +16,21 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
 from paraforge.base.errors import InputError, ParaforgeError, did_you_mean
 from paraforge.base.files import hash_json
-from paraforge.corpus.selection.parameters import SelectParameters, by_name
+from paraforge.base.yaml_text import yaml_text
+from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.interface.configuration import PARAMETERS, check_parameters, read_yaml
 from paraforge.interface.configuration.composition import (
     choices,
     compose,
     files_of_choice,
     key_of,
+    place_of,
+    sections_in,
     value_text,
+    with_named_filters,
 )
 from paraforge.interface.configuration.parameters import Parameters
 
@@ -76,9 +79,9 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
     chosen, forgotten = _joined(configs, earlier, named)
     if removals := [one for one in named if one.startswith("~")]:
         _check_removals(compose(configs, [one for one in chosen if one not in removals]), removals)
-    content: dict[str, Any] = yaml.safe_load(compose(configs, chosen))
+    content = compose(configs, chosen)
     return Configured(
-        _header_text(chosen, content) + _dumped(content),
+        _header_text(chosen, content) + yaml_text(content),
         check_parameters(content, str(path)),
         chosen,
         [one for one in forgotten if one not in edits],
@@ -94,12 +97,11 @@ def _edits(
     edited = {name: value for name, value in current.items() if not _as_written(name, value, header)}
     if not edited:
         return {}
-    if isinstance(edited.get("select"), dict):
-        edited["select"] = _filters_by_name(edited["select"], path)
+    edited = with_named_filters(edited, path)
     try:
-        given = yaml.safe_load(compose(configs, header[_CHOICES]))
+        given = compose(configs, header[_CHOICES])
     except ParaforgeError:  # they cannot be read any more
-        given = yaml.safe_load(compose(configs, []))
+        given = compose(configs, [])
     found = {}
     for key, old, new in _differences({name: given.get(name, _ABSENT) for name in edited}, edited):
         name = ".".join(key)
@@ -107,14 +109,13 @@ def _edits(
     return found
 
 
-def _check_removals(text: str, removals: Sequence[str]) -> None:
-    """Raise InputError if a removal names something that is not in the composed text."""
-    keys = [
-        ".".join(key[:depth]) for key, _ in _leaves(yaml.safe_load(text)) for depth in range(1, len(key) + 1)
-    ]
+def _check_removals(content: dict[str, Any], removals: Sequence[str]) -> None:
+    """Raise InputError if a removal names something that is not in the content."""
     for one in removals:
-        if (name := key_of(one)) not in keys:
-            raise InputError(f"{one}: there is nothing to remove{did_you_mean(name, keys)}")
+        container, last = place_of(content, key_of(one), make=False)
+        if not isinstance(container, dict) or last not in container:
+            keys = [".".join(key[:depth]) for key, _ in _leaves(content) for depth in range(1, len(key) + 1)]
+            raise InputError(f"{one}: there is nothing to remove{did_you_mean(key_of(one), keys)}")
 
 
 def _filter_named(override: str) -> str:
@@ -123,14 +124,6 @@ def _filter_named(override: str) -> str:
     if section == "select" and len(rest) > 1 and rest[0] not in SelectParameters.model_fields:
         return override.replace("select.", "select.filters.", 1)
     return override
-
-
-def _filters_by_name(section: dict[str, Any], path: Path) -> dict[str, Any]:
-    try:
-        return by_name(section)
-    except ValidationError:
-        check_parameters({"select": section}, str(path))
-        raise
 
 
 def _read(path: Path, reset: bool) -> tuple[str, dict[str, Any]] | None:
@@ -148,20 +141,13 @@ def _read(path: Path, reset: bool) -> tuple[str, dict[str, Any]] | None:
     return text, content or {}
 
 
-def _dumped(content: Mapping[str, Any]) -> str:
-    # YAML readers differ in what is a number. DVC reads it as it is written here.
-    from omegaconf import OmegaConf
-
-    return OmegaConf.to_yaml(OmegaConf.create(dict(content)))
-
-
 def stale_words(project: Path) -> str | None:
     """Return what to do about choices that changed after params.yaml was composed; None if composing
     again would give the same file, or if that is unknown."""
     try:
         text, current = read_yaml(project / PARAMETERS)
         header = _header(text)
-        given = yaml.safe_load(compose(project / "configs", header[_CHOICES]))
+        given = compose(project / "configs", header[_CHOICES])
     except (OSError, ParaforgeError):
         return None
     changed = [
@@ -199,7 +185,10 @@ def _header_text(chosen: Sequence[str], content: Mapping[str, Any]) -> str:
 
 
 def _checksum(section: Any) -> str:
-    return hash_json(section)[:8]
+    try:
+        return hash_json(section)[:8]
+    except ValueError:  # an infinite number, which no parameter can be
+        return ""
 
 
 def _joined(configs: Path, earlier: Sequence[str], now: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -226,13 +215,8 @@ def _named(configs: Path, overrides: Sequence[str]) -> set[Key]:
     for one in overrides:
         group, equals, name = one.partition("=")
         for file in files_of_choice(configs, group, name) if equals and group in groups else []:
-            content = read_yaml(file)[1] if file.is_file() else None
-            if isinstance(content, dict):
-                keys |= {
-                    _WHOLE if key[:2] == _WHOLE else key
-                    for key, _ in _leaves(content)
-                    if key[0] != "defaults"
-                }
+            found = (key for key, _ in _leaves(sections_in(file) if file.is_file() else {}))
+            keys |= {_WHOLE if key[:2] == _WHOLE else key for key in found}
     return keys
 
 
@@ -257,8 +241,10 @@ def _differences(old: Any, new: Any, key: Key = ()) -> Iterator[tuple[Key, Any, 
     lists = isinstance(old, list) and isinstance(new, list) and len(old) == len(new)
     if lists and all(isinstance(one, dict) for one in [*old, *new]):
         old, new = (dict(enumerate(one)) for one in (old, new))
-    if isinstance(old, dict) and isinstance(new, dict):
-        for name in {**old, **new}:
+    names = {**old, **new} if isinstance(old, dict) and isinstance(new, dict) else {}
+    # A name with a point cannot be part of a key.
+    if names and not any("." in str(name) for name in names):
+        for name in names:
             yield from _differences(old.get(name, _ABSENT), new.get(name, _ABSENT), (*key, str(name)))
     elif old != new:
         yield key, old, new

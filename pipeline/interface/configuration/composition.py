@@ -10,11 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import ValidationError
 
 from paraforge.base.errors import InputError, did_you_mean
 from paraforge.base.yaml_text import read_yaml_text
-from paraforge.corpus.selection.parameters import by_name
-from paraforge.interface.configuration import Location, check_parameters, has, line_of, read_yaml
+from paraforge.corpus.selection.parameters import SelectParameters, by_name
+from paraforge.interface.configuration import (
+    Location,
+    check_parameters,
+    described,
+    has,
+    line_of,
+    read_yaml,
+)
 from paraforge.interface.configuration.parameters import Parameters
 
 ROOT = "paraforge"
@@ -44,8 +52,8 @@ def _file(configs: Path, name: str) -> Path:
     return configs / name if (configs / name).is_file() else shipped("configs") / name
 
 
-def compose(configs: Path, overrides: Sequence[str]) -> str:
-    """Return the text of params.yaml for these choices.
+def compose(configs: Path, overrides: Sequence[str]) -> dict[str, Any]:
+    """Return the content of params.yaml for these choices, with filters by name.
 
     configs: the project's directory of choices, whose files go before those of Paraforge.
 
@@ -53,47 +61,49 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
         InputError: a group, choice or key does not exist, or a group's file cannot be read.
         ConfigurationError: a value is not allowed; all of them are named.
     """
-    from omegaconf import OmegaConf
-    from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
-
-    root = _file(configs, f"{ROOT}.yaml")
     groups = choices(configs)
     for override in overrides:
         _check_names(override, groups)
-    chosen = group_files(configs, overrides)
-    composed: Any = OmegaConf.create()
-    try:
-        for file in (root, *chosen):
-            composed = OmegaConf.merge(composed, _sections(file))
-            _name_filters(composed)
-        for one in overrides:
-            if key_of(one) not in groups:
-                _override(composed, one)
-                _name_filters(composed)
-        container = OmegaConf.to_container(composed, resolve=True)
-    except InterpolationKeyError as error:
-        raise InputError(
-            str(error).splitlines()[0],
-            remedy="${...} stands for another key; an environment variable is written $NAME, without braces.",
-        ) from error
-    except (OmegaConfBaseException, TypeError) as error:
-        raise InputError(str(error).splitlines()[0]) from error
-    assert isinstance(container, dict)
-    content = {str(key): value for key, value in container.items()}
-    check_parameters(content, _place(configs, chosen))
-    return OmegaConf.to_yaml(OmegaConf.create({**content, "select": by_name(content["select"])}))
+    files = group_files(configs, overrides)
+    content: dict[str, Any] = {}
+    for file in (_file(configs, f"{ROOT}.yaml"), *files):
+        content = _merged(content, sections_in(file))
+    for override in overrides:
+        if key_of(override) not in groups:
+            _override(content, override)
+            content = with_named_filters(content, override)
+    check_parameters(content, _place(configs, files))
+    return content
 
 
-def _sections(file: Path) -> Any:
-    """Read the settings in a file. Raises InputError if it has no sections."""
-    from omegaconf import OmegaConf
-
-    # Checked first, because OmegaConf would expand aliases beyond the memory.
-    if not isinstance(read_yaml(file)[1] or {}, dict):
+def sections_in(file: Path) -> dict[str, Any]:
+    """Read the settings in a file of a group. Raises InputError if it has no sections."""
+    content = read_yaml(file)[1] or {}
+    if not isinstance(content, dict):
         raise InputError("no sections", file, remedy="Write SECTION: and below it KEY: VALUE.")
-    found: Any = OmegaConf.load(file)
-    found.pop("defaults", None)
-    return found
+    return with_named_filters({name: one for name, one in content.items() if name != "defaults"}, file)
+
+
+def with_named_filters(content: dict[str, Any], where: str | Path) -> dict[str, Any]:
+    """Turn a list of filters in section ``select`` into a mapping by name; both forms are allowed. Raises
+    ConfigurationError if a filter is invalid; ``where`` is what to name."""
+    section = content.get("select")
+    if not isinstance(section, dict):
+        return content
+    try:
+        return {**content, "select": by_name(section)}
+    except ValidationError as error:
+        raise described(error, SelectParameters, section, f"{where}: select") from error
+
+
+def _merged(old: Any, new: Any) -> Any:
+    """Merge the mappings of a value into those of another one. The result shares nothing with the value."""
+    if isinstance(new, list):
+        return [_merged(None, one) for one in new]
+    if not isinstance(new, dict):
+        return new
+    below = old if isinstance(old, dict) else {}
+    return below | {name: _merged(below.get(name), one) for name, one in new.items()}
 
 
 def key_of(override: str) -> str:
@@ -101,39 +111,53 @@ def key_of(override: str) -> str:
     return override.lstrip("+~").partition("=")[0]
 
 
-def _name_filters(composed: Any) -> None:
-    """Turn a list of filters into a mapping by name; both forms are allowed."""
-    from omegaconf import OmegaConf
-
-    if OmegaConf.is_list(OmegaConf.select(composed, "select.filters")):
-        selected = OmegaConf.to_container(composed.select, resolve=True)
-        assert isinstance(selected, dict)
-        composed.select = by_name({str(key): value for key, value in selected.items()})
-
-
-def _override(composed: Any, override: str) -> None:
+def _override(content: dict[str, Any], override: str) -> None:
     """Set or remove a value. The key need not be in a group's file, because the types catch misspelled keys.
 
     Raises InputError if the override has no ``=``, or its value cannot be read.
     """
-    from omegaconf import OmegaConf
-
     key, equals, text = key_of(override), "=" in override, override.partition("=")[2]
-    if not override.startswith("~"):
-        if not equals:
-            raise InputError(f"'{override}' is neither GROUP=CHOICE nor KEY=VALUE")
-        try:
-            value = value_of(text)
-        except ValueError as error:
-            remedy = 'Close every bracket and quotation mark, as in [{name: "a: b"}].'
-            raise InputError(f"{override} cannot be read: {error}", remedy=remedy) from error
-        merge = not key.startswith("select.filters.")
-        OmegaConf.update(composed, key, value, merge=merge, force_add=True)
+    if override.startswith("~"):
+        container, name = place_of(content, key, make=False)
+        if isinstance(container, dict):
+            container.pop(name, None)
         return
-    above, _, last = key.rpartition(".")
-    container = OmegaConf.select(composed, above) if above else composed
-    if container is not None and last in container:
-        del container[last]
+    if not equals:
+        raise InputError(f"'{override}' is neither GROUP=CHOICE nor KEY=VALUE")
+    try:
+        value = value_of(text)
+    except ValueError as error:
+        remedy = 'Close every bracket and quotation mark, as in [{name: "a: b"}].'
+        raise InputError(f"{override} cannot be read: {error}", remedy=remedy) from error
+    try:
+        container, name = place_of(content, key)
+    except ValueError as error:
+        raise InputError(f"{override}: {error}") from error
+    is_filter = key.startswith("select.filters.")
+    container[name] = _merged(
+        None if is_filter or isinstance(container, list) else container.get(name), value
+    )
+
+
+def place_of(content: Any, key: str, make: bool = True) -> tuple[Any, Any]:
+    """Return the mapping or list that a key such as ``a.b.0.c`` is in, and its name or index there.
+
+    make: whether missing mappings are made; otherwise the first value in their place is returned.
+
+    Raises ValueError if a list has no such item.
+    """
+    name, _, rest = key.partition(".")
+    at: Any = name
+    if isinstance(content, list):
+        if not name.isdecimal() or int(name) >= len(content):
+            raise ValueError(f"there is no item {name}")
+        at = int(name)
+    if not rest or not isinstance(content, dict | list):
+        return content, at
+    inner = content.get(at) if isinstance(content, dict) else content[at]
+    if make and not isinstance(inner, dict | list):
+        inner = content[at] = {}
+    return place_of(inner, rest, make)
 
 
 def value_of(text: str) -> Any:
@@ -165,12 +189,14 @@ def value_text(value: Any) -> str:
 
 def group_files(configs: Path, overrides: Sequence[str]) -> list[Path]:
     """Return the group files that these choices read, each after the files that it builds on."""
-    content = read_yaml(_file(configs, f"{ROOT}.yaml"))[1]
-    defaults = content.get("defaults", []) if isinstance(content, dict) else []
-    named = dict(one.lstrip("+").split("=", 1) for one in overrides if "=" in one)
-    chosen = {group: name for one in defaults if isinstance(one, dict) for group, name in one.items()}
     groups = choices(configs)
-    chosen |= {group: name for group, name in named.items() if group in chosen or group in groups}
+    chosen: dict[str, str | None] = {}
+    for one in _defaults(_file(configs, f"{ROOT}.yaml")):
+        chosen |= one if isinstance(one, dict) else {}
+    for one in overrides:
+        group, equals, name = one.lstrip("+").partition("=")
+        if equals and group in groups:
+            chosen[group] = name
     return [
         file
         for group, name in chosen.items()
@@ -182,11 +208,14 @@ def group_files(configs: Path, overrides: Sequence[str]) -> list[Path]:
 def files_of_choice(configs: Path, group: str, name: str, above: tuple[str, ...] = ()) -> list[Path]:
     """Return the file of a choice, after the files that it builds on. above: choices that build on it."""
     file = _file(configs, f"{group}/{name}.yaml")
-    content = read_yaml(file)[1] if file.is_file() else None
-    below = content.get("defaults", []) if isinstance(content, dict) else []
     above = (*above, name)
-    others = [one for one in below if isinstance(one, str) and one not in ("_self_", *above)]
+    others = [one for one in _defaults(file) if isinstance(one, str) and one not in ("_self_", *above)]
     return [*(found for other in others for found in files_of_choice(configs, group, other, above)), file]
+
+
+def _defaults(file: Path) -> list[Any]:
+    content = read_yaml(file)[1] if file.is_file() else None
+    return content.get("defaults", []) if isinstance(content, dict) else []
 
 
 def _place(configs: Path, files: Sequence[Path]) -> Callable[[Location], str]:

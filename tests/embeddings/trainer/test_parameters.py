@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from paraforge.embeddings.encoders.parameters import (
@@ -76,7 +75,7 @@ def test_dvc_watches_the_files_that_are_named(tmp_path: Path) -> None:
     (tmp_path / "sts" / "2012").mkdir(parents=True)
     for name in ("pairs.tsv", "vectors.txt", "sts/2012/a.tsv", "dev.tsv"):
         (tmp_path / name).touch()
-    content = yaml.safe_load(compose(ROOT / "configs", []))
+    content = compose(ROOT / "configs", [])
     content["embeddings"] |= {
         "pair_files": [{"path": str(tmp_path / "pairs.tsv")}],
         "models": {"word": {"vectors": str(tmp_path / "vectors.txt")}},

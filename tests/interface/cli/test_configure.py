@@ -69,7 +69,7 @@ def test_choices_stay_until_they_are_changed(project: Path) -> None:
     assert "translate.beam: 4 -> 5" in configure("translate.beam=5")
     # In whatever steps, the file is what all choices at once give.
     chosen = ["corpus=my", "translation=fake", "select=wieting2021", "translate.beam=5"]
-    assert written() == yaml.safe_load(compose(Path("configs"), chosen))
+    assert written() == compose(Path("configs"), chosen)
     told = configure("--reset")
     assert "publish.licence: other -> mit" in told
     assert Path("params.yaml").read_bytes() == (ROOT / "params.yaml").read_bytes()
@@ -124,6 +124,16 @@ def test_an_edit_becomes_a_choice(project: Path) -> None:
     assert written()["report"] == {}
 
 
+def test_edits_that_are_no_plain_keys_and_numbers(project: Path) -> None:
+    """A name with a point is no part of a key, and a day is a text."""
+    edit("  licences:", "  licences:\n    my.news: 2026-01-02")
+    configure()
+    assert written()["publish"]["licences"] == {"my.news": "2026-01-02", "sample": "MIT"}
+    edit("report: {}", "report: {entries: .inf}")
+    with pytest.raises(ConfigurationError, match=r"report\.entries: inf: should be a finite number"):
+        configure()
+
+
 def test_a_changed_group_is_no_edit(project: Path) -> None:
     configure("corpus=my")
     file = project / "configs" / "corpus" / "my.yaml"
@@ -151,12 +161,10 @@ def test_a_group_that_changed_later_is_named(project: Path, caplog: pytest.LogCa
 
 
 def test_a_file_of_another_program_keeps_what_differs_from_the_defaults(project: Path) -> None:
-    content = yaml.safe_load(compose(Path("configs"), ["corpus=my", "translate.beam=4"]))
+    content = compose(Path("configs"), ["corpus=my", "translate.beam=4"])
     Path("params.yaml").write_text(yaml.safe_dump(content))
     configure("select=wieting2021")
-    assert written() == yaml.safe_load(
-        compose(Path("configs"), ["corpus=my", "translate.beam=4", "select=wieting2021"])
-    )
+    assert written() == compose(Path("configs"), ["corpus=my", "translate.beam=4", "select=wieting2021"])
 
 
 @pytest.mark.parametrize(

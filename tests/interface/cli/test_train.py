@@ -68,7 +68,7 @@ def test_options_become_parameters(tmp_path: Path) -> None:
         ("", ["training.epochs=0", "training.margin=3"], "2 problems"),
         ("", ["training.colour=red"], "training.colour: there is no such parameter"),
         ("", ["training.epochs.first=1"], r"training.epochs: .*: should be a valid integer"),
-        ("", ["training.epochs=1", "training.epochs.first=1"], "there is nothing to set"),
+        ("", ["encoder.parts=[1]", "encoder.parts.7=1"], "there is no item 7"),
         ("sentencepiece", [], "set sentencepiece_model"),
     ],
 )

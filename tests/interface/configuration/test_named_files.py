@@ -184,7 +184,7 @@ def named_somewhere(value: Any, names: Iterator[int]) -> Any:
 def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Parameters]:
     """Parameters that together name a file by every field that can."""
     monkeypatch.chdir(tmp_path)
-    content = yaml.safe_load(compose(ROOT / "configs", ["translation=sample"]))
+    content = compose(ROOT / "configs", ["translation=sample"])
     found = []
     for changes in (NAMED, *OTHERS):
         changed = named_somewhere(changes, iter(range(100)))
@@ -255,7 +255,7 @@ def test_a_model_is_a_path_a_word_or_a_name_of_the_hub(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models" / "there").mkdir(parents=True)
     (tmp_path / "models" / "there" / "model.bin").touch()
-    content = yaml.safe_load(compose(ROOT / "configs", []))
+    content = compose(ROOT / "configs", [])
 
     def problems(model: str) -> list[str]:
         content["nmt"]["model"] = model
@@ -272,7 +272,7 @@ def test_what_is_read_beside_a_checkpoint_is_watched(tmp_path: Path) -> None:
     for name in [*read, "checkpoint_last.pt", "training.log"]:
         (tmp_path / name).touch()
     overrides = [f"nmt.model={tmp_path / read[0]}"]
-    parameters = check_parameters(yaml.safe_load(compose(ROOT / "configs", overrides)), "here")
+    parameters = check_parameters(compose(ROOT / "configs", overrides), "here")
     link_inputs(parameters, ["nmt"], tmp_path / "inputs")
     assert [path.name for path in links(tmp_path / "inputs" / "nmt").values()] == read
 
@@ -282,7 +282,7 @@ def test_links_are_what_the_parameters_name(tmp_path: Path, monkeypatch: pytest.
         (tmp_path / name).touch()
     monkeypatch.setenv("SOME_PLACE", str(tmp_path))
     monkeypatch.delenv("NOT_SET", raising=False)
-    content = yaml.safe_load(compose(ROOT / "configs", ["translation=fake"]))
+    content = compose(ROOT / "configs", ["translation=fake"])
     content["ingest"]["sources"] = [
         {
             "name": "a",

@@ -4,7 +4,6 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-import yaml
 
 from paraforge.base.errors import InputError
 from paraforge.interface.configuration import check_parameters
@@ -24,7 +23,7 @@ from tests.translation.stage.test_population import write_corpus
 def test_a_server_is_paid_by_tokens(tmp_path: Path, server: FakeServer, counts: bool) -> None:
     """Of the sample, which is small, the server counts 50 and 10 tokens a sentence."""
     pytest.importorskip("openai")
-    content = yaml.safe_load(compose(ROOT / "configs", ["translation=server", "translate.server.model=m"]))
+    content = compose(ROOT / "configs", ["translation=server", "translate.server.model=m"])
     content["resources"] |= {"work": str(tmp_path / "work")}
     parameters = check_parameters(content, where="test")
     corpus = write_corpus(tmp_path / "in", SENTENCES, rows=300)
@@ -59,7 +58,7 @@ def test_a_server_is_paid_by_tokens(tmp_path: Path, server: FakeServer, counts: 
 def test_what_a_plan_has_paid_for_is_not_paid_for_again(
     tmp_path: Path, server: FakeServer, dies: bool, repeated: range
 ) -> None:
-    content = yaml.safe_load(compose(ROOT / "configs", ["translation=server", "translate.server.model=m"]))
+    content = compose(ROOT / "configs", ["translation=server", "translate.server.model=m"])
     content["resources"] |= {"work": str(tmp_path / "work")}
     content["translate"]["server"]["max_retries"] = 0
     parameters = check_parameters(content, where="test")
@@ -79,7 +78,7 @@ def test_what_a_plan_has_paid_for_is_not_paid_for_again(
 
 
 def test_a_plan_of_a_few_sentences_asks_for_each_once(tmp_path: Path, server: FakeServer) -> None:
-    content = yaml.safe_load(compose(ROOT / "configs", ["translation=server", "translate.server.model=m"]))
+    content = compose(ROOT / "configs", ["translation=server", "translate.server.model=m"])
     for count in (1, 2, 13):
         content["resources"] |= {"work": str(tmp_path / f"work{count}")}
         corpus = write_corpus(tmp_path / f"in{count}", SENTENCES[:count], rows=300)

@@ -5,7 +5,6 @@ import math
 from pathlib import Path
 
 import pytest
-import yaml
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.intake.bitext.parameters import IngestParameters
@@ -33,7 +32,7 @@ SENTENCES = [f"věta číslo {number} " + "slovo " * (number % 17) for number in
 
 @pytest.fixture
 def parameters(tmp_path: Path) -> Parameters:
-    content = yaml.safe_load(compose(ROOT / "configs", ["translation=fake"]))
+    content = compose(ROOT / "configs", ["translation=fake"])
     content["translate"] |= {"sentences_per_task": 100, "fake": {"sentences_per_second": 2000.0}}
     content["resources"] |= {"workers": 1, "work": str(tmp_path / "work")}
     return check_parameters(content, where="test")

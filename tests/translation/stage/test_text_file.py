@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from paraforge.base.errors import IncompleteError
 from paraforge.base.shards.store import ShardDirectory
@@ -92,7 +91,7 @@ def test_german_to_english_by_configuration_alone(tmp_path: Path) -> None:
         f"resources.work={tmp_path / 'work'}",
         "resources.workers=1",
     ]
-    parameters = check_parameters(yaml.safe_load(compose(ROOT / "configs", overrides)), where="test")
+    parameters = check_parameters(compose(ROOT / "configs", overrides), where="test")
     resources = parameters.resources
     ingest(parameters.ingest, tmp_path / "ingested", resources)
     report = build_nmt(
