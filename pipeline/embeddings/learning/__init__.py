@@ -1,1 +1,1 @@
-"""Shared by all trainings: the loop, checkpoints, model choice, optimizers, batches."""
+"""Shared by all trainings: the loop, checkpoints, divergence, optimizers, batches."""

@@ -5,11 +5,11 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -21,14 +21,7 @@ from paraforge.base.interrupts import graceful_interrupts, stop_requested
 from paraforge.base.progress import progress
 from paraforge.base.shards.pool import prefetched
 from paraforge.embeddings.learning.checkpoint import Checkpoints
-from paraforge.embeddings.learning.model_choice import (
-    AVERAGE_EVERY,
-    BestParameters,
-    ChoiceState,
-    ParameterAverage,
-    check_parameters,
-    diverged,
-)
+from paraforge.embeddings.learning.divergence import check_parameters, diverged
 from paraforge.embeddings.learning.optimisers import Optimiser
 
 logger = logging.getLogger(__name__)
@@ -37,14 +30,18 @@ Batch = TypeVar("Batch")
 Module = TypeVar("Module", bound=nn.Module)
 Evaluate = Callable[[Any], float]
 """Development score of a module, higher is better."""
+AVERAGE_EVERY: Final = 100
+"""Updates between parameters that are averaged, because those of consecutive updates hardly differ."""
 
 
 @dataclass
-class Record(ChoiceState):
+class Record:
     """The progress and history of a run; with the tensors, everything needed to resume.
 
     position: examples seen in this epoch; seen: in all epochs. loss_sum: of `loss_terms` terms since the last
     entry of the history. averaged: number of parameters in the mean. counts: the task's own counts.
+    best_updates: number of updates at the best score. without_gain: evaluations since then.
+    finished: whether the training is over.
     history: one entry an evaluation or epoch: epoch, examples seen, updates, loss (mean since the entry
     before, None where nothing was trained on), score or None.
     """
@@ -56,6 +53,10 @@ class Record(ChoiceState):
     loss_sum: float = 0.0
     loss_terms: int = 0
     averaged: int = 0
+    best_score: float | None = None
+    best_updates: int | None = None
+    without_gain: int = 0
+    finished: bool = False
     counts: dict[str, int] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
 
@@ -90,7 +91,8 @@ class Task(Generic[Batch, Module]):
     size: examples per epoch. total: examples of the whole run, unless patience ends it.
     evaluate_every: examples or updates (see `clock`) between evaluations; 0 for the end of each epoch.
     patience: evaluations without improvement that end the run; None for never.
-    average_after: share of the run after which parameters are averaged, and the mean is kept; None for never.
+    average_after: share of the run after which parameters are averaged (Polyak and Juditsky 1992), and the
+        mean is kept; None for never.
     prefetch: number of batches made in advance.
     """
 
@@ -161,8 +163,9 @@ class Trainer(Generic[Batch, Module]):
         self._checkpoint_seconds = checkpoint_seconds
         self._description = description
         self._named = {name: value.detach() for name, value in task.module.named_parameters()}
-        self._average = None if task.average_after is None else ParameterAverage(self._named)
-        self._best = BestParameters(task.module, task.patience)
+        averaged = {} if task.average_after is None else self._named
+        self._means = {name: torch.zeros_like(value) for name, value in averaged.items()}
+        self._best: dict[str, Tensor] = {}  # copies on the CPU
         self._checkpoints = (
             None if checkpoints is None else Checkpoints(checkpoints, hash_json(task.identity()))
         )
@@ -211,10 +214,9 @@ class Trainer(Generic[Batch, Module]):
         record.finished = True
         task.optimiser.synchronise()
         check_parameters(self.module, record.updates)
-        if self._average is not None and not self._average.count:
+        if self._means and not record.averaged:
             logger.warning("too few updates for average_after: the last parameters are kept")
-        if not self._best.settle() and self._average is not None:
-            self._average.settle()
+        self._set_parameters(self._best or self._mean())
         if self._checkpoints is not None:
             self._save()
         self.rate = (record.seen - started_with) / max(time.perf_counter() - begin - outside, 1e-9)
@@ -233,12 +235,13 @@ class Trainer(Generic[Batch, Module]):
         record.loss_terms += step.terms
         for name, count in step.counts.items():
             record.counts[name] = record.counts.get(name, 0) + count
-        if self._average is not None and record.updates // AVERAGE_EVERY > before:
+        if self._means and record.updates // AVERAGE_EVERY > before:
             assert self.task.average_after is not None
             if record.seen >= self.task.average_after * self.task.total:
                 self.task.optimiser.synchronise()
-                self._average.add()
-                record.averaged = self._average.count
+                record.averaged += 1
+                for name, mean in self._means.items():
+                    mean.lerp_(self._named[name], 1.0 / record.averaged)
         return step
 
     def _end_of_step(self, before: int) -> None:
@@ -279,17 +282,44 @@ class Trainer(Generic[Batch, Module]):
         )
 
     def _judged(self) -> float | None:
-        """Return the development score."""
+        """Return the development score, and copy the parameters if it is the highest so far. NaN becomes
+        None, an evaluation without improvement."""
         if self._evaluate is None:
             return None
+        record, patience = self.record, self.task.patience
         self.task.optimiser.synchronise()
         self.module.eval()
-        averaged = nullcontext() if self._average is None else self._average.in_place_of_the_last()
-        with torch.no_grad(), averaged:
-            found = float(self._evaluate(self.module))
-            score = self._best.judge(found, self.record.updates, self.record)
+        with torch.no_grad(), self._averaged():
+            score = float(self._evaluate(self.module))
+            if math.isfinite(score) and (record.best_score is None or score > record.best_score):
+                record.best_score, record.best_updates, record.without_gain = score, record.updates, 0
+                self._best = self._copies()
+            else:
+                record.without_gain += 1
+                record.finished = patience is not None and record.without_gain >= patience
         self.module.train()
+        if not math.isfinite(score):
+            logger.warning("the development score is %s: this evaluation is ignored", score)
+            return None
         return score
+
+    def _mean(self) -> dict[str, Tensor]:
+        """Return the mean of the parameters; nothing before the first."""
+        return self._means if self.record.averaged else {}
+
+    def _set_parameters(self, values: Mapping[str, Tensor]) -> None:
+        for name, value in values.items():
+            self._named[name].copy_(value)
+
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """Use the mean as parameters inside the block, if there is one, and restore them afterward."""
+        last = {name: self._named[name].clone() for name in self._mean()}
+        self._set_parameters(self._mean())
+        try:
+            yield
+        finally:
+            self._set_parameters(last)
 
     def _status(self) -> str:
         loss, best = self.record.loss, self.record.best_score
@@ -299,24 +329,27 @@ class Trainer(Generic[Batch, Module]):
     def _tensors(self) -> dict[str, Tensor]:
         tensors = {f"parameter.{name}": value for name, value in self._named.items()}
         tensors |= {f"optimiser.{name}": value for name, value in self.task.optimiser.state.items()}
-        if self._average is not None:
-            tensors |= {f"average.{name}": value for name, value in self._average.means.items()}
-        return tensors
+        return tensors | {f"average.{name}": value for name, value in self._means.items()}
+
+    def _best_tensors(self) -> dict[str, Tensor]:
+        """Return the best parameters by their names in a checkpoint; before the first evaluation, the
+        current ones."""
+        best = {} if self._evaluate is None else self._best or self._copies()
+        return {f"best.{name}": value for name, value in best.items()}
+
+    def _copies(self) -> dict[str, Tensor]:
+        return {name: value.cpu().clone() for name, value in self._named.items()}
 
     def _save(self) -> None:
         assert self._checkpoints is not None
         check_parameters(self.module, self.record.updates)
-        tensors = self._tensors()
-        if self._evaluate is not None:
-            tensors |= self._best.tensors()
-        self._checkpoints.save(tensors, {"training": vars(self.record)})
+        self._checkpoints.save(self._tensors() | self._best_tensors(), {"training": vars(self.record)})
 
     def _resume(self) -> None:
         if self._checkpoints is None:
             return
         expected = self._tensors()
-        judged = self._best.shaped_like() if self._evaluate is not None else {}
-        found = self._checkpoints.newest(expected | judged)
+        found = self._checkpoints.newest(expected | self._best_tensors())
         if found is None:
             return
         tensors, content = found
@@ -325,10 +358,8 @@ class Trainer(Generic[Batch, Module]):
         for name, value in expected.items():
             value.copy_(tensors[name])
         self.task.optimiser.steps = self.record.updates
-        if self._average is not None:
-            self._average.count = self.record.averaged
         if self.record.best_score is not None:
-            self._best.resume(tensors)
+            self._best = {name: tensors[f"best.{name}"] for name in self._named}
         logger.info(
             "resuming after %s updates, %s %s",
             f"{self.record.updates:,}",

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import kl_div, log_softmax, normalize
 
-from paraforge.embeddings.learning.model_choice import unit_vectors
+from paraforge.embeddings.learning.divergence import unit_vectors
 from paraforge.embeddings.losses import Batch, Loss
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paraforge.embeddings.learning.model_choice import finite_norms
+from paraforge.embeddings.learning.divergence import finite_norms
 from paraforge.embeddings.losses import Loss
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from paraforge.embeddings.learning.model_choice import unit_vectors
+from paraforge.embeddings.learning.divergence import unit_vectors
 from paraforge.embeddings.losses import Batch, Loss
 
 
