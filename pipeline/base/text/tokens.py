@@ -159,6 +159,12 @@ class TokenColumn:
         offsets = self.offsets[first : last + 1]
         return TokenColumn(self.ids[offsets[0] : offsets[-1]], offsets - offsets[0], self.vocabulary)
 
+    def filter(self, rows: BoolArray) -> TokenColumn:
+        """Return the rows for which `rows` is True, over the same vocabulary."""
+        lengths = self.lengths
+        ids = self.ids[np.repeat(rows, lengths)]
+        return TokenColumn(ids, offsets_of(lengths[rows]), self.vocabulary)
+
     def sums(self, table: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return for each row the sum of its tokens' rows of `table`, (vocabulary, n): (rows, n) float32."""
         from paraforge.base.text.ngrams import sums_of_rows  # numba takes time to import

@@ -3,6 +3,8 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -21,29 +23,39 @@ MakeTable = Callable[[VectorParameters, int], Tensor]
 
 
 class Combination(Encoder):
-    """Base of sums and concatenations: parts read their own units and have their own tables."""
+    """The sum of several encoders' vectors, or their vectors side by side. Parts read their own units and
+    have their own tables; ValueError if parts to add differ in dimension."""
 
-    def __init__(self, parts: Sequence[Encoder]) -> None:
+    def __init__(self, parts: Sequence[Encoder], kind: Literal["addition", "concatenation"]) -> None:
         super().__init__()
         self.parts = nn.ModuleList(parts)
+        self.kind = kind
+        dimensions = [part.dimension for part in parts]
+        if kind == "addition" and len(set(dimensions)) != 1:
+            raise ValueError(f"encoders of dimensions {sorted(set(dimensions))} cannot be added")
+        self.dimension = dimensions[0] if kind == "addition" else sum(dimensions)
 
-    def encoders(self) -> list[Encoder]:
-        """Return the parts."""
-        return [part for part in self.parts if isinstance(part, Encoder)]
+    def extra_repr(self) -> str:
+        """Describe the settings, for the fingerprint of a training run."""
+        return self.kind
+
+    def encoders(self) -> dict[str, Encoder]:
+        """Return the parts by the prefix of their parameters' names."""
+        return {f"parts.{n}.": part for n, part in enumerate(self.parts) if isinstance(part, Encoder)}
 
     def table_units(self) -> dict[str, str]:
         """Return the parts' tables."""
         return {
-            f"parts.{number}.{name}": unit
-            for number, part in enumerate(self.encoders())
+            prefix + name: unit
+            for prefix, part in self.encoders().items()
             for name, unit in part.table_units().items()
         }
 
     def anchors(self) -> dict[str, Tensor]:
         """Return the parts' anchors."""
         return {
-            f"parts.{number}.{name}": value
-            for number, part in enumerate(self.encoders())
+            prefix + name: value
+            for prefix, part in self.encoders().items()
             for name, value in part.anchors().items()
         }
 
@@ -51,51 +63,18 @@ class Combination(Encoder):
         """Return each unit's probability of shuffling, the highest of all parts; it does not affect parts
         that average."""
         rates: dict[str, float] = {}
-        for part in self.encoders():
+        for part in self.encoders().values():
             for unit, rate in part.scrambled_units().items():
                 rates[unit] = max(rate, rates.get(unit, 0.0))
         return rates
 
-    def vectors_of_parts(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None) -> list[Tensor]:
-        """Return each part's sentence vectors."""
-        vectors = []
-        for number, part in enumerate(self.encoders()):
-            prefix = f"parts.{number}."
-            own = None
-            if tables is not None:
-                own = {name: tables[prefix + name] for name in part.table_units()}
-            vectors.append(part(batch, own))
-        return vectors
-
-
-class Addition(Combination):
-    """The sum of the parts' vectors; ValueError if their dimensions differ."""
-
-    def __init__(self, parts: Sequence[Encoder]) -> None:
-        super().__init__(parts)
-        dimensions = {part.dimension for part in parts}
-        if len(dimensions) != 1:
-            raise ValueError(f"encoders of dimensions {sorted(dimensions)} cannot be added")
-        self.dimension = dimensions.pop()
-
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
         """Return (sentences, dimension)."""
-        first, *others = self.vectors_of_parts(batch, tables)
-        for vectors in others:
-            first = first + vectors
-        return first
-
-
-class Concatenation(Combination):
-    """The concatenation of the parts' vectors."""
-
-    def __init__(self, parts: Sequence[Encoder]) -> None:
-        super().__init__(parts)
-        self.dimension = sum(part.dimension for part in parts)
-
-    def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Return (sentences, sum of the dimensions)."""
-        return torch.cat(self.vectors_of_parts(batch, tables), dim=1)
+        vectors = []
+        for prefix, part in self.encoders().items():
+            own = None if tables is None else {name: tables[prefix + name] for name in part.table_units()}
+            vectors.append(part(batch, own))
+        return reduce(torch.add, vectors) if self.kind == "addition" else torch.cat(vectors, dim=1)
 
 
 def build_encoder(parameters: EncoderParameters, make_table: MakeTable, seed: int) -> Encoder:
@@ -112,7 +91,7 @@ def build_encoder(parameters: EncoderParameters, make_table: MakeTable, seed: in
         if isinstance(part, CombinationParameters):
             parts = [build(inner) for inner in part.parts]
             try:
-                return Addition(parts) if part.kind == "addition" else Concatenation(parts)
+                return Combination(parts, part.kind)
             except ValueError as error:
                 raise ConfigurationError([f"encoder: {error}"]) from error
         table = make_table(part, next(number))

@@ -15,7 +15,7 @@ from paraforge.base.shards.work import link_or_copy, replaced_directory
 from paraforge.base.text.vocabulary import WORD, WORD_UNITS
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.averages import Average
-from paraforge.embeddings.encoders.build import Addition, Combination
+from paraforge.embeddings.encoders.build import Combination
 from paraforge.embeddings.encoders.parameters import (
     AverageParameters,
     CombinationParameters,
@@ -186,8 +186,8 @@ def _word_table(encoder: Encoder) -> Tensor:
     if not isinstance(encoder, Combination):
         assert isinstance(encoder, Average)
         return encoder.table.detach().cpu()
-    tables = [_word_table(part) for part in encoder.encoders()]
-    return torch.stack(tables).sum(0) if isinstance(encoder, Addition) else torch.cat(tables, dim=1)
+    tables = [_word_table(part) for part in encoder.encoders().values()]
+    return torch.stack(tables).sum(0) if encoder.kind == "addition" else torch.cat(tables, dim=1)
 
 
 def word_vectors(model: SentenceModel) -> WordVectors:

@@ -4,7 +4,7 @@ import hashlib
 import mmap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import torch
 
 from paraforge.base.errors import InputError, describing
 from paraforge.base.text.ragged import offsets_of, ranges
+from paraforge.base.text.tokens import TokenColumn
 from paraforge.base.text.vocabulary import Vocabulary
 from paraforge.embeddings.learning.batches import Bags
 
@@ -78,7 +79,7 @@ class IdSequencesWriter:
         self.counts = np.zeros(len(self._numbers), dtype=np.int64)
         self._tokens = 0
         self._provisional = self._file("provisional").open("wb")
-        self._starts: BinaryIO = self._file("starts").open("wb")
+        self._starts = self._file("starts").open("wb")
         self._starts.write(np.zeros(1, dtype=np.int64).tobytes())
 
     def _file(self, suffix: str) -> Path:
@@ -89,18 +90,16 @@ class IdSequencesWriter:
         """All units so far, in the order of their numbers."""
         return list(self._numbers)
 
-    def numbers(self, units: list[str]) -> npt.NDArray[np.int32]:
-        """Return the numbers of units, assigning new ones if needed."""
-        numbers = self._numbers
-        return np.fromiter((numbers.setdefault(unit, len(numbers)) for unit in units), np.int32, len(units))
-
-    def append(self, ids: npt.NDArray[np.int32], ends: npt.NDArray[np.int64]) -> None:
-        """Append sequences: their numbers one after the other, and where each ends."""
-        self.counts = np.pad(self.counts, (0, len(self._numbers) - len(self.counts)))
-        self.counts += np.bincount(ids, minlength=len(self.counts))
-        self._provisional.write(ids.tobytes())
-        self._starts.write((ends + self._tokens).astype(np.int64).tobytes())
-        self._tokens += len(ids)
+    def append(self, column: TokenColumn) -> None:
+        """Append sequences."""
+        known = self._numbers
+        numbers = [known.setdefault(unit, len(known)) for unit in column.vocabulary]
+        found = np.array(numbers, dtype=np.int32)[column.ids]
+        self.counts = np.pad(self.counts, (0, len(known) - len(self.counts)))
+        self.counts += np.bincount(found, minlength=len(known))
+        self._provisional.write(found.tobytes())
+        self._starts.write((column.offsets[1:] + self._tokens).tobytes())
+        self._tokens += len(found)
 
     def close(self) -> None:
         """Close the files; it can be called repeatedly."""

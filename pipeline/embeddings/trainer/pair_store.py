@@ -5,20 +5,20 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from paraforge.base.errors import InputError, describing
 from paraforge.base.files import hash_json, read_json, sync_tree, write_json
 from paraforge.base.progress import progress
 from paraforge.base.text.pair_blocks import PairBlock
-from paraforge.base.text.ragged import ranges
+from paraforge.base.text.ragged import text_bytes as text_bytes_of
 from paraforge.base.text.units import Units
 from paraforge.base.text.vocabulary import Vocabulary, most_frequent
 from paraforge.embeddings.learning.batches import Bags
@@ -150,28 +150,34 @@ def build_pair_store(
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / _INDEX).unlink(missing_ok=True)
-    builders = [_UnitBuilder(directory, unit, (vocabularies or {}).get(unit.name)) for unit in units]
+    given = vocabularies or {}
     sources: dict[str, int] = {}
-    pairs = seen = 0
+    pairs = seen = text_bytes = 0
     with ExitStack() as stack:
-        for builder in builders:
-            stack.callback(builder.close)
+        writers = {
+            unit: stack.enter_context(closing(IdSequencesWriter(directory, unit.name))) for unit in units
+        }
         source_of_pair, texts, text_ends = (
             stack.enter_context((directory / name).open("wb")) for name in (_SOURCES, _TEXTS, _TEXT_ENDS)
         )
-        text_bytes = 0
         shown = stack.enter_context(progress(total=None, unit="pairs", description="read"))
         for block in _limited(blocks):
-            cut = [builder.cut(block) for builder in builders]
-            lengths = np.stack([column.lengths for columns in cut for column in columns])
-            keep = np.flatnonzero((lengths > 0).all(axis=0))
-            for builder, (left, right) in zip(builders, cut, strict=True):
-                builder.append(left, right, keep)
+            # left, right, left, right, ...
+            order = np.arange(2 * len(block)).reshape(2, -1).T.ravel()
+            sides = pa.concat_arrays([block.left, block.right]).take(pa.array(order))
+            cut = {unit: unit.cut(sides)[0] for unit in units}
+            keep = np.all([column.lengths.reshape(-1, 2) > 0 for column in cut.values()], axis=(0, 2))
+            kept = np.repeat(keep, 2)
+            for unit, column in cut.items():
+                writers[unit].append(column.filter(kept))
             number = sources.setdefault(block.source, len(sources))
-            source_of_pair.write(np.full(len(keep), number, dtype=np.int32).tobytes())
+            source_of_pair.write(np.full(keep.sum(), number, dtype=np.int32).tobytes())
             if with_sentences:
-                text_bytes = _write_texts(block, keep, texts, text_ends, text_bytes)
-            pairs += len(keep)
+                data, offsets = text_bytes_of(sides.filter(pa.array(kept)))
+                texts.write(data.tobytes())
+                text_ends.write((offsets[1:] + text_bytes).tobytes())
+                text_bytes += len(data)
+            pairs += int(keep.sum())
             seen += len(block)
             shown.update(len(block))
     if not pairs:
@@ -180,7 +186,10 @@ def build_pair_store(
             remedy="Look at the pairs' files and columns; where a corpus has no pairs, 'paraforge summary' "
             "says why.",
         )
-    described = {builder.units.name: builder.finish(limits) for builder in builders}
+    described = {
+        unit.name: writer.finish(*_vocabulary(unit, writer, limits, given.get(unit.name)))
+        for unit, writer in writers.items()
+    }
     sync_tree(directory)  # before the index, which says that all are complete
     write_json(
         directory / _INDEX,
@@ -196,19 +205,6 @@ def build_pair_store(
     return PairStore(directory)
 
 
-def _write_texts(
-    block: PairBlock, keep: npt.NDArray[np.int64], texts: BinaryIO, text_ends: BinaryIO, size: int
-) -> int:
-    """Append the sides of the kept pairs; bytes of all texts so far."""
-    for place in keep.tolist():
-        for side in (block.left, block.right):
-            data = side[place].as_py().encode("utf-8", "surrogatepass")
-            size += len(data)
-            texts.write(data)
-            text_ends.write(size.to_bytes(8, sys.byteorder))
-    return size
-
-
 def _limited(blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
     """Yield the same pairs in blocks of bounded size, because a shard can have any number of rows."""
     for block in blocks:
@@ -216,41 +212,17 @@ def _limited(blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
             yield block.slice(first, _BLOCK_ROWS)
 
 
-class _UnitBuilder:
-    def __init__(self, directory: Path, units: Units, vocabulary: Vocabulary | None) -> None:
-        self.units = units
-        if vocabulary is None and units.fixed_vocabulary is not None:
-            vocabulary = Vocabulary(*units.fixed_vocabulary)
-        self._vocabulary = vocabulary
-        self._writer = IdSequencesWriter(directory, units.name)
-
-    def cut(self, block: PairBlock) -> tuple[Any, Any]:
-        left, right = self.units.cut(block.left, block.right)
-        return left, right
-
-    def append(self, left: Any, right: Any, keep: npt.NDArray[np.int64]) -> None:
-        """Write the sides of the kept pairs: left, right, left, right, ..."""
-        lookup = self._writer.numbers(left.vocabulary)
-        # Both columns one after the other, whose rows are then taken alternately.
-        ids = np.concatenate([left.ids, right.ids])
-        starts = np.concatenate([left.offsets[:-1], right.offsets[:-1] + left.offsets[-1]])
-        lengths = np.concatenate([left.lengths, right.lengths])
-        rows = np.stack([keep, keep + len(left)], axis=1).reshape(-1)
-        starts, lengths = starts[rows], lengths[rows]
-        self._writer.append(lookup[ids[ranges(starts, lengths)]], np.cumsum(lengths))
-
-    def close(self) -> None:
-        self._writer.close()
-
-    def finish(self, limit: VocabularyParameters) -> dict[str, Any]:
-        found = self._writer.units
-        if self._vocabulary is not None:
-            return self._writer.finish(self._vocabulary, self._vocabulary.ids_of(found))
-        return self._writer.finish(
-            *most_frequent(
-                found,
-                self._writer.counts,
-                minimum_count=limit.minimum_count,
-                maximum_size=limit.maximum_size,
-            )
-        )
+def _vocabulary(
+    unit: Units, writer: IdSequencesWriter, limits: VocabularyParameters, given: Vocabulary | None
+) -> tuple[Vocabulary, npt.NDArray[np.int64]]:
+    """Return the given, the fixed or the most frequent units, and the ids of the units found."""
+    if given is None and unit.fixed_vocabulary is not None:
+        given = Vocabulary(*unit.fixed_vocabulary)
+    if given is not None:
+        return given, given.ids_of(writer.units)
+    return most_frequent(
+        writer.units,
+        writer.counts,
+        minimum_count=limits.minimum_count,
+        maximum_size=limits.maximum_size,
+    )

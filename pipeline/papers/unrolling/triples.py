@@ -23,6 +23,7 @@ from paraforge.base.progress import progress
 from paraforge.base.text.lines import BLOCK_BYTES, whole_lines
 from paraforge.base.text.ragged import offsets_of, ranges
 from paraforge.base.text.sentence_set import SentenceSet
+from paraforge.base.text.tokens import TokenColumn
 from paraforge.base.text.units import Words
 from paraforge.base.text.vocabulary import WORD, Vocabulary, most_frequent
 from paraforge.embeddings.learning.batches import Bags
@@ -166,8 +167,8 @@ def build_triple_store(
                 continue
             # Sentences without words have no ids, so only their offsets need to be removed.
             offsets = np.append(cut.offsets[kept], cut.offsets[-1])
-            ids, offsets = with_ends(words.numbers(cut.vocabulary)[cut.ids], offsets, 0)
-            words.append(ids, offsets[1:])
+            ids, offsets = with_ends(cut.ids, offsets, len(cut.vocabulary))
+            words.append(TokenColumn(ids, offsets, [*cut.vocabulary, END]))
             documents = block.documents[kept]
             found.append(np.diff(documents, prepend=last) != 0)
             last = int(documents[-1])

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from paraforge.base.documentation import page
 from paraforge.base.errors import InputError, require
@@ -25,7 +24,6 @@ from paraforge.base.shards.store import (
     read_aligned,
     row_groups,
 )
-from paraforge.base.text.ragged import offsets_of
 from paraforge.base.text.tokens import TokenColumn, tokenize_columns
 from paraforge.corpus.publication.datasets import open_published
 from paraforge.corpus.publication.held_out import HELD_OUT, HeldOut
@@ -173,13 +171,7 @@ def select_pairs(
     references, translations = tokenize_columns(*kept.columns)
     short = np.maximum(references.lengths, translations.lengths) <= filters.maximum_tokens
     dropped["tokens"] = int((~short).sum())
-    return (_take(references, short), _take(translations, short)), dropped
-
-
-def _take(column: TokenColumn, rows: NDArray[np.bool_]) -> TokenColumn:
-    """Return the rows of a token column for which ``rows`` is True."""
-    ids = column.ids[rows[column.row_numbers]]
-    return TokenColumn(ids, offsets_of(column.lengths[rows]), column.vocabulary)
+    return (references.filter(short), translations.filter(short)), dropped
 
 
 def lemma_of(language: str) -> Callable[[str], str]:
