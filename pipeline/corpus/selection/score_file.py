@@ -16,9 +16,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from paraforge.base.errors import InputError, one_line
+from paraforge.base.errors import InputError
 from paraforge.base.files import atomic_path, scratch_directory
 from paraforge.base.progress import progress
 from paraforge.base.shards.resources import Resources
@@ -40,6 +39,7 @@ from paraforge.corpus.selection.thresholds import settle
 from paraforge.intake.bitext.block import REJECT_MALFORMED
 from paraforge.intake.bitext.columns import is_header, oddity
 from paraforge.intake.bitext.languages import other_language
+from paraforge.intake.bitext.readers.parquet import parquet_tables
 from paraforge.intake.bitext.readers.tsv import read_separated
 
 logger = logging.getLogger(__name__)
@@ -238,37 +238,25 @@ def _tsv_tables(path: Path, columns: Mapping[str, int | str], header: bool) -> I
 
 
 def _parquet_tables(path: Path, columns: Mapping[str, int | str]) -> Iterator[Any]:
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            names = file.schema_arrow.names
-            for name, column in columns.items():
-                if column not in names:
-                    raise InputError(f"no column {column!r} for {name}; it has {', '.join(names)}", path)
-                kind = file.schema_arrow.field(column).type
-                if not holds_text(kind):
-                    raise InputError(f"column {column!r} for {name} is {kind}, not text", path)
-            for name in _OTHER_TEXTS:
-                kind = file.schema_arrow.field(name).type if name in names else pa.string()
-                if not holds_text(kind) and not pa.types.is_null(kind):
-                    problem = f"column {name!r} is {kind}, not text"
-                    raise InputError(problem, path, remedy="Rename it: a column of that name is read.")
-            if not file.metadata.num_rows:
-                raise InputError("the file has no rows", path)
-            renamed = {str(column): name for name, column in columns.items()}
-            present = [renamed.get(name, name) for name in names]
-            twice = sorted({name for name in present if present.count(name) > 1})
-            if twice or len(renamed) < len(columns):
-                problem = f"more than one column would be {' and '.join(twice or columns)}"
-                raise InputError(problem, path, remedy="Rename or drop the others.")
-            rows = 0
-            for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
-                yield _with_plain_texts(pa.Table.from_batches([batch]).rename_columns(present))
-                rows += batch.num_rows
-            if rows != file.metadata.num_rows:
-                problem = f"{rows:,} rows, its footer says {file.metadata.num_rows:,}"
-                raise InputError(f"not a complete Parquet file: {problem}", path)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"not a complete Parquet file: {one_line(error)}", path) from error
+    for table in parquet_tables(path, BATCH_ROWS):
+        names = table.column_names
+        for name, column in columns.items():
+            if column not in names:
+                raise InputError(f"no column {column!r} for {name}; it has {', '.join(names)}", path)
+            if not holds_text(kind := table.schema.field(column).type):
+                raise InputError(f"column {column!r} for {name} is {kind}, not text", path)
+        for field in table.schema:
+            is_text = holds_text(field.type) or pa.types.is_null(field.type)
+            if field.name in _OTHER_TEXTS and not is_text:
+                problem = f"column {field.name!r} is {field.type}, not text"
+                raise InputError(problem, path, remedy="Rename it: a column of that name is read.")
+        renamed = {str(column): name for name, column in columns.items()}
+        present = [renamed.get(name, name) for name in names]
+        twice = sorted({name for name in present if present.count(name) > 1})
+        if twice or len(renamed) < len(columns):
+            problem = f"more than one column would be {' and '.join(twice or columns)}"
+            raise InputError(problem, path, remedy="Rename or drop the others.")
+        yield _with_plain_texts(table.rename_columns(present))
 
 
 def _with_plain_texts(table: Any) -> Any:

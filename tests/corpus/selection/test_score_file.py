@@ -152,6 +152,11 @@ def test_parquet_keeps_its_columns(tmp_path: Path, vectors: Path) -> None:
     assert scored["weight"].equals(table["weight"]) and scored["note"].equals(table["note"])
     assert scored.select(SCORES).slice(0, 3).equals(expected(PAIRS[:3]))
     assert scored["overlap_1"].to_pylist()[3] is None
+    nested = pa.table({"pair": [{"en": reference, "mt": translation} for reference, translation in PAIRS]})
+    pq.write_table(nested, tmp_path / "pairs.parquet")
+    options = ("--vectors", vectors, "--reference", "pair.en", "--translation", "pair.mt")
+    run(tmp_path / "pairs.parquet", tmp_path / "nested.parquet", *options)
+    assert pq.read_table(tmp_path / "nested.parquet").select(SCORES).equals(expected(PAIRS))
 
 
 WRONG = {
