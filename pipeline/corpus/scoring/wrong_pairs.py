@@ -19,7 +19,7 @@ from pyarrow import feather
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import atomic_path, remove_directory
-from paraforge.base.shards.lineage import LINEAGE, sampling_keys
+from paraforge.base.shards.lineage import LINEAGE, Smallest, sampling_keys
 from paraforge.base.shards.pool import in_order, threads_for
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import TEXT_COLUMNS, column
@@ -201,18 +201,15 @@ def sample_sizes(sources: Mapping[str, int]) -> dict[str, int]:
 
 def draw_wrong_pairs(view: ShardView, sources: Mapping[str, int], threads: int = 1) -> pa.Table:
     """Draw the mismatched pairs, without scores. They depend only on the rows, not on how shards are cut."""
-    sizes = sample_sizes(sources)
-    # The limit selects slightly more rows than needed; those with the smallest keys are used.
-    limits = {
-        name: min(1.0, (size + 6 * size**0.5 + 10) / sources[name]) for name, size in sizes.items() if size
-    }
-    rows = pa.concat_tables(in_order(partial(_below_limits, view, limits), len(view), threads))
-    if not rows.num_rows:
-        return _wrong(rows, rows, sources)
-    lineage = [name for name in LINEAGE if name in rows.column_names]
-    rows = rows.sort_by([(name, "ascending") for name in ("key", *lineage)])
-    drawn = np.concatenate([places[: sizes[name]] for name, places in by_source(rows["source"])])
-    rows = rows.take(drawn).sort_by([(name, "ascending") for name in lineage])
+    drawn = {name: Smallest(size) for name, size in sample_sizes(sources).items()}
+    lineage = [name for name in LINEAGE if name in view.column_names]
+    for scored in in_order(partial(_scored_rows, view), len(view), threads):
+        keys = scored["key"].to_numpy()
+        for name, places in by_source(scored["source"]):
+            if name in drawn:  # in a large source, few rows are below the limit
+                drawn[name].add(scored.take(places[keys[places] <= np.uint64(drawn[name].limit)]))
+    rows = pa.concat_tables([scored.slice(0, 0), *(one.rows() for one in drawn.values())])
+    rows = rows.sort_by([(name, "ascending") for name in lineage])
     others = _others(rows)
     there = others >= 0
     made = changed_rows(rows)
@@ -220,19 +217,14 @@ def draw_wrong_pairs(view: ShardView, sources: Mapping[str, int], threads: int =
     return pa.concat_tables([mismatched, _wrong(made, made, sources)])
 
 
-def _below_limits(view: ShardView, limits: Mapping[str, float], index: int) -> pa.Table:
-    """Return the shard's scored rows whose key, as a share of all keys, is below their source's limit:
-    lineage, both texts, scores and key."""
+def _scored_rows(view: ShardView, index: int) -> pa.Table:
+    """Return the shard's scored rows: lineage, both texts, scores and key."""
     lineage = [name for name in LINEAGE if name in view.column_names]
     scores = [name for name in compared_scores() if name in view.column_names]
     foreign = _FOREIGN & {*view.column_names}
     rows = view.read(index, [*lineage, *foreign, *TEXT_COLUMNS, "reference_tokens", *scores])
     rows = rows.filter(pc.is_valid(rows["reference_tokens"])).drop_columns("reference_tokens")
-    keys = sampling_keys(rows.select(lineage), _SEED)
-    names = rows["source"].combine_chunks().dictionary_encode()
-    shares = np.array([limits.get(name, 0.0) for name in names.dictionary.to_pylist()] or [0.0])
-    drawn = pa.array(keys / 2.0**64 <= shares[names.indices.to_numpy()])
-    return rows.append_column("key", pa.array(keys)).filter(drawn)
+    return rows.append_column("key", pa.array(sampling_keys(rows.select(lineage), _SEED)))
 
 
 def _others(rows: pa.Table) -> npt.NDArray[np.int64]:
