@@ -114,11 +114,3 @@ def figures_of(rows: pa.Table) -> Figures:
         result.band_pairs = np.bincount(band[band >= 0], minlength=len(BANDS))
         result.band_overlaps = np.stack([sums_of(overlap[(band == b) & ~unknown]) for b in range(len(BANDS))])
     return result
-
-
-def plain_bands(figures: Figures) -> list[dict[str, Any]]:
-    """Return ParaNMT's Table 3: pairs in each band, mean and standard deviation of the trigram overlap."""
-    return [
-        {"band": band, "pairs": int(pairs), "overlap_3": mean_of(sums), "overlap_3_sd": deviation_of(sums)}
-        for band, pairs, sums in zip(BANDS, figures.band_pairs, figures.band_overlaps, strict=True)
-    ]
