@@ -169,23 +169,20 @@ def _write(ingested: ShardDirectory, target: DistinctSentences, threads: int) ->
 
     def numbered(log: BinaryIO) -> Iterator[tuple[int, pa.ChunkedArray, NDArray[np.int64]]]:
         """Yield the index of each shard, its new sentences, and the sentence number of each of its rows."""
-        count, start = 0, 0
+        start = 0
         for index, table in enumerate(
             in_order(lambda shard: ingested.read(shard, wanted), len(ingested), threads)
         ):
-            own, before, first = _own_rows(table, start, target.path / "first_rows.bin", count)
-            own_rows = np.flatnonzero(own)
-            (own_rows + start).astype("<i8").tofile(log)
+            numbers, own = _numbered(table, start, target.path / "first_rows.bin")
+            (own + start).astype("<i8").tofile(log)
             log.flush()
-            numbers = _numbers(own, before, first, start, count)
             rejected = table.num_rows - table.column("rejected").null_count
             failed = table.num_rows - table["failed"].null_count if "failed" in table.column_names else 0
             rows.rejected += rejected
             rows.failed += failed
             rows.waiting += int((numbers >= 0).sum())
             rows.given += table.num_rows - rejected - failed - int((numbers >= 0).sum())
-            yield index, table.column("source_text").take(pa.array(own_rows)), numbers
-            count += len(own_rows)
+            yield index, table.column("source_text").take(pa.array(own)), numbers
             start += table.num_rows
 
     def written(
@@ -210,50 +207,22 @@ def _write(ingested: ShardDirectory, target: DistinctSentences, threads: int) ->
     write_json(target.path / _COMPLETE, {"rows": asdict(rows)})
 
 
-def _own_rows(
-    table: pa.Table, start: int, log: Path, count: int
-) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
-    """Return which rows of a shard have a new sentence, and where the sentences of the others began.
+def _numbered(table: pa.Table, start: int, log: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the sentence number of each row of a shard, -1 for none, and the rows that begin a sentence.
 
-    log: first rows of the ``count`` sentences of earlier shards. start: number of the shard's first row.
-
-    Returns three arrays with one entry per row. own: whether the row's sentence is new. earlier: number of a
-    sentence that began in an earlier shard, else -1. first: first row of a sentence that began in this shard,
-    else -1.
+    start: number of the shard's first row. log: first rows of the sentences of earlier shards.
     """
-    waits = waiting_rows(table).combine_chunks().to_numpy(zero_copy_only=False)
-    rows = np.arange(start, start + table.num_rows)
-    first = pc.fill_null(table.column("first_row"), -1).to_numpy().copy()
-    first[first < 0] = rows[first < 0]
-    first[~waits] = -1
-    earlier = np.full(table.num_rows, -1, np.int64)
-    outside = np.flatnonzero(waits & (first < start))
-    if len(outside) and count:
-        known = np.memmap(log, "<i8", "r", shape=(count,))
-        places = np.minimum(np.searchsorted(known, first[outside]), count - 1)
-        hit = np.asarray(known[places]) == first[outside]
-        earlier[outside[hit]] = places[hit]
-    first[earlier >= 0] = -1
-    own = waits & (first == rows)
+    waiting = np.flatnonzero(waiting_rows(table).combine_chunks().to_numpy(zero_copy_only=False))
+    named = pc.fill_null(table.column("first_row"), -1).to_numpy()[waiting]
+    first = np.where(named < 0, start + waiting, named)
+    known = mapped_array(log, "<i8")
+    places = np.searchsorted(known, first)
+    began = places < len(known)
+    began[began] = known[places[began]] == first[began]
     # A first row that came with a translation is not translated itself. The first row that names it and waits
     # takes its place.
-    inside = (first >= start) & (first < start + table.num_rows)
-    led = np.zeros(table.num_rows, np.bool_)
-    led[inside] = own[first[inside] - start]
-    stray = np.flatnonzero((first >= 0) & ~led)
-    if len(stray):
-        _, leaders, group = np.unique(first[stray], return_index=True, return_inverse=True)
-        own[stray[leaders]] = True
-        first[stray] = rows[stray[leaders]][group]
-    return own, earlier, first
-
-
-def _numbers(
-    own: NDArray[np.bool_], earlier: NDArray[np.int64], first: NDArray[np.int64], start: int, count: int
-) -> NDArray[np.int64]:
-    """Return the sentence number of each row, -1 for none."""
-    here = first >= start
-    number_of_own = count + np.cumsum(own) - 1
-    numbers = earlier.copy()
-    numbers[here] = number_of_own[first[here] - start]
-    return numbers
+    _, leaders, group = np.unique(first[~began], return_index=True, return_inverse=True)
+    numbers = np.full(table.num_rows, -1, np.int64)
+    numbers[waiting[began]] = places[began]
+    numbers[waiting[~began]] = len(known) + np.argsort(np.argsort(leaders))[group]
+    return numbers, waiting[~began][np.sort(leaders)]
