@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from paraforge.corpus.publication.verdict_words import area_text
-from paraforge.translation.stage.chosen import NOT_CHOSEN
+from paraforge.translation.memory.distinct import NOT_CHOSEN
 
 Content = Mapping[str, Any]
 

@@ -3,10 +3,8 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from paraforge.base.files import remove_directory
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import of_pivots, write_metrics
-from paraforge.translation.stage.chosen import chosen_corpus
 from paraforge.translation.stage.pivots import join_pivots, lineage_of, translated_of
 from paraforge.translation.stage.round_trip import FORWARD, round_trip
 from paraforge.translation.stage.translate import translate
@@ -23,17 +21,14 @@ def main() -> None:
         made[name] = output
         if parameters.pivots:
             made[name] = translated_of(name, parameters.resources)
-        ingested, model = Path("data/ingested") / place, Path("models/nmt") / place
+        corpus, model = Path("data/ingested") / place, Path("models/nmt") / place
         lineage = lineage_of(name, parameters.publish.pairs) if parameters.pivots else {}
-        corpus = chosen_corpus(one.translate, ingested, one.resources)
         if one.ingest.kind == "references":
             forward, back = round_trip(one.translate, corpus, model, made[name], one.resources, lineage)
             found[name] = {**asdict(back), FORWARD: asdict(forward)}
         else:
             report = translate(one.translate, corpus, model, made[name], one.resources, lineage)
             found[name] = asdict(report)
-        if corpus != ingested:
-            remove_directory(corpus)
     metrics = of_pivots("translate", found)
     if parameters.pivots:
         metrics["rows_by_pivot"] = join_pivots(made, parameters.publish.pairs, output, parameters.resources)

@@ -13,7 +13,7 @@ import pytest
 
 from paraforge.base.files import read_json
 from paraforge.translation.engines.fake import FakeTranslator
-from paraforge.translation.stage.chosen import NOT_CHOSEN
+from paraforge.translation.memory.distinct import NOT_CHOSEN
 from tests.damage import DAMAGES, apply
 from tests.guarantees.stages import FAILING, SOURCES, change, copy, make, result
 from tests.here import inside, run_command, run_stage

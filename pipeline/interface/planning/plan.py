@@ -22,7 +22,6 @@ from paraforge.translation.memory.distinct import find_distinct, written_distinc
 from paraforge.translation.memory.recall import recall
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE
-from paraforge.translation.stage.chosen import chosen_corpus
 from paraforge.translation.stage.population import Population, survey
 from paraforge.translation.stage.quantisation import calibrated
 from paraforge.translation.stage.remembering import known_segments, remember
@@ -80,15 +79,13 @@ def forward_of(parameters: Parameters) -> Parameters:
 
 
 def ingested_corpus(parameters: Parameters) -> ShardDirectory:
-    """Ingest the corpus that the parameters name now into the work directory; ``dvc repro`` reuses it. A row
-    that ``translate.maximum_sentences`` leaves out has failed.
+    """Ingest the corpus that the parameters name now into the work directory; ``dvc repro`` reuses it.
 
     Raises ConfigurationError or InputError if a source is missing or cannot be read.
     """
     work = parameters.resources.work / "plan"
     ingest(parameters.ingest, work / "ingested", parameters.resources, languages_of(parameters.nmt))
-    resources = parameters.resources.model_copy(update={"work": work})
-    return ShardDirectory(chosen_corpus(parameters.translate, work / "ingested", resources))
+    return ShardDirectory(work / "ingested")
 
 
 def model_path(parameters: Parameters, built: Path) -> Path:
@@ -138,10 +135,10 @@ def make_plan(
 
     Raises InputError if there is nothing to translate, or the memory has all of it.
     """
-    population = survey(corpus)
+    section, resources = parameters.translate, parameters.resources
+    population = survey(corpus, maximum=section.maximum_sentences)
     if not population.sentences:
         raise InputError("nothing to translate: every row is rejected or has its translation")
-    section, resources = parameters.translate, parameters.resources
     left, scale = population.sentences, 1.0 if sentences is None else sentences / population.sentences
     workers = 1
     if rate is not None:
@@ -153,7 +150,7 @@ def make_plan(
         # The stage will ask the same and find the answer there.
         if section.check_quantised:
             choice, _ = calibrated(choice, corpus, left, workplace, resources)
-        known = _known_sentences(corpus, choice, resources)
+        known = _known_sentences(corpus, choice, section.maximum_sentences, resources)
         if known == left and sentences is None:
             remedy = "Run 'dvc repro', or plan with --rate, which translates nothing."
             message = "nothing to translate: the translation memory has every sentence"
@@ -170,7 +167,7 @@ def make_plan(
         finally:
             remember(choice, resources, answers or {})
         if answers:
-            known = _known_sentences(corpus, choice, resources)
+            known = _known_sentences(corpus, choice, section.maximum_sentences, resources)
         left -= known
     found = sample.rate
     left = left if sentences is None else sentences
@@ -208,14 +205,17 @@ def _disk_bytes(population: Population, corpus: ShardDirectory, nbest: int) -> i
     return round(rows + population.sentences * (2 * text + 67 + 4 * nbest * text))
 
 
-def _known_sentences(corpus: ShardDirectory, choice: EngineChoice, resources: Resources) -> int:
+def _known_sentences(
+    corpus: ShardDirectory, choice: EngineChoice, maximum: int | None, resources: Resources
+) -> int:
     """Count the distinct sentences that the translation memory or a killed run has translated."""
     segments = known_segments(choice, resources)
     if not segments:
         return 0
     work = resources.work.resolve()
-    distinct = written_distinct(corpus, work / "translation" / "distinct")
-    distinct = distinct or find_distinct(corpus, work / "plan" / "distinct", resources.worker_count())
+    distinct = written_distinct(corpus, work / "translation" / "distinct", maximum)
+    threads = resources.worker_count()
+    distinct = distinct or find_distinct(corpus, work / "plan" / "distinct", threads, maximum)
     recalled = recall(distinct.keys, segments, [], work / "plan" / "recall")
     known = sum(int(np.count_nonzero(block >= 0)) for block in recalled.blocks())
     remove_directory(work / "plan" / "recall")

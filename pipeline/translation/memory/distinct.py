@@ -1,11 +1,13 @@
-"""Finds the distinct sentences of a corpus, each of which is translated once, and maps rows to them."""
+"""Finds the distinct sentences of a corpus, each of which is translated once, and maps rows to them. If their
+number is limited, the others wait for a run with a higher limit."""
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,23 +22,31 @@ from paraforge.base.files import (
     write_json,
 )
 from paraforge.base.progress import progress
-from paraforge.base.shards.lineage import text_keys
+from paraforge.base.shards.lineage import Smallest, text_keys
 from paraforge.base.shards.pool import in_order, in_threads
+from paraforge.base.shards.schema import COLUMNS
 from paraforge.base.shards.store import (
     ShardDirectory,
     ShardRecord,
+    read_parquet,
     shard_name,
     write_index,
     write_shard,
 )
 from paraforge.base.shards.work import replaced_directory
 
-_VERSION = 2
+logger = logging.getLogger(__name__)
+
+NOT_CHOSEN: Final = "not_chosen"
+_VERSION = 3
 _COMPLETE = "complete.json"
+# Sentences to read at once.
+_BLOCK = 1_000_000
 
 # A row with a value in one of these columns does not wait for a translation.
 _DONE = ("rejected", "translation", "failed")
 PLACES = pa.schema([pa.field("sentence", pa.int64())])
+_LIMITED_PLACES = PLACES.append(COLUMNS["failed"].remove_metadata())
 
 
 @dataclass
@@ -60,7 +70,8 @@ class DistinctSentences:
 
     @property
     def places(self) -> Path:
-        """The shards aligned with the corpus: ``sentence``, null for a row that is not translated."""
+        """The shards aligned with the corpus: ``sentence``, null for a row that is not translated, and
+        ``failed`` if sentences are left out."""
         return self.path / "places"
 
     @property
@@ -84,6 +95,11 @@ class DistinctSentences:
     def row_counts(self) -> RowCounts:
         """Return how many rows are rejected, failed, given, and waiting."""
         return RowCounts(**read_json(self.path / _COMPLETE)["rows"])
+
+    def limit(self) -> int | None:
+        """Return the limit that left sentences out; None if it left out none."""
+        found: int | None = read_json(self.path / _COMPLETE)["limit"]
+        return found
 
     def texts(
         self,
@@ -127,7 +143,9 @@ def waiting_rows(table: pa.Table) -> pa.ChunkedArray:
     return reduce(pc.and_, (pc.is_null(table[name]) for name in _DONE if name in table.column_names))
 
 
-def find_distinct(ingested: ShardDirectory, root: Path, threads: int = 1) -> DistinctSentences:
+def find_distinct(
+    ingested: ShardDirectory, root: Path, threads: int = 1, maximum: int | None = None
+) -> DistinctSentences:
     """Assign numbers to the distinct sentences of a corpus, or reuse the files of an earlier run.
 
     A row is translated if it is not rejected, has not failed and has no translation yet. Each thread needs
@@ -136,8 +154,10 @@ def find_distinct(ingested: ShardDirectory, root: Path, threads: int = 1) -> Dis
     ingested: the corpus, with ``first_row`` (see :mod:`paraforge.base.shards.schema`).
     root: directory for the files, which have a subdirectory per corpus.
     threads: threads that read shards, make keys and write places; the result does not depend on them.
+    maximum: most sentences, those with the smallest keys, so that a higher limit keeps all of them; the rows
+        of the others fail as ``not_chosen``. About 50 bytes of memory for each. None: all.
     """
-    found = _distinct_of(ingested, root)
+    found = _distinct_of(ingested, root, maximum)
     if found.path.is_dir():
         return found
     if root.is_dir():
@@ -145,23 +165,24 @@ def find_distinct(ingested: ShardDirectory, root: Path, threads: int = 1) -> Dis
         for old in root.iterdir():
             remove_directory(old)
     with replaced_directory(found.path) as temporary:
-        _write(ingested, DistinctSentences(temporary), threads)
+        _write(ingested, DistinctSentences(temporary), threads, maximum)
     return found
 
 
-def written_distinct(ingested: ShardDirectory, root: Path) -> DistinctSentences | None:
+def written_distinct(
+    ingested: ShardDirectory, root: Path, maximum: int | None = None
+) -> DistinctSentences | None:
     """Return the files that :func:`find_distinct` wrote for a corpus; None if there are none."""
-    found = _distinct_of(ingested, root)
+    found = _distinct_of(ingested, root, maximum)
     return found if found.path.is_dir() else None
 
 
-def _distinct_of(ingested: ShardDirectory, root: Path) -> DistinctSentences:
-    return DistinctSentences(
-        root / hash_json([_VERSION, [record.sha256 for record in ingested.records]])[:40]
-    )
+def _distinct_of(ingested: ShardDirectory, root: Path, maximum: int | None) -> DistinctSentences:
+    digests = [record.sha256 for record in ingested.records]
+    return DistinctSentences(root / hash_json([_VERSION, digests, maximum])[:40])
 
 
-def _write(ingested: ShardDirectory, target: DistinctSentences, threads: int) -> None:
+def _write(ingested: ShardDirectory, target: DistinctSentences, threads: int, maximum: int | None) -> None:
     target.places.mkdir(parents=True)
     place_records: list[ShardRecord] = []
     wanted = ["source_text", *waiting_columns(ingested.schema)]
@@ -203,8 +224,12 @@ def _write(ingested: ShardDirectory, target: DistinctSentences, threads: int) ->
             keys.astype("<u8").tofile(key_file)
             place_records.append(record)
             bar.update(record.rows)
+    limit = maximum if maximum is not None and maximum < len(target) else None
+    if limit is not None:
+        logger.info("%d of %d distinct sentences are translated", limit, len(target))
+        place_records = _limit(target, limit, len(place_records), rows)
     write_index(target.places, place_records, {"step": "places-of-sentences", "version": _VERSION})
-    write_json(target.path / _COMPLETE, {"rows": asdict(rows)})
+    write_json(target.path / _COMPLETE, {"rows": asdict(rows), "limit": limit})
 
 
 def _numbered(table: pa.Table, start: int, log: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -226,3 +251,30 @@ def _numbered(table: pa.Table, start: int, log: Path) -> tuple[NDArray[np.int64]
     numbers[waiting[began]] = places[began]
     numbers[waiting[~began]] = len(known) + np.argsort(np.argsort(leaders))[group]
     return numbers, waiting[~began][np.sort(leaders)]
+
+
+def _limit(target: DistinctSentences, limit: int, shards: int, rows: RowCounts) -> list[ShardRecord]:
+    """Keep the sentences with the smallest keys, with new numbers. Returns the new places."""
+    keys = mapped_array(target.keys, "<u8").reshape(-1, 2)
+    smallest = Smallest(limit)
+    for begin in range(0, len(keys), _BLOCK):
+        high, low = np.ascontiguousarray(keys[begin : begin + _BLOCK].T)
+        smallest.add(pa.table({"key": high, "low": low, "number": np.arange(begin, begin + len(high))}))
+    order = [(name, "ascending") for name in ("key", "low", "number")]
+    kept = np.sort(smallest.rows().sort_by(order)["number"].to_numpy()[:limit])
+    for values, path in ((keys, target.keys), (target.first_rows, target.path / "first_rows.bin")):
+        with path.with_suffix(".kept").open("wb") as file:
+            for begin in range(0, limit, _BLOCK):
+                values[kept[begin : begin + _BLOCK]].tofile(file)
+        path.with_suffix(".kept").replace(path)
+    records = []
+    for path in (target.places / shard_name(index) for index in range(shards)):
+        before = pc.fill_null(read_parquet(path)["sentence"], -1).to_numpy()
+        number = np.minimum(np.searchsorted(kept, before), limit - 1)
+        lost = (before >= 0) & (kept[number] != before)
+        rows.waiting -= int(lost.sum())
+        rows.failed += int(lost.sum())
+        failed = pc.if_else(pa.array(lost), NOT_CHOSEN, pa.scalar(None, pa.string()))
+        places = pa.array(number, mask=lost | (before < 0))
+        records.append(write_shard(pa.table([places, failed], schema=_LIMITED_PLACES), path))
+    return records

@@ -179,7 +179,7 @@ def rows_step(
     hypotheses: Hypotheses | None,
     remembered: Remembered | None,
     lineage: Mapping[str, str | None],
-    known: Mapping[str, Any],
+    notes: Mapping[str, Any],
 ) -> Step:
     """Return the step from ``ingested`` and ``places`` to rows with the columns of hypotheses.
 
@@ -187,12 +187,14 @@ def rows_step(
     hypotheses: hypotheses of all sentences; None if there are no sentences.
     remembered: how the sentences were translated and how many were known, for the index; None likewise.
     lineage: additional columns with a constant value.
-    known: what the index of the corpus says of a forward translation and of a choice, if any, for this index.
+    notes: what else the index says.
     """
-    notes: dict[str, Any] = {name: known[name] for name in ("forward", "chosen") if name in known}
     if remembered is not None:
-        notes["sentences"] = len(remembered.recalled.places)
-        notes["sentences_from_memory"] = remembered.known_before
+        counts = {
+            "sentences": len(remembered.recalled.places),
+            "sentences_from_memory": remembered.known_before,
+        }
+        notes = {**notes, **counts}
     return Step(
         name="translate",
         version=TRANSLATE,
@@ -206,7 +208,7 @@ def rows_step(
         arguments={"hypotheses": hypotheses, "lineage": lineage},
         aligned=False,
         inherited=remembered.versions() if remembered else {},
-        notes=notes,
+        notes=dict(notes),
     )
 
 

@@ -29,33 +29,33 @@ SAMPLE = pa.schema(
 class Population:
     """Distinct sentences that wait for a translation.
 
-    rows: rows of the corpus. waiting: rows that wait for a translation.
-    sentences: distinct sentences among them. text_bytes: UTF-8 bytes of the distinct sentences.
+    rows: rows of the corpus. sentences: distinct sentences in rows that wait for a translation.
+    text_bytes: UTF-8 bytes of the distinct sentences.
     sample: rows of :data:`SAMPLE` in random order, numbered from 0.
     """
 
     rows: int
-    waiting: int
     sentences: int
     text_bytes: int
     sample: pa.Table
 
 
-def survey(corpus: ShardDirectory, kept: int = KEPT) -> Population:
+def survey(corpus: ShardDirectory, kept: int = KEPT, maximum: int | None = None) -> Population:
     """Count the distinct sentences of a corpus and keep a sample of them, in one pass.
 
     Memory does not grow with the corpus.
 
     corpus: shards with the columns that ingest writes. kept: sentences to keep.
+    maximum: most sentences to translate. With fewer than there are, ``text_bytes`` is an estimate.
     """
+    kept = min(kept, maximum or kept)
     smallest = Smallest(kept)
-    waiting = sentences = text_bytes = start = 0
+    sentences = text_bytes = start = 0
     columns = ["source_text", "reference", *waiting_columns(corpus.schema)]
     with progress(total=corpus.total_rows, unit="rows", description="sentences") as bar:
         for table in corpus.tables(columns):
-            waits = waiting_rows(table)
-            own = table.filter(pc.and_(waits, _begins(table, start))).select(["source_text", "reference"])
-            waiting += pc.sum(waits).as_py() or 0
+            begins = pc.and_(waiting_rows(table), _begins(table, start))
+            own = table.filter(begins).select(["source_text", "reference"])
             sentences += own.num_rows
             text_bytes += pc.sum(pc.binary_length(own["source_text"])).as_py() or 0
             smallest.add(own.append_column("key", pa.array(text_keys(own["source_text"])[:, 0])))
@@ -63,7 +63,8 @@ def survey(corpus: ShardDirectory, kept: int = KEPT) -> Population:
             bar.update(table.num_rows)
     drawn = smallest.rows().sort_by("key").slice(0, kept).drop_columns("key")
     sample = drawn.add_column(0, SAMPLE.field("sentence"), pa.array(np.arange(drawn.num_rows))).cast(SAMPLE)
-    return Population(corpus.total_rows, waiting, sentences, text_bytes, sample)
+    left = min(sentences, maximum or sentences)
+    return Population(corpus.total_rows, left, round(text_bytes * left / max(1, sentences)), sample)
 
 
 def _begins(table: pa.Table, start: int) -> pa.Array:

@@ -61,7 +61,8 @@ def round_trip(
         forward = translate(section, ingested, model / FORWARD, translated, own)
         write_back_corpus(translated, turned)
         logger.info("back-translation: from source_text")
-        back = translate(parameters, turned, model, output, resources, lineage)
+        section = parameters.model_copy(update={"maximum_sentences": None})  # it limits the way there
+        back = translate(section, turned, model, output, resources, lineage)
         remove_directory(translated)
         remove_directory(turned)
     return forward, back

@@ -16,8 +16,7 @@ from paraforge.base.shards.schema import FLAG_COLUMNS
 from paraforge.base.shards.step import run_step
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import WorkDirectory
-from paraforge.translation.memory.distinct import RowCounts, find_distinct
-from paraforge.translation.stage.chosen import NOT_CHOSEN
+from paraforge.translation.memory.distinct import NOT_CHOSEN, RowCounts, find_distinct
 from paraforge.translation.stage.ordered_hypotheses import Hypotheses, assemble, rows_step
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.quantisation import QuantisationLoss, calibrated
@@ -105,7 +104,7 @@ def translate(
     work = WorkDirectory("translation", resources.work.resolve())
     threads = threads_for(resources, corpus.total_rows)
     with work.lock():
-        distinct = find_distinct(corpus, work.path / "distinct", threads)
+        distinct = find_distinct(corpus, work.path / "distinct", threads, parameters.maximum_sentences)
         sentences = len(distinct)
         choice = _choice(parameters, model, resources, sentences)
         found: Remembered | None = None
@@ -117,7 +116,10 @@ def translate(
                 choice, calibration = calibrated(choice, corpus, sentences, workplace, resources)
             found = translate_unknown(choice, corpus, distinct, parameters, workplace, resources, work.path)
             hypotheses = assemble(found.recalled, choice.options.nbest, work.path / "hypotheses", threads)
-        step = rows_step(choice, hypotheses, found, lineage or {}, corpus.description)
+        notes = {name: corpus.description[name] for name in ("forward",) if name in corpus.description}
+        if (limit := distinct.limit()) is not None:
+            notes["chosen"] = {"maximum_sentences": limit}
+        step = rows_step(choice, hypotheses, found, lineage or {}, notes)
         try:
             run_step(step, [ingested, distinct.places], output, resources)
         except InputError as error:

@@ -39,7 +39,7 @@ def test_the_sentences_are_those_that_translation_finds(tmp_path: Path, sentence
     ]
     assert population.sentences == len(expected)
     assert population.text_bytes == sum(len(text.encode()) for text in expected)
-    assert (population.rows, population.waiting) == (1250, distinct.row_counts().waiting)
+    assert population.rows == 1250
     assert sorted(population.sample["source_text"].to_pylist()) == sorted(expected)
 
 
@@ -64,6 +64,10 @@ def test_memory_is_bounded_and_the_kept_are_a_fair_sample(tmp_path: Path) -> Non
     # Shards and their order change nothing, and a larger sample has the smaller one.
     again = survey(write_corpus(tmp_path / "again", texts[::-1], rows=70), kept=300)
     assert again.sample["source_text"].to_pylist()[:200] == kept
+    # A limited translation is of the same sentences.
+    limited = survey(ShardDirectory(tmp_path / "in"), kept=200, maximum=50)
+    assert (limited.sentences, limited.text_bytes) == (50, 50 * 6)
+    assert limited.sample["source_text"].to_pylist() == kept[:50]
 
 
 def test_each_sentence_has_the_reference_of_its_first_row(tmp_path: Path) -> None:

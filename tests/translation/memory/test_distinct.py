@@ -1,0 +1,83 @@
+"""Distinct sentences, and which of them are translated first if their number is limited: those with the
+smallest keys, whatever the shards."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from paraforge.base.shards.lineage import text_keys
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.translation.memory import distinct
+from paraforge.translation.memory.distinct import NOT_CHOSEN, find_distinct
+from tests.project import digests
+from tests.translation.stage.test_translate import Row, found, parameters, run, write_corpus
+
+TEXTS = [f"věta {number}" for number in range(153)]
+BY_KEY = sorted(TEXTS, key=lambda text: tuple(text_keys(pa.array([text]))[0].tolist()))
+# Each sentence comes twice, and at least once in a row that is not rejected.
+ROWS: list[Row] = [
+    (text, "too_long" if row % 10 == 9 else None, None) for row, text in enumerate([*TEXTS, *TEXTS])
+]
+
+
+@pytest.mark.parametrize(("rows_per_shard", "threads", "block"), [(7, 1, 20), (50, 3, 70), (1000, 1, 1000)])
+@pytest.mark.parametrize("limit", [1, 40, 152])
+def test_sentences_with_the_smallest_keys_are_numbered_and_rows_of_others_fail(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rows_per_shard: int,
+    threads: int,
+    block: int,
+    limit: int,
+) -> None:
+    monkeypatch.setattr(distinct, "_BLOCK", block)
+    corpus = ShardDirectory(write_corpus(tmp_path / "in", ROWS, rows_per_shard))
+    here = find_distinct(corpus, tmp_path / "distinct", threads, limit)
+    texts = [text for some in here.texts(corpus, np.arange(limit)) for text in some.to_pylist()]
+    assert here.limit() == limit == len(here) == len(texts)
+    assert set(texts) == set(BY_KEY[:limit])
+    assert np.fromfile(here.keys, "<u8").tolist() == text_keys(pa.array(texts)).ravel().tolist()
+    places = [row for table in ShardDirectory(here.places).tables() for row in table.to_pylist()]
+    for (text, rejected, _), place in zip(ROWS, places, strict=True):
+        if rejected or text not in texts:
+            assert place == {"sentence": None, "failed": None if rejected else NOT_CHOSEN}
+        else:
+            assert place == {"sentence": texts.index(text), "failed": None}
+    counts = here.row_counts()
+    waiting = sum(place["sentence"] is not None for place in places)
+    assert (counts.waiting, counts.given, counts.rejected) == (waiting, 0, 30)
+    assert counts.failed == len(ROWS) - 30 - waiting
+    assert sorted(path.name for path in here.path.iterdir()) == [
+        "complete.json", "first_rows.bin", "keys.bin", "places",
+    ]  # fmt: skip
+
+
+def test_a_limit_that_leaves_nothing_out_changes_nothing(tmp_path: Path) -> None:
+    corpus = ShardDirectory(write_corpus(tmp_path / "in", ROWS, 50))
+    made = [find_distinct(corpus, tmp_path / f"{limit}", 1, limit) for limit in (None, 153, 10_000)]
+    assert [one.limit() for one in made] == [None] * 3
+    assert digests(made[0].path) == digests(made[1].path) == digests(made[2].path)
+
+
+def test_equal_sentences_without_a_common_first_row_are_taken_in_order(tmp_path: Path) -> None:
+    """As where the first row came with a translation, and the next shards name it."""
+    rows: list[Row] = [("a", None, "given"), *[("a", None, None)] * 5]
+    corpus = ShardDirectory(write_corpus(tmp_path / "in", rows, 2, given=True))
+    here = find_distinct(corpus, tmp_path / "distinct", 1, 2)
+    assert here.first_rows.tolist() == [1, 2]
+
+
+def test_a_higher_limit_translates_the_others_only(tmp_path: Path, seen: list[str]) -> None:
+    corpus = write_corpus(tmp_path / "in", ROWS, 50)
+    wanted = found(run(tmp_path / "whole", corpus, parameters())[1])
+    for limit in (40, 100, None):
+        seen.clear()
+        report, published = run(tmp_path, corpus, parameters(maximum_sentences=limit))
+        before = report.sentences_from_memory
+        assert sorted(seen) == sorted(BY_KEY[before:limit])
+        assert report.failed == ({NOT_CHOSEN: report.failed.get(NOT_CHOSEN, 0)} if limit else {})
+        about = None if limit is None else {"maximum_sentences": limit}
+        assert published.description.get("chosen") == about
+    assert found(published) == wanted
