@@ -190,7 +190,7 @@ def test_the_same_pythons_are_named_everywhere() -> None:
     classified = re.findall(r"Programming Language :: Python :: (3\.\d+)", text("pyproject.toml"))
     assert re.findall(r"^VERSIONS +\?= (.*)$", text("Makefile"), re.M) == [" ".join(classified)]
     assert classified[-1] == ".".join(map(str, NEWEST_PYTHON))
-    for name in ("README.md", "docs/installation.md", "pipeline/interface/configuration/diagnosis.py"):
+    for name in ("README.md", "docs/installation.md"):
         ranges = re.findall(r"3\.\d+ to 3\.\d+", text(name))
         assert ranges and set(ranges) == {f"{classified[0]} to {classified[-1]}"}, name
 

@@ -1,5 +1,6 @@
 """The block of rows that every reader yields, and the reasons to reject rows."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +64,25 @@ class Block:
         """Set ``reason`` for the chosen rows that have none yet."""
         self.codes[rows & (self.codes == 0)] = CODES[reason]
 
+    def reject(
+        self,
+        rows: NDArray[np.bool_],
+        reason: str,
+        path: Path,
+        strict: bool,
+        problem: str | Callable[[int], str],
+    ) -> None:
+        """Refuse rows that cannot be read. problem: what is wrong with them, or with a row by its place.
+
+        Raises InputError in a strict reading, for rows that have no reason yet.
+        """
+        new = rows & (self.codes == 0)
+        if strict and new.any():
+            row = int(new.argmax())
+            told = problem if isinstance(problem, str) else problem(row)
+            raise InputError(told, path, int(self.lines[row]), REJECT_MALFORMED)
+        self.refuse(new, reason)
+
 
 def reason_codes(lines: LineBlock) -> NDArray[np.uint8]:
     """Return why each line is rejected, as :attr:`Block.codes`; 0 for good lines."""
@@ -84,14 +104,9 @@ def parse_scores(texts: pa.Array, block: Block, path: Path, strict: bool) -> pa.
     except pa.ArrowInvalid:
         scores = pa.array([finite_number(text or "") for text in trimmed.to_pylist()], pa.float32())
     wrong = pc.and_(trimmed.is_valid(), pc.invert(pc.fill_null(pc.is_finite(scores), False)))
-    bad = np.asarray(wrong, dtype=bool) & (block.codes == 0)
-    if strict and bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise InputError(
-            f"the score is {trimmed[row].as_py()!r}, not a number",
-            path,
-            int(block.lines[row]),
-            REJECT_MALFORMED,
-        )
-    block.refuse(bad, "malformed")
+
+    def problem(row: int) -> str:
+        return f"the score is {trimmed[row].as_py()!r}, not a number"
+
+    block.reject(np.asarray(wrong, dtype=bool), "malformed", path, strict, problem)
     return pc.if_else(wrong, pa.scalar(None, pa.float32()), scores)

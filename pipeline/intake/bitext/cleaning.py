@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from paraforge.base.errors import InputError
 from paraforge.base.text.lines import Changes
 from paraforge.base.text.normalisation import BREAKS, CONTROLS, normalise_unicode
 from paraforge.base.text.ragged import text_bytes
@@ -21,12 +20,13 @@ from paraforge.base.text.repair import (
     is_damaged,
     remove_invisible,
 )
-from paraforge.intake.bitext.block import REJECT_MALFORMED, Block
+from paraforge.intake.bitext.block import Block
 from paraforge.intake.bitext.parameters import Cleaning
 
 REFUSED_CHARACTERS = 4_096
 # All characters below U+0300 are in form C in any context, and their bytes are below 0xCC.
 _FIRST_COMBINING_BYTE = 0xCC
+_COMBINING = "[^\\x00-\u02ff]"
 _BLANK = {"source_text": "blank_source", "reference": "blank_reference", "translation": "blank_translation"}
 
 # Scripts that write in one character what others write in several (ideographs, kana, Hangul syllables): the
@@ -86,11 +86,8 @@ def clean(block: Block, settings: Cleaning, paths: Mapping[str, Path], findings:
         changes["entities"] += int(found.sum())
         cleaned.refuse(is_damaged(texts), "damaged_characters")
         texts, null, controls = _without_controls(texts, changes)
-        null &= cleaned.codes == 0
-        if settings.malformed == "error" and null.any():
-            problem = f"a NUL character in {name}: binary data, or UTF-16 text?"
-            raise InputError(problem, paths[name], int(block.lines[null.argmax()]), REJECT_MALFORMED)
-        cleaned.refuse(null, "null_byte")
+        problem = f"a NUL character in {name}: binary data, or UTF-16 text?"
+        cleaned.reject(null, "null_byte", paths[name], settings.malformed == "error", problem)
         cleaned.refuse(controls, "control_characters")
         texts, found = remove_invisible(texts)
         changes["invisible_characters"] += int(found.sum())
@@ -109,32 +106,16 @@ def as_ingested(texts: pa.Array) -> pa.Array:
     return _trim(composed(remove_invisible(texts)[0], changes), changes)
 
 
-def _rows_with(positions: NDArray[np.intp], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the distinct rows that contain the byte positions."""
-    rows = np.searchsorted(offsets, positions, side="right") - 1
-    return rows[np.diff(rows, prepend=-1) > 0]
-
-
-def _replace_rows(texts: pa.Array, rows: NDArray[np.int64], values: pa.Array) -> pa.Array:
-    mask = np.zeros(len(texts), dtype=bool)
-    mask[rows] = True
-    return pc.replace_with_mask(texts, pa.array(mask), values)
-
-
 def _without_controls(texts: pa.Array, changes: Changes) -> tuple[pa.Array, Mask, Mask]:
     """Make line breaks spaces and remove control characters. Returns the texts, which had a NUL, and which
     had any control character."""
     null, controls = np.zeros((2, len(texts)), bool)
-    data, offsets = text_bytes(texts)
-    if not data.size:
-        return texts, null, controls
-    suspicious = (data < 0x20) | (data == 0x7F)
+    data, _ = text_bytes(texts)
     # C1 controls are 0xC2 and a byte below 0xA0.
-    suspicious[:-1] |= (data[:-1] == 0xC2) & (data[1:] < 0xA0)
-    if not suspicious.any():
+    if not ((data < 0x20) | (data == 0x7F)).any() and not ((data[:-1] == 0xC2) & (data[1:] < 0xA0)).any():
         return texts, null, controls
-    rows = _rows_with(np.flatnonzero(suspicious), offsets)
-    found = texts.take(pa.array(rows))
+    mask = pc.match_substring_regex(texts, f"{BREAKS}|{CONTROLS}")
+    found, rows = texts.filter(mask), mask.to_numpy(zero_copy_only=False)
     # Line breaks at the ends are trimmed later and are not counted.
     inner = pc.match_substring_regex(found, rf"[^\s]{BREAKS}\s*[^\s]")
     changes["line_breaks"] += int(pc.sum(inner).as_py() or 0)
@@ -142,23 +123,21 @@ def _without_controls(texts: pa.Array, changes: Changes) -> tuple[pa.Array, Mask
     without = pc.replace_substring_regex(repaired, CONTROLS, "")
     null[rows] = pc.match_substring(found, "\0").to_numpy(zero_copy_only=False)
     controls[rows] = pc.not_equal(without, repaired).to_numpy(zero_copy_only=False)
-    return _replace_rows(texts, rows, without), null, controls
+    return pc.replace_with_mask(texts, mask, without), null, controls
 
 
 def composed(texts: pa.Array, changes: Changes) -> pa.Array:
     """Return the texts in Unicode's form C; nulls stay null. Changed texts are counted as ``normalised``."""
-    data, offsets = text_bytes(texts.fill_null(""))
-    positions = np.flatnonzero(data >= _FIRST_COMBINING_BYTE)
-    if not positions.size:
+    if not (text_bytes(texts.fill_null(""))[0] >= _FIRST_COMBINING_BYTE).any():
         return texts
-    rows = _rows_with(positions, offsets)
-    found = texts.take(pa.array(rows))
+    mask = pc.fill_null(pc.match_substring_regex(texts, _COMBINING), False)
+    found = texts.filter(mask)
     normal = normalise_unicode(found, "NFC")
     changed = pc.sum(pc.not_equal(found, normal)).as_py() or 0
     if not changed:
         return texts
     changes["normalised"] += int(changed)
-    return _replace_rows(texts, rows, normal)
+    return pc.replace_with_mask(texts, mask, normal)
 
 
 def _trim(texts: pa.Array, changes: Changes) -> pa.Array:
@@ -173,7 +152,7 @@ def _refuse(block: Block, settings: Cleaning) -> None:
         block.refuse(length == 0, _BLANK[name])
     for name, texts in block.texts.items():
         block.refuse(lengths[name] > settings.max_characters, "too_long")
-        block.refuse(_words(texts) > settings.max_words, "too_long")
+        block.refuse(_has_more_words(texts, settings.max_words), "too_long")
     if len(block.texts) == 1:
         return
     first, second = block.texts.values()
@@ -199,17 +178,14 @@ def _density(texts: pa.Array) -> NDArray[np.int64]:
     return np.diff(np.cumsum(weights)[offsets])
 
 
-def _words(texts: pa.Array) -> NDArray[np.int64]:
-    """Return the number of words in each text: runs of characters other than the space."""
-    data, offsets = text_bytes(texts)
-    if not data.size:
-        return np.zeros(len(texts), dtype=np.int64)
-    space = data == 0x20
-    begins = ~space
-    begins[1:] &= space[:-1]
-    nonempty = offsets[:-1][offsets[:-1] < offsets[1:]]
-    begins[nonempty] = ~space[nonempty]
-    return np.diff(np.searchsorted(np.flatnonzero(begins), offsets)).astype(np.int64)
+def _has_more_words(texts: pa.Array, most: int) -> Mask:
+    """Return which texts have more words: runs of characters other than the space."""
+    # Each word but the last has a space after it, so shorter texts need not be counted.
+    more = pc.binary_length(texts).to_numpy() > 2 * most
+    if more.any():
+        words = pc.count_substring_regex(texts.filter(pa.array(more)), "[^ ]+")
+        more[more] = words.to_numpy() > most
+    return more
 
 
 def shorten(texts: pa.Array, refused: Mask) -> pa.Array:
@@ -217,8 +193,7 @@ def shorten(texts: pa.Array, refused: Mask) -> pa.Array:
     if not refused.any():
         return texts
     # A character has at least one byte, so shorter texts need not be counted.
-    rows = np.flatnonzero(refused & (pc.binary_length(texts).to_numpy() > REFUSED_CHARACTERS))
-    if not rows.size:
-        return texts
-    cut = pc.utf8_slice_codeunits(texts.take(pa.array(rows)), 0, REFUSED_CHARACTERS)
-    return _replace_rows(texts, rows, cut)
+    mask = pa.array(refused & (pc.binary_length(texts).to_numpy() > REFUSED_CHARACTERS))
+    return pc.replace_with_mask(
+        texts, mask, pc.utf8_slice_codeunits(texts.filter(mask), 0, REFUSED_CHARACTERS)
+    )

@@ -191,9 +191,9 @@ def doctor(
         from paraforge.translation.models.fairseq_installation import install_fairseq as install
 
         raise typer.Exit(0 if install() else 1)
-    if repair:
-        from paraforge.interface.configuration.diagnosis import RWLOCK, broken_links, has_cut_rwlock
+    from paraforge.interface.project.diagnosis import RWLOCK, broken_links, diagnose, has_cut_rwlock
 
+    if repair:
         if has_cut_rwlock():
             RWLOCK.unlink()
             typer.echo(f"{RWLOCK}: removed; DVC was killed and left it unreadable")
@@ -201,21 +201,14 @@ def doctor(
             typer.echo(f"{path}: removed; it was a link to {path.readlink()}, which no longer exists")
             path.unlink()
         return
-    from paraforge.interface.configuration.diagnosis import Finding, diagnose
-    from paraforge.interface.project.files import VERSIONS, check_versions
-
-    findings = diagnose()
-    try:
-        check_versions()
-    except InputError as error:
-        findings.append(Finding("project", str(VERSIONS), "broken", error.message, error.remedy or ""))
-    section = ""
-    for finding in findings:
-        if finding.section != section:
-            section = finding.section
-            typer.echo(f"{section}")
-        typer.echo(f"  {_MARKS[finding.state]}  {finding.name}: {finding.detail}")
-        if finding.remedy:
-            typer.echo(f"           -> {finding.remedy}")
-    if any(finding.state == "broken" for finding in findings):
+    broken = False
+    for section, findings in diagnose():
+        if findings:
+            typer.echo(section)
+        for finding in findings:
+            typer.echo(f"  {_MARKS[finding.state]}  {finding.name}: {finding.detail}")
+            if finding.remedy:
+                typer.echo(f"           -> {finding.remedy}")
+            broken = broken or finding.state == "broken"
+    if broken:
         raise typer.Exit(1)

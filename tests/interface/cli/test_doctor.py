@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paraforge.interface.configuration import diagnosis
+from paraforge.interface.project import diagnosis
 from tests.here import run_command
 from tests.project import ROOT
 
@@ -23,7 +23,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def findings() -> dict[str, dict[str, Any]]:
     """What is found in the project; packages and devices are looked at elsewhere."""
-    return {one.name: vars(one) for one in diagnosis._project()}
+    return {one.name: vars(one) for one in diagnosis.project()}
 
 
 def test_a_sound_file_and_a_missing_one(project: Path) -> None:

@@ -8,13 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError, one_line
 from paraforge.base.shards.schema import holds_text
 from paraforge.base.text.compression import refuse_lfs_pointer
 from paraforge.base.text.lines import Reading
-from paraforge.intake.bitext.block import REJECT_MALFORMED, Block
+from paraforge.intake.bitext.block import Block
 from paraforge.intake.bitext.source import ONLY, NamedColumnSource
 
 _BATCH_ROWS = 16_384
@@ -107,7 +106,8 @@ def _check(path: Path, schema: pa.Schema, name: str, column: str) -> None:
 def _scores(path: Path, block: Block, array: pa.Array, strict: bool) -> pa.Array:
     scores = array.cast(pa.float32(), safe=False)
     finite = pc.fill_null(pc.is_finite(scores), True)
-    _refuse(path, block, ~finite.to_numpy(zero_copy_only=False), "malformed", strict, "a score not finite")
+    infinite = ~finite.to_numpy(zero_copy_only=False)
+    block.reject(infinite, "malformed", path, strict, "a score not finite")
     return pc.if_else(finite, scores, pa.scalar(None, pa.float32()))
 
 
@@ -119,12 +119,6 @@ def _text(path: Path, block: Block, name: str, array: pa.Array, strict: bool) ->
         raw = [value or b"" for value in array.cast(pa.binary()).to_pylist()]
         decoded = [value.decode("utf-8", "replace") for value in raw]
         broken = [text.encode() != value for text, value in zip(decoded, raw, strict=True)]
-        _refuse(path, block, np.array(broken), "invalid_utf8", strict, f"{name} is not UTF-8")
+        block.reject(np.array(broken), "invalid_utf8", path, strict, f"{name} is not UTF-8")
         text = pa.array(decoded, pa.string())
     return pc.fill_null(text, "")
-
-
-def _refuse(path: Path, block: Block, rows: NDArray[np.bool_], reason: str, strict: bool, what: str) -> None:
-    if strict and rows.any():
-        raise InputError(what, path, int(block.lines[np.flatnonzero(rows)[0]]), REJECT_MALFORMED)
-    block.refuse(rows, reason)

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.lines import Reading, line_blocks
-from paraforge.intake.bitext.block import REJECT_MALFORMED, Block, parse_scores, reason_codes
+from paraforge.intake.bitext.block import Block, parse_scores, reason_codes
 from paraforge.intake.bitext.source import ONLY, SeparatedSource
 
 
@@ -125,13 +125,12 @@ def _block(
         at = pa.array(starts + place, mask=widths <= place)  # null if the row has no such field
         texts[name] = pc.fill_null(fields.values.take(at), "")
     rows = Block(found.numbers[skipped:], texts, found.codes[skipped:])
-    ragged = (widths != width) & (rows.codes == 0) & ~found.blank[skipped:]
-    if strict and ragged.any():
-        row = int(np.flatnonzero(ragged)[0])
+
+    def problem(row: int) -> str:
         quoted = "quotation marks that do not fit, or " if not widths[row] else ""
-        problem = f"{quoted}{widths[row]} columns, the first line has {width}"
-        raise InputError(problem, path, int(rows.lines[row]), REJECT_MALFORMED)
-    rows.refuse(ragged, "malformed")
+        return f"{quoted}{widths[row]} columns, the first line has {width}"
+
+    rows.reject((widths != width) & ~found.blank[skipped:], "malformed", path, strict, problem)
     if "score" in texts:
         rows.scores = parse_scores(texts.pop("score"), rows, path, strict)
     return rows
