@@ -9,8 +9,8 @@ row. The only approximation is that eps does not decay with sqrt(v).
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import torch
 from numpy.typing import NDArray
@@ -20,35 +20,6 @@ from torch.optim.adam import adam
 _BETAS = (0.9, 0.999)
 _EPSILON = 1e-8
 _ADAGRAD_EPSILON = 1e-10
-
-
-class Optimiser(Protocol):
-    """What the trainer needs from an optimizer. Names are those of `Module.named_parameters`."""
-
-    steps: int
-    state: dict[str, Tensor]
-
-    def begin_step(self) -> None:
-        """Count a new update."""
-        self.steps += 1
-
-    def read_rows(self, name: str, rows: Tensor) -> Tensor:
-        """Return a copy of the current values of distinct rows of a table, (rows, dimension)."""
-
-    def write_rows(self, name: str, rows: Tensor, values: Tensor, gradient: Tensor) -> None:
-        """Update distinct rows by their gradient; values, as `read_rows` gave them in this step, may be
-        overwritten."""
-
-    def update(self, name: str, gradient: Tensor) -> None:
-        """Update a whole parameter."""
-
-    def refresh(self, name: str, rows: Tensor) -> None:
-        """Apply deferred updates to distinct rows of a table, between steps."""
-        return
-
-    def synchronise(self) -> None:
-        """Apply all deferred updates, between steps."""
-        return
 
 
 def take(table: Tensor, rows: Tensor) -> Tensor:
@@ -69,33 +40,61 @@ def put(table: Tensor, rows: Tensor, values: Tensor) -> None:
         table.index_copy_(0, rows, values)
 
 
+class Optimiser:
+    """Base of both. Names are those of `Module.named_parameters`; `state` is what checkpoints keep."""
+
+    def __init__(self, parameters: Mapping[str, Tensor], learning_rate: float) -> None:
+        self.steps = 0
+        self.learning_rate = learning_rate
+        self.state: dict[str, Tensor] = {}
+        self._parameters = dict(parameters)
+
+    def begin_step(self) -> None:
+        """Count a new update."""
+        self.steps += 1
+
+    def read_rows(self, name: str, rows: Tensor) -> Tensor:
+        """Return a copy of the current values of distinct rows of a table, (rows, dimension)."""
+        return take(self._parameters[name], rows)
+
+    def write_rows(self, name: str, rows: Tensor, values: Tensor, gradient: Tensor) -> None:
+        """Update distinct rows by their gradient; values, as `read_rows` gave them in this step, may be
+        overwritten."""
+        raise NotImplementedError
+
+    def update(self, name: str, gradient: Tensor) -> None:
+        """Update a whole parameter."""
+        raise NotImplementedError
+
+    def refresh(self, name: str, rows: Tensor) -> None:
+        """Apply deferred updates to distinct rows of a table, between steps."""
+
+    def synchronise(self) -> None:
+        """Apply all deferred updates, between steps."""
+
+
 class AdaGrad(Optimiser):
     """Duchi 2011: `w -= lr g / (sqrt(sum of g^2) + eps)`, as `torch.optim.Adagrad`."""
 
     def __init__(self, parameters: Mapping[str, Tensor], learning_rate: float = 0.05) -> None:
-        self.steps = 0
-        self.learning_rate = learning_rate
-        self._parameters = dict(parameters)
+        super().__init__(parameters, learning_rate)
         self.state = {f"{name}.sum": torch.zeros_like(value) for name, value in parameters.items()}
-
-    def read_rows(self, name: str, rows: Tensor) -> Tensor:
-        """Return rows as they are."""
-        return take(self._parameters[name], rows)
 
     def write_rows(self, name: str, rows: Tensor, values: Tensor, gradient: Tensor) -> None:
         """Update the rows; this is exact, because a row without gradient does not change."""
         table = self.state[f"{name}.sum"]
-        total = take(table, rows).addcmul_(gradient, gradient)
+        total = take(table, rows)
+        self._move(values, gradient, total)
         put(table, rows, total)
-        values = values.addcdiv(gradient, total.sqrt_().add_(_ADAGRAD_EPSILON), value=-self.learning_rate)
         put(self._parameters[name], rows, values)
 
     def update(self, name: str, gradient: Tensor) -> None:
         """Update a whole parameter."""
-        total = self.state[f"{name}.sum"].addcmul_(gradient, gradient)
-        self._parameters[name].detach().addcdiv_(
-            gradient, total.sqrt().add_(_ADAGRAD_EPSILON), value=-self.learning_rate
-        )
+        self._move(self._parameters[name].detach(), gradient, self.state[f"{name}.sum"])
+
+    def _move(self, values: Tensor, gradient: Tensor, total: Tensor) -> None:
+        total.addcmul_(gradient, gradient)
+        values.addcdiv_(gradient, total.sqrt().add_(_ADAGRAD_EPSILON), value=-self.learning_rate)
 
 
 class Adam(Optimiser):
@@ -104,15 +103,12 @@ class Adam(Optimiser):
     def __init__(
         self,
         parameters: Mapping[str, Tensor],
-        tables: frozenset[str],
+        tables: Collection[str] = (),
         learning_rate: float = 0.001,
     ) -> None:
-        self.steps = 0
-        self.learning_rate = learning_rate
-        self._parameters = dict(parameters)
-        self._tables = tables
+        super().__init__(parameters, learning_rate)
+        self._tables = sorted(tables)
         self._missed = _MissedSteps()
-        self.state: dict[str, Tensor] = {}
         for name, value in parameters.items():
             self.state[f"{name}.mean"] = torch.zeros_like(value)
             self.state[f"{name}.square"] = torch.zeros_like(value)
@@ -126,7 +122,7 @@ class Adam(Optimiser):
 
     def write_rows(self, name: str, rows: Tensor, values: Tensor, gradient: Tensor) -> None:
         """Update the touched rows."""
-        tables, last = self._tables_of(name), self.state[f"{name}.last"]
+        tables, last = self._with_moments(name), self.state[f"{name}.last"]
         if _is_compiled(rows):
             from paraforge.embeddings.learning.adam_rows import move_rows
 
@@ -146,12 +142,8 @@ class Adam(Optimiser):
 
     def update(self, name: str, gradient: Tensor) -> None:
         """Update a whole parameter."""
-        self._move(
-            self._parameters[name].detach(),
-            gradient,
-            self.state[f"{name}.mean"],
-            self.state[f"{name}.square"],
-        )
+        value, mean, square = self._with_moments(name)
+        self._move(value, gradient, mean, square)
 
     def refresh(self, name: str, rows: Tensor) -> None:
         """Apply the steps that these rows missed."""
@@ -159,7 +151,7 @@ class Adam(Optimiser):
 
     def synchronise(self) -> None:
         """Apply all missed steps."""
-        for name in sorted(self._tables):
+        for name in self._tables:
             behind = (self.state[f"{name}.last"] < self.steps).nonzero().squeeze(1)
             for part in behind.split(16_384):  # the whole table at once would need twice its memory
                 self._catch_up(name, part, self.steps)
@@ -182,12 +174,12 @@ class Adam(Optimiser):
             maximize=False,
         )
 
-    def _tables_of(self, name: str) -> tuple[Tensor, Tensor, Tensor]:
-        """Return a table and its moments."""
+    def _with_moments(self, name: str) -> tuple[Tensor, Tensor, Tensor]:
+        """Return a parameter and its moments."""
         return self._parameters[name].detach(), self.state[f"{name}.mean"], self.state[f"{name}.square"]
 
     def _catch_up(self, name: str, rows: Tensor, until: int) -> None:
-        tables, last_table = self._tables_of(name), self.state[f"{name}.last"]
+        tables, last_table = self._with_moments(name), self.state[f"{name}.last"]
         tails, powers = self._missed.factors(until, rows.device)
         if _is_compiled(rows):
             from paraforge.embeddings.learning.adam_rows import catch_rows_up

@@ -252,7 +252,7 @@ def _make_optimiser(encoder: Encoder, parameters: TrainingParameters) -> Optimis
     named = {name: value.detach() for name, value in encoder.named_parameters()}
     if parameters.optimiser == "adagrad":
         return AdaGrad(named, parameters.learning_rate)
-    return Adam(named, frozenset(encoder.tables()), parameters.learning_rate)
+    return Adam(named, encoder.tables(), parameters.learning_rate)
 
 
 def _check_fit(encoder: Encoder, store: PairStore) -> None:

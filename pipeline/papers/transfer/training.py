@@ -303,7 +303,7 @@ class ClassifierTraining(Task[Tensor, nn.Module]):
         rate = parameters.learning_rate or _RATES[parameters.optimiser]
         named = {name: value.detach() for name, value in self._trained.items()}
         adagrad = parameters.optimiser == "adagrad"
-        self.optimiser: Optimiser = AdaGrad(named, rate) if adagrad else Adam(named, frozenset(), rate)
+        self.optimiser: Optimiser = AdaGrad(named, rate) if adagrad else Adam(named, learning_rate=rate)
 
     def identity(self) -> dict[str, Any]:
         """Return the settings and the seed."""

@@ -15,7 +15,7 @@ from paraforge.base.logs import counted
 from paraforge.base.shards.resources import Resources
 from paraforge.embeddings.evaluation.leakage import LeakageFilter
 from paraforge.embeddings.learning.loop import Record, Task, Trainer, TrainingStep
-from paraforge.embeddings.learning.optimisers import Adam, Optimiser, clip_, separate
+from paraforge.embeddings.learning.optimisers import Adam, clip_, separate
 from paraforge.embeddings.learning.runs import MODEL, run_once
 from paraforge.embeddings.trainer.initial import check_finite
 from paraforge.embeddings.trainer.schedule import Schedule
@@ -61,7 +61,7 @@ class PredictionObjective(Task[TripleBatch, SentencePredictor]):
         self._device = torch.device(device)
         self._named = dict(network.named_parameters())
         named = {name: value.detach() for name, value in self._named.items()}
-        self.optimiser: Optimiser = Adam(named, frozenset(), parameters.learning_rate)
+        self.optimiser = Adam(named, learning_rate=parameters.learning_rate)
         check_precision(parameters.precision, self._device.type)
         self._products = torch.bfloat16 if parameters.precision == "bfloat16" else None
         self._schedule = Schedule(len(store), parameters.batch_size, 1, 0, parameters.seed)
