@@ -15,7 +15,7 @@ from paraforge.embeddings.learning.batches import Bags, TokenBatch
 from paraforge.embeddings.trainer.negatives import ForbiddenCandidates
 from paraforge.embeddings.trainer.pair_store import PairStore
 from paraforge.embeddings.trainer.parameters import TrainingParameters
-from paraforge.embeddings.trainer.schedule import SCRAMBLE, MegaBatch, Schedule, generator_for
+from paraforge.embeddings.trainer.schedule import SCRAMBLE, Schedule, generator_for, spans
 
 ENCODED_TOKENS = 1 << 14
 """Tokens to encode at once without gradient on a CPU, which limits memory."""
@@ -24,18 +24,23 @@ ENCODED_TOKENS_GPU = 1 << 16
 
 
 @dataclass(frozen=True)
-class PackedMegaBatch:
-    """A packed mega-batch.
+class MegaBatch:
+    """Pairs from the place `first` of an epoch's order.
 
+    numbers: the pairs' in the store, int64 (pairs,).
     bags: unit -> both sides, first all left sides, then all right sides.
-    rows: unit -> the distinct ids in it, ascending. numbers: the pairs' in the store, int64 (pairs,).
+    rows: unit -> the distinct ids in it, ascending.
     """
 
-    place: MegaBatch
+    epoch: int
+    first: int
     numbers: npt.NDArray[np.int64]
     bags: dict[str, Bags]
     rows: dict[str, Tensor]
     forbidden: ForbiddenCandidates
+
+    def __len__(self) -> int:
+        return len(self.numbers)
 
 
 @dataclass(frozen=True)
@@ -64,31 +69,32 @@ def mega_batches(
     epoch: int,
     position: int,
     updates: int,
-) -> Iterator[PackedMegaBatch]:
+) -> Iterator[MegaBatch]:
     """Yield mega-batches from a position in an epoch to the end of the last epoch."""
     scrambled = encoder.scrambled_units()
     while epoch < parameters.epochs:
         order = schedule.order(epoch)
         window = -1
-        while (place := schedule.following(epoch, position, updates)) is not None:
-            if place.first // order.window != window:
-                window = place.first // order.window
+        while position < schedule.pairs:
+            first, position = position, schedule.end(position, updates)
+            if first // order.window != window:
+                window = first // order.window
                 store.release()
-            numbers = order[place.first : place.last]
+            numbers = order[first:position]
             bags = store.select(numbers)
             identity = sentence_identity(bags[min(bags)])
             for unit, rate in scrambled.items():
-                generator = generator_for(parameters.seed, SCRAMBLE, epoch, place.first)
+                generator = generator_for(parameters.seed, SCRAMBLE, epoch, first)
                 bags[unit] = scramble(bags[unit], rate, generator)
             rows = {unit: distinct_ids(bag.ids, len(store.vocabularies[unit])) for unit, bag in bags.items()}
-            yield PackedMegaBatch(place, numbers, bags, rows, ForbiddenCandidates(len(place), identity))
-            position = place.last
-            updates += len(place.mini_batches(parameters.batch_size))
+            forbidden = ForbiddenCandidates(len(numbers), identity)
+            yield MegaBatch(epoch, first, numbers, bags, rows, forbidden)
+            updates += len(spans(len(numbers), parameters.batch_size))
         epoch, position = epoch + 1, 0
 
 
 def mini_batches(
-    mega_batch: PackedMegaBatch,
+    mega_batch: MegaBatch,
     negatives: Tensor,
     batch_size: int,
     device: torch.device,
@@ -110,12 +116,12 @@ def mini_batches(
         yield MiniBatch(sentences[: len(sentences) // sides], bags, rows)
 
 
-def _sentences(mega_batch: PackedMegaBatch, negatives: Tensor, batch_size: int) -> Iterator[Tensor]:
+def _sentences(mega_batch: MegaBatch, negatives: Tensor, batch_size: int) -> Iterator[Tensor]:
     """Yield the numbers of each mini-batch's sentences: left sides, right sides, negatives of the left, of
     the right."""
-    pairs = len(mega_batch.place)
+    pairs = len(mega_batch)
     trainable = (negatives >= 0).all(0)
-    for first, last in mega_batch.place.mini_batches(batch_size):
+    for first, last in spans(pairs, batch_size):
         left = torch.arange(first, last)[trainable[first:last]]
         if len(left):
             yield torch.cat([left, left + pairs, *(side[left] for side in negatives)])

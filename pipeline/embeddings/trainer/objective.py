@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -19,8 +18,8 @@ from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, c
 from paraforge.embeddings.losses import Batch, loss_named
 from paraforge.embeddings.trainer.initial import check_finite
 from paraforge.embeddings.trainer.mega_batches import (
+    MegaBatch,
     MiniBatch,
-    PackedMegaBatch,
     encode,
     mega_batches,
     mini_batches,
@@ -28,7 +27,7 @@ from paraforge.embeddings.trainer.mega_batches import (
 from paraforge.embeddings.trainer.negatives import Precision, choose_negatives, negative_pool
 from paraforge.embeddings.trainer.pair_store import PairStore
 from paraforge.embeddings.trainer.parameters import TrainingParameters
-from paraforge.embeddings.trainer.schedule import MIX, Schedule, Shuffle, generator_for
+from paraforge.embeddings.trainer.schedule import MIX, Schedule, generator_for, spans
 
 logger = logging.getLogger(__name__)
 
@@ -43,19 +42,18 @@ def encoder_trainer(
     *,
     threads: int = 1,
     device: str = "cpu",
-    shuffle: Shuffle = Shuffle(),
     **options: Any,
-) -> Trainer[PackedMegaBatch, Encoder]:
+) -> Trainer[MegaBatch, Encoder]:
     """Return a run that trains an encoder; `options` are `Trainer`'s. For averaging encoders on the CPU the
     result is the same to the bit on any number of threads, otherwise for one number of threads and one
     machine.
 
     Raises InputError if the encoder's tables do not fit the pairs' vocabularies, or are not finite.
     """
-    return Trainer(PairObjective(encoder, store, parameters, threads, device, shuffle), **options)
+    return Trainer(PairObjective(encoder, store, parameters, threads, device), **options)
 
 
-class PairObjective(Task[PackedMegaBatch, Encoder]):
+class PairObjective(Task[MegaBatch, Encoder]):
     """The task of the training loop. A batch is a mega-batch, which takes as many updates as it has
     mini-batches.
 
@@ -72,7 +70,6 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
         parameters: TrainingParameters,
         threads: int,
         device: str,
-        shuffle: Shuffle,
     ) -> None:
         _check_fit(encoder, store)
         self.module = encoder.to(device)
@@ -96,7 +93,6 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
             parameters.anneal,
             parameters.seed,
             store.sources if parameters.one_source else None,
-            shuffle,
         )
         # Small mega-batches are packed several at once, so that two threads need not wait on each other for
         # each.
@@ -108,15 +104,13 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
         self._pool: ThreadPoolExecutor | None = None
 
     def identity(self) -> dict[str, Any]:
-        """Return parameters, encoder and pairs, and how these are shuffled if not as a whole."""
-        shuffle = self._schedule.shuffle
+        """Return parameters, encoder and pairs."""
         return {
             "parameters": self._parameters.model_dump(mode="json"),
             "encoder": repr(self.module),
             "shapes": {name: list(value.shape) for name, value in self.module.named_parameters()},
             "pairs": len(self._store),
             "data": self._store.fingerprint,
-            **({"shuffle": asdict(shuffle)} if self.size > shuffle.whole else {}),
         }
 
     @contextmanager
@@ -128,7 +122,7 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
         with torch_threads(inside), negative_pool(self._threads, self._device) as self._pool:
             yield
 
-    def batches(self, record: Record) -> Iterator[PackedMegaBatch]:
+    def batches(self, record: Record) -> Iterator[MegaBatch]:
         """Yield mega-batches from the record's position."""
         return mega_batches(
             self._store,
@@ -159,9 +153,9 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
                 f"{record.seen:,}",
             )
 
-    def step(self, mega_batch: PackedMegaBatch, updates: int) -> TrainingStep:
+    def step(self, mega_batch: MegaBatch, updates: int) -> TrainingStep:
         """Choose negatives with the current parameters, then go through the mini-batches."""
-        place, pairs = mega_batch.place, len(mega_batch.place)
+        pairs = len(mega_batch)
         # Without mega-batches the mini-batch is all of it: one left-over pair may have joined it.
         batch_size = self._parameters.batch_size if self._loss.mega_batches else pairs
         negatives = self._negatives(mega_batch, updates)
@@ -175,18 +169,18 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
         total = 0.0
         if trained:
             total = float((torch.stack(losses).double() * torch.tensor(sizes, device=self._device)).sum())
-        empty = len(place.mini_batches(self._parameters.batch_size)) - len(sizes)
+        empty = len(spans(pairs, self._parameters.batch_size)) - len(sizes)
         counts = {"passed_over": pairs - trained, "empty_batches": empty}
         return TrainingStep(pairs, len(sizes), total, trained, counts)
 
-    def _negatives(self, mega_batch: PackedMegaBatch, updates: int) -> Tensor:
+    def _negatives(self, mega_batch: MegaBatch, updates: int) -> Tensor:
         """Return the chosen negative of each side, (sides, pairs), -1 where there is none; without sides
         where the loss has no mega-batches, if any pair may be compared with another."""
-        parameters, place = self._parameters, mega_batch.place
+        parameters, pairs = self._parameters, len(mega_batch)
         if not self._loss.mega_batches:
             forbidden, _ = mega_batch.forbidden.of_other_sides()
-            alone = len(forbidden) == len(place) * (len(place) - 1)
-            return torch.full((int(alone), len(place)), -1)
+            alone = len(forbidden) == pairs * (pairs - 1)
+            return torch.full((int(alone), pairs), -1)
         for name, unit in self.module.table_units().items():
             self.optimiser.refresh(name, mega_batch.rows[unit].to(self._device))
         embeddings = encode(self.module, mega_batch.bags, self._device)
@@ -195,17 +189,17 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
             raise diverged("the sentences' vectors are not finite", updates)
         chosen = choose_negatives(
             embeddings,
-            len(place),
+            pairs,
             two_sided=parameters.two_sided,
             strategy=parameters.negatives,
             forbidden=mega_batch.forbidden,
-            generator=generator_for(parameters.seed, MIX, place.epoch, place.first),
+            generator=generator_for(parameters.seed, MIX, mega_batch.epoch, mega_batch.first),
             precision=PRODUCTS,
             pool=self._pool,
         )
-        return chosen.cpu().view(-1, len(place))
+        return chosen.cpu().view(-1, pairs)
 
-    def _seen(self, embeddings: Tensor, batch: MiniBatch, mega_batch: PackedMegaBatch) -> Batch:
+    def _seen(self, embeddings: Tensor, batch: MiniBatch, mega_batch: MegaBatch) -> Batch:
         """Return what the loss sees of a mini-batch."""
         teacher = None
         if self._loss.teacher:
@@ -214,7 +208,7 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
         # Without mega-batches the mini-batch is all that `forbidden` is of.
         return Batch(embeddings, batch.pairs, mega_batch.forbidden, self._parameters, teacher)
 
-    def _update(self, batch: MiniBatch, mega_batch: PackedMegaBatch) -> Tensor:
+    def _update(self, batch: MiniBatch, mega_batch: MegaBatch) -> Tensor:
         """Train on one mini-batch: forward, loss, gradient, update. Returns the loss without penalties."""
         rows, parameters = batch.rows, self._parameters
         optimiser, units = self.optimiser, self.module.table_units()

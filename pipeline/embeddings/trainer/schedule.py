@@ -13,6 +13,15 @@ from paraforge.base.text.ragged import ranges
 
 ORDER, MIX, SCRAMBLE = range(3)
 """Purposes of random numbers; each combination with seed, epoch and mega-batch has its own generator."""
+WHOLE = 1 << 23
+"""Most pairs that are shuffled completely, with 8 bytes of memory each and random reads. Of more, blocks of
+`BLOCK` consecutive pairs are shuffled, and then each `WINDOW` pairs of that order; this needs memory for one
+window, and reads it in runs."""
+WINDOW = 1 << 20
+BLOCK = 1 << 12
+MEGA_BATCHES = 256
+"""A window has at least as many, because otherwise paraphrases that are adjacent in the files would be each
+other's negatives."""
 
 
 def generator_for(seed: int, *place: int) -> np.random.Generator:
@@ -20,36 +29,9 @@ def generator_for(seed: int, *place: int) -> np.random.Generator:
     return np.random.default_rng([seed, *place])
 
 
-@dataclass(frozen=True)
-class MegaBatch:
-    """Pairs first to last (exclusive) of an epoch's order."""
-
-    epoch: int
-    first: int
-    last: int
-
-    def __len__(self) -> int:
-        return self.last - self.first
-
-    def mini_batches(self, batch_size: int) -> list[tuple[int, int]]:
-        """Return the first and last (exclusive) pair of each mini-batch, counted within the mega-batch."""
-        return [(first, min(first + batch_size, len(self))) for first in range(0, len(self), batch_size)]
-
-
-@dataclass(frozen=True)
-class Shuffle:
-    """How pairs are shuffled.
-
-    Up to `whole` pairs are shuffled completely, with 8 bytes of memory each and random reads. With more,
-    blocks of `block` consecutive pairs are shuffled, and then each `window` pairs of that order; this needs
-    memory for one window, and reads it in runs. A window has at least `mega_batches`, because otherwise
-    paraphrases that are adjacent in the files would be each other's negatives.
-    """
-
-    whole: int = 1 << 23
-    window: int = 1 << 20
-    block: int = 1 << 12
-    mega_batches: int = 256
+def spans(length: int, size: int) -> list[tuple[int, int]]:
+    """Cut a length into parts of `size`, the last of which may be smaller: first and last (exclusive)."""
+    return [(first, min(first + size, length)) for first in range(0, length, size)]
 
 
 @dataclass(frozen=True)
@@ -70,7 +52,6 @@ class Schedule:
     anneal: int
     seed: int
     sources: npt.NDArray[Any] | None = None
-    shuffle: Shuffle = Shuffle()
 
     def order(self, epoch: int) -> Order:
         """Return the epoch's permutation of the pairs."""
@@ -100,15 +81,10 @@ class Schedule:
         """Return M after this many updates."""
         return self.mega_batch if not self.anneal else min(self.mega_batch, 1 + updates // self.anneal)
 
-    def following(self, epoch: int, position: int, updates: int) -> MegaBatch | None:
-        """Return the mega-batch that starts at this position of the epoch's order; None at the end of the
-        epoch."""
-        if position >= self.pairs:
-            return None
-        last = min(position + self.batch_size * self.mini_batches_of(updates), self.pairs)
-        if self.pairs - last == 1:
-            last = self.pairs
-        return MegaBatch(epoch, position, last)
+    def end(self, first: int, updates: int) -> int:
+        """Return where the mega-batch ends that starts at this place of an epoch's order."""
+        last = min(first + self.batch_size * self.mini_batches_of(updates), self.pairs)
+        return self.pairs if self.pairs - last == 1 else last
 
 
 class Order:
@@ -122,16 +98,15 @@ class Order:
         self._schedule = schedule
         self._epoch = epoch
         self._drawn: tuple[int, npt.NDArray[np.int64]] | None = None
-        shuffle, pairs = schedule.shuffle, schedule.pairs
-        self._windowed = pairs > shuffle.whole
-        least = shuffle.mega_batches * schedule.mega_batch
-        self.window = max(1, least, shuffle.window // schedule.batch_size) * schedule.batch_size
+        pairs, size = schedule.pairs, schedule.batch_size
+        self._windowed = pairs > WHOLE
         if not self._windowed:
             self.window = max(1, pairs)
             return
-        blocks = generator_for(schedule.seed, ORDER, epoch).permutation(-(-pairs // shuffle.block))
-        self._firsts = blocks * shuffle.block
-        self._ends = np.cumsum(np.minimum(shuffle.block, pairs - self._firsts))
+        self.window = max(1, MEGA_BATCHES * schedule.mega_batch, WINDOW // size) * size
+        blocks = generator_for(schedule.seed, ORDER, epoch).permutation(-(-pairs // BLOCK))
+        self._firsts = blocks * BLOCK
+        self._ends = np.cumsum(np.minimum(BLOCK, pairs - self._firsts))
 
     def __getitem__(self, places: slice) -> npt.NDArray[np.int64]:
         """Return the pairs at these places, one after the other."""
@@ -157,7 +132,7 @@ class Order:
             low, high = np.searchsorted(self._ends, (first, last - 1), "right")
             ends = self._ends[low : high + 1]
             firsts = self._firsts[low : high + 1]
-            sizes = np.minimum(schedule.shuffle.block, schedule.pairs - firsts)
+            sizes = np.minimum(BLOCK, schedule.pairs - firsts)
             begin = first - int(ends[0] - sizes[0])
             # Not from 0, which is used for the order of the blocks.
             generator = generator_for(schedule.seed, ORDER, self._epoch, 1 + number)

@@ -13,7 +13,6 @@ from paraforge.embeddings.trainer import train_model
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.objective import encoder_trainer
 from paraforge.embeddings.trainer.parameters import ModelParameters
-from paraforge.embeddings.trainer.schedule import Shuffle
 from tests.embeddings.trainer.training import (
     make_encoder,
     make_store,
@@ -49,6 +48,5 @@ def test_a_checkpoint_is_of_one_encoder_its_pairs_and_their_order(tmp_path: Path
         encoder_trainer(make_encoder(store, dimension=6), store, parameters()),
         *(encoder_trainer(encoder, store, parameters()) for encoder in pooled),
         encoder_trainer(make_encoder(store), store.subset(np.arange(len(store))[::-1]), parameters()),
-        encoder_trainer(make_encoder(store), store, parameters(), shuffle=Shuffle(1, 8, 2, 0)),
     ]
     assert len({hash_json(run.task.identity()) for run in runs}) == len(runs)

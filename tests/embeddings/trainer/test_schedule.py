@@ -1,20 +1,18 @@
 """Mega-batches: every pair of an epoch exactly once, M as annealed, the same from any point on."""
 
+from contextlib import AbstractContextManager
+from unittest.mock import patch
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraforge.embeddings.trainer.schedule import MegaBatch, Schedule, Shuffle
+from paraforge.embeddings.trainer import schedule as module
+from paraforge.embeddings.trainer.schedule import Schedule, spans
 
 
-def walk(schedule: Schedule, epoch: int = 0, updates: int = 0) -> list[tuple[MegaBatch, int]]:
-    result = []
-    position = 0
-    while (mega := schedule.following(epoch, position, updates)) is not None:
-        result.append((mega, updates))
-        position = mega.last
-        updates += len(mega.mini_batches(schedule.batch_size))
-    return result
+def windows(window: int, block: int, whole: int = 1) -> AbstractContextManager[object]:
+    return patch.multiple(module, WHOLE=whole, WINDOW=window, BLOCK=block, MEGA_BATCHES=0)
 
 
 @given(st.integers(2, 300), st.integers(1, 20), st.integers(1, 6), st.integers(0, 4))
@@ -23,14 +21,14 @@ def test_an_epoch_uses_every_pair_once(pairs: int, batch_size: int, mega_batch: 
         return
     schedule = Schedule(pairs, batch_size, mega_batch, anneal, seed=3)
     assert sorted(schedule.order(0)[:]) == list(range(pairs))
-    steps = walk(schedule)
-    covered = [k for mega, _ in steps for k in range(mega.first, mega.last)]
-    assert covered == list(range(pairs))
-    for mega, updates in steps:
-        assert len(mega) >= 2
-        inner = [k for first, last in mega.mini_batches(batch_size) for k in range(first, last)]
-        assert inner == list(range(len(mega)))
-        assert len(mega) <= batch_size * schedule.mini_batches_of(updates) + 1
+    first = updates = 0
+    while first < pairs:
+        size = schedule.end(first, updates) - first
+        assert 2 <= size <= batch_size * schedule.mini_batches_of(updates) + 1
+        inner = spans(size, batch_size)
+        assert [k for begin, end in inner for k in range(begin, end)] == list(range(size))
+        first, updates = first + size, updates + len(inner)
+    assert first == pairs
 
 
 def test_annealing_raises_m_by_one() -> None:
@@ -71,9 +69,14 @@ def test_mini_batches_of_one_source_are_shuffled() -> None:
 
 @given(st.integers(2, 300), st.integers(1, 9), st.integers(1, 80), st.integers(1, 50), st.integers(0, 3))
 def test_windows_hold_shuffled_blocks(pairs: int, batch: int, window: int, block: int, epoch: int) -> None:
-    schedule = Schedule(pairs, batch, 3, 0, seed=3, shuffle=Shuffle(1, window, block, 0))
-    order = schedule.order(epoch)
-    every = order[:]
+    with windows(window, block):
+        schedule = Schedule(pairs, batch, 3, 0, seed=3)
+        order = schedule.order(epoch)
+        every = order[:]
+        # From any place on, as a run that resumes sees it.
+        for first in range(0, pairs, order.window):
+            middle, last = min(first + batch, pairs - 1), first + order.window + 1
+            assert schedule.order(epoch)[middle:last].tolist() == every[middle:last].tolist()
     assert sorted(every) == list(range(pairs))
     assert order.window % batch == 0
     # Slow and obvious: a window's pairs are those that the order of the blocks brings there.
@@ -82,17 +85,15 @@ def test_windows_hold_shuffled_blocks(pairs: int, batch: int, window: int, block
     for first in range(0, pairs, order.window):
         last = first + order.window
         assert sorted(every[first:last]) == sorted(unmixed[first:last])
-        # From any place on, as a run that resumes sees it.
-        middle = min(first + batch, pairs - 1)
-        assert schedule.order(epoch)[middle : last + 1].tolist() == every[middle : last + 1].tolist()
 
 
 def test_a_window_is_for_more_pairs_than_are_shuffled_as_a_whole() -> None:
     plain = np.random.default_rng([1, 0, 2]).permutation(100)
-    assert (
-        Schedule(100, 10, 5, 0, seed=1, shuffle=Shuffle(100, 20, 4, 0)).order(2)[:].tolist() == plain.tolist()
-    )
-    windowed = Schedule(100, 10, 5, 0, seed=1, shuffle=Shuffle(99, 20, 4, 0)).order(2)[:]
+    schedule = Schedule(100, 10, 5, 0, seed=1)
+    with windows(20, 4, whole=100):
+        assert schedule.order(2)[:].tolist() == plain.tolist()
+    with windows(20, 4, whole=99):
+        windowed = schedule.order(2)[:]
     assert windowed.tolist() != plain.tolist()
     assert {len(set(windowed[first : first + 20] // 4)) for first in range(0, 100, 20)} == {5}
 
@@ -100,11 +101,12 @@ def test_a_window_is_for_more_pairs_than_are_shuffled_as_a_whole() -> None:
 @given(st.lists(st.integers(0, 2), min_size=30, max_size=80), st.integers(2, 4))
 def test_mini_batches_of_one_source_in_each_window(sources: list[int], batch: int) -> None:
     numbers = np.array(sources, dtype=np.int32)
-    schedule = Schedule(len(sources), batch, 1, 0, 3, numbers, Shuffle(1, 16, 5, 0))
-    order = schedule.order(0)
-    assert sorted(order[:]) == list(range(len(sources)))
+    with windows(16, 5):
+        order = Schedule(len(sources), batch, 1, 0, 3, numbers).order(0)
+        every = order[:]
+    assert sorted(every) == list(range(len(sources)))
     for first in range(0, len(sources), order.window):
-        here = numbers[order[first : first + order.window]]
+        here = numbers[every[first : first + order.window]]
         whole = int((np.bincount(here) // batch).sum())
         assert all(len(set(here[k * batch : (k + 1) * batch].tolist())) == 1 for k in range(whole))
 
