@@ -69,25 +69,22 @@ class ProjectionParameters(VectorParameters):
 
     def network(self, table: Tensor) -> Projection:
         """Return the network with these dimensions."""
-        return Projection(table, self.unit, self.output_dimension)
+        return Projection(table, self)
 
 
 class Projection(TableEncoder):
     """`W_p mean + b`."""
 
-    def __init__(self, table: Tensor, unit: str, output_dimension: int) -> None:
-        super().__init__(table, unit)
-        self.dimension = output_dimension
-        self.linear = nn.Linear(table.shape[1], output_dimension)
+    def __init__(self, table: Tensor, parameters: ProjectionParameters) -> None:
+        super().__init__(table, parameters.unit)
+        self.dimension = parameters.output_dimension
+        self.linear = nn.Linear(table.shape[1], self.dimension)
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
         """Return (sentences, output dimension); zeros for a sentence without tokens."""
         bags = batch[self.unit]
         vectors = self.linear(bag_mean(self.rows(tables), bags))
         return vectors.masked_fill((bags.lengths == 0).unsqueeze(1), 0)
-
-
-Activation = Literal["tanh", "relu"]
 
 
 class DanParameters(VectorParameters):
@@ -100,26 +97,20 @@ class DanParameters(VectorParameters):
 
     def network(self, table: Tensor) -> DeepAverage:
         """Return the network with these dimensions."""
-        return DeepAverage(table, self.unit, self.output_dimension, self.layers, self.activation)
+        return DeepAverage(table, self)
 
 
 class DeepAverage(TableEncoder):
     """`f(W_2 f(W_1 mean + b_1) + b_2)`, or its first layer alone."""
 
-    def __init__(
-        self,
-        table: Tensor,
-        unit: str,
-        output_dimension: int,
-        layers: int = 1,
-        activation: Activation = "tanh",
-    ) -> None:
-        super().__init__(table, unit)
-        self.dimension = output_dimension
-        sizes = [table.shape[1]] + [output_dimension] * layers
+    def __init__(self, table: Tensor, parameters: DanParameters) -> None:
+        super().__init__(table, parameters.unit)
+        self.dimension = parameters.output_dimension
+        sizes = [table.shape[1]] + [self.dimension] * parameters.layers
+        activation = nn.Tanh if parameters.activation == "tanh" else nn.ReLU
         stack: list[nn.Module] = []
         for before, after in pairwise(sizes):
-            stack += [nn.Linear(before, after), nn.Tanh() if activation == "tanh" else nn.ReLU()]
+            stack += [nn.Linear(before, after), activation()]
         self.layers = nn.Sequential(*stack)
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:

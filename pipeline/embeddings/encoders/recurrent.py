@@ -132,24 +132,17 @@ class RnnParameters(VectorParameters):
 
     def network(self, table: Tensor) -> LastStateRnn:
         """Return the network with these dimensions."""
-        return LastStateRnn(table, self.unit, self.output_dimension, self.activation, self.recurrence)
+        return LastStateRnn(table, self)
 
 
 class LastStateRnn(TableEncoder):
     """`h_t = f(W_x x_t + W_h h_(t-1) + b)`; the sentence is the state after its last token."""
 
-    def __init__(
-        self,
-        table: Tensor,
-        unit: str,
-        output_dimension: int,
-        activation: Literal["tanh", "relu"] = "tanh",
-        recurrence: Literal["identity", "random"] = "identity",
-    ) -> None:
-        super().__init__(table, unit)
-        self.dimension = output_dimension
-        self.recurrence = recurrence
-        self.cell = nn.RNN(table.shape[1], output_dimension, nonlinearity=activation)
+    def __init__(self, table: Tensor, parameters: RnnParameters) -> None:
+        super().__init__(table, parameters.unit)
+        self.dimension = parameters.output_dimension
+        self.recurrence = parameters.recurrence
+        self.cell = nn.RNN(table.shape[1], self.dimension, nonlinearity=parameters.activation)
 
     def start(self, bound: float, generator: torch.Generator) -> None:
         """Start with the identity as W_h, so that a fresh state depends on all words (Le et al. 2015)."""
@@ -226,7 +219,7 @@ class LstmLastParameters(VectorParameters):
 
     def network(self, table: Tensor) -> LastStateLstm:
         """Return the network with these dimensions."""
-        return LastStateLstm(table, self.unit, self.output_dimension, self.output_gate)
+        return LastStateLstm(table, self)
 
 
 class LastStateLstm(TableEncoder):
@@ -236,18 +229,18 @@ class LastStateLstm(TableEncoder):
     weight_input, weight_state: for the gates i, f, the cell, and o where there is one, one below the other.
     """
 
-    def __init__(self, table: Tensor, unit: str, output_dimension: int, output_gate: bool = True) -> None:
-        super().__init__(table, unit)
-        self.dimension = output_dimension
-        self.output_gate = output_gate
-        gates = 4 if output_gate else 3
-        self.weight_input = nn.Parameter(table.new_empty(gates * output_dimension, table.shape[1]))
-        self.weight_state = nn.Parameter(table.new_empty(gates * output_dimension, output_dimension))
-        self.bias = nn.Parameter(table.new_empty(gates * output_dimension))
-        self.peephole_input = nn.Parameter(table.new_empty(output_dimension))
-        self.peephole_forget = nn.Parameter(table.new_empty(output_dimension))
-        if output_gate:
-            self.peephole_output = nn.Parameter(table.new_empty(output_dimension))
+    def __init__(self, table: Tensor, parameters: LstmLastParameters) -> None:
+        super().__init__(table, parameters.unit)
+        self.dimension = size = parameters.output_dimension
+        self.output_gate = parameters.output_gate
+        rows = size * (4 if self.output_gate else 3)
+        self.weight_input = nn.Parameter(table.new_empty(rows, table.shape[1]))
+        self.weight_state = nn.Parameter(table.new_empty(rows, size))
+        self.bias = nn.Parameter(table.new_empty(rows))
+        self.peephole_input = nn.Parameter(table.new_empty(size))
+        self.peephole_forget = nn.Parameter(table.new_empty(size))
+        if self.output_gate:
+            self.peephole_output = nn.Parameter(table.new_empty(size))
 
     def extra_repr(self) -> str:
         """Describe the settings, for the fingerprint of a training run."""

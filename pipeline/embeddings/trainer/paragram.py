@@ -37,7 +37,7 @@ _RAREST_SHARE = 0.1
 _SAMPLE = 2_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ParagramReport:
     """The result of the stage.
 
@@ -48,9 +48,9 @@ class ParagramReport:
 
     words: int
     dimension: int
-    unknown: str | None
+    unknown: str | None = None
     fingerprint: str
-    trained: bool
+    trained: bool = False
     seconds: float
     model: str | None = None
     pairs: int = 0
@@ -76,12 +76,19 @@ def build_paragram(
     """
     begin = time.perf_counter()
     if parameters.model is not None:
-        return _use_model(Path(expand(parameters.model)), output, begin)
-    if parameters.vectors is not None:
-        vectors = _use_given(Path(expand(parameters.vectors)), output)
-        return _report(vectors, False, begin)
-    if parameters.built_in is not None:
-        return _use_built_in(translated, output, begin)
+        details = _use_model(Path(expand(parameters.model)), output)
+    elif parameters.vectors is not None:
+        details = _use_given(Path(expand(parameters.vectors)), output)
+    elif parameters.built_in is not None:
+        details = _use_built_in(translated, output)
+    else:
+        details = _use_trained(parameters, translated, output, resources)
+    return ParagramReport(**details, seconds=time.perf_counter() - begin)
+
+
+def _use_trained(
+    parameters: ParagramParameters, translated: Path, output: Path, resources: Resources
+) -> dict[str, Any]:
     data = TrainingData(parameters.pair_files, [translated] if parameters.corpus_pairs else [])
     details = run_once(
         "paragram",
@@ -92,10 +99,10 @@ def build_paragram(
         open_model=lambda table: WordVectors.open(table, verify=True),
         scratch=("pairs", "checkpoints"),
     )
-    return _report(WordVectors.open(output), True, begin, **details)
+    return {**_described(WordVectors.open(output)), "trained": True, **details}
 
 
-def _use_built_in(translated: Path, output: Path, begin: float) -> ParagramReport:
+def _use_built_in(translated: Path, output: Path) -> dict[str, Any]:
     """Copy the built-in scorer; warn if the corpus does not look like English."""
     scorer = WordScorer.open(general.DIRECTORY)
     first = next(iter(ShardDirectory(translated).tables(["reference"])), None)
@@ -106,36 +113,30 @@ def _use_built_in(translated: Path, output: Path, begin: float) -> ParagramRepor
         for name in (DESCRIPTION, VECTORS):
             # Not a link, because changes to it must not change the package.
             shutil.copyfile(general.DIRECTORY / name, temporary / name)
-    return ParagramReport(
-        words=len(scorer.vectors.parts),
-        dimension=scorer.vectors.dimension,
-        unknown=None,
-        fingerprint=scorer.fingerprint,
-        trained=False,
-        seconds=time.perf_counter() - begin,
-        model=general.NAME,
-    )
+    return {
+        "words": len(scorer.vectors.parts),
+        "dimension": scorer.vectors.dimension,
+        "fingerprint": scorer.fingerprint,
+        "model": general.NAME,
+    }
 
 
-def _use_model(path: Path, output: Path, begin: float) -> ParagramReport:
+def _use_model(path: Path, output: Path) -> dict[str, Any]:
     from paraforge.embeddings.trainer.model import SentenceModel
 
     model = SentenceModel.open(path)
     with replaced_directory(output) as temporary:
         for file in sorted(path.iterdir()):
             link_or_copy(file, temporary / file.name)
-    return ParagramReport(
-        words=sum(map(len, model.vocabularies.values())),
-        dimension=model.dimension,
-        unknown=None,
-        fingerprint=sha256_directory(output),
-        trained=False,
-        seconds=time.perf_counter() - begin,
-        model=model.parameters.kind,
-    )
+    return {
+        "words": sum(map(len, model.vocabularies.values())),
+        "dimension": model.dimension,
+        "fingerprint": sha256_directory(output),
+        "model": model.parameters.kind,
+    }
 
 
-def _use_given(path: Path, output: Path) -> WordVectors:
+def _use_given(path: Path, output: Path) -> dict[str, Any]:
     with replaced_directory(output) as temporary:
         if path.is_dir():
             WordVectors.open(path, verify=True)
@@ -146,7 +147,16 @@ def _use_given(path: Path, output: Path) -> WordVectors:
     vectors = WordVectors.open(output)
     if vectors.unknown is None:
         logger.warning("%s has no vector %s: words without a vector are left out of a score", path, UNKNOWN)
-    return vectors
+    return _described(vectors)
+
+
+def _described(vectors: WordVectors) -> dict[str, Any]:
+    return {
+        "words": len(vectors),
+        "dimension": vectors.dimension,
+        "unknown": vectors.unknown,
+        "fingerprint": vectors.fingerprint,
+    }
 
 
 def _key(parameters: ParagramParameters, data: TrainingData) -> str:
@@ -216,15 +226,3 @@ def settle_unknown(
     order = np.argsort(counts, kind="stable")
     rarest = order[order != unknown][: max(1, int(_RAREST_SHARE * (len(vocabulary) - 1)))]
     vectors[unknown] = vectors[rarest].mean(axis=0)
-
-
-def _report(vectors: WordVectors, trained: bool, begin: float, **details: Any) -> ParagramReport:
-    return ParagramReport(
-        words=len(vectors),
-        dimension=vectors.dimension,
-        unknown=vectors.unknown,
-        fingerprint=vectors.fingerprint,
-        trained=trained,
-        seconds=time.perf_counter() - begin,
-        **details,
-    )
