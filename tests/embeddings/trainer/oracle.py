@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from paraforge.embeddings.trainer.parameters import TrainingParameters
+
 MegaBatches = Iterable[list[list[int]]]
 """Of each mega-batch the mini-batches, each the numbers of its pairs."""
 
@@ -124,40 +126,37 @@ def max_negatives(
 
 
 def train(
-    table: Tensor,
-    embed: Callable[[Tensor, Sequence[int]], Tensor],
-    left: Sequence[Sequence[int]],
-    right: Sequence[Sequence[int]],
+    parameters: Sequence[Tensor],
+    embed: Callable[[list[int]], Tensor],
+    texts: Sequence[object],
     mega_batches: MegaBatches,
-    margin: float,
-    two_sided: bool,
-    make_optimiser: Callable[[list[Tensor]], torch.optim.Optimizer],
-    penalty: Callable[[Tensor], Tensor] | None = None,
-    clip: float | None = None,
-    exclude_identical: bool = False,
-    softmax_scale: float | None = None,
+    settings: TrainingParameters,
+    penalty: Callable[[], Tensor] | None = None,
     choose: Callable[[Tensor, Sequence[object]], list[int]] | None = None,
-) -> tuple[Tensor, list[float]]:
-    """ParaNMT-50M section 4 with an ordinary dense optimiser; returns the table and the loss of every
-    mini-batch. With `exclude_identical` a pair without a candidate is passed over. With `softmax_scale` the
-    loss is a softmax over each mega-batch, which is a mini-batch. choose: gives the negatives of a mega-batch
-    by all vectors and texts, left sides first; None: MAX."""
-    parameter = table.clone().requires_grad_()
-    optimiser = make_optimiser([parameter])
+) -> list[float]:
+    """ParaNMT-50M section 4 with an ordinary dense optimiser over the whole objective; returns the loss of
+    every mini-batch. A pair without a candidate is passed over. The loss softmax is over each mega-batch.
+
+    embed: gives the vectors of pairs, left sides first. texts: of all pairs, left sides first.
+    choose: gives the negatives of a mega-batch by all vectors and texts, left sides first; None: MAX."""
+    rate, two_sided = settings.learning_rate, settings.two_sided
+    optimiser: torch.optim.Optimizer = torch.optim.Adagrad(parameters, lr=rate)
+    if settings.optimiser == "adam":
+        optimiser = torch.optim.Adam(parameters, lr=rate, eps=1e-30)
+    softmax_loss = settings.loss == "softmax"
     losses = []
     for mini_batches in mega_batches:
         members = [pair for mini_batch in mini_batches for pair in mini_batch]
         pairs = len(members)
-        sentences = [left[k] for k in members] + [right[k] for k in members]
+        here = [texts[k] for k in members] + [texts[len(texts) // 2 + k] for k in members]
         with torch.no_grad():
-            embeddings = torch.stack([embed(parameter, sentence) for sentence in sentences])
-        texts = [tuple(sentence) for sentence in sentences] if exclude_identical else None
+            embeddings = embed(members)
         if choose is None:
-            negatives = max_negatives(embeddings, pairs, two_sided, texts)
+            negatives = max_negatives(embeddings, pairs, two_sided, here)
         else:
-            negatives = choose(embeddings, [tuple(sentence) for sentence in sentences])
+            negatives = choose(embeddings, here)
         first = 0
-        for mini_batch in mini_batches if softmax_scale is None else [members]:
+        for mini_batch in [members] if softmax_loss else mini_batches:
             last = first + len(mini_batch)
             part = [
                 k for k in range(first, last) if negatives[k] >= 0 and negatives[k - pairs * two_sided] >= 0
@@ -165,24 +164,26 @@ def train(
             first = last
             if not part:
                 continue
-            embeddings = torch.stack([embed(parameter, sentence) for sentence in sentences])
+            embeddings = embed(members)
             value = (
-                loss(
+                softmax(embeddings, pairs, settings.scale, two_sided, here)
+                if softmax_loss
+                else loss(
                     [embeddings[k] for k in part],
                     [embeddings[pairs + k] for k in part],
                     [embeddings[negatives[k]] for k in part],
                     [embeddings[negatives[pairs + k]] for k in part] if two_sided else None,
-                    margin,
+                    settings.margin,
                 )
-                if softmax_scale is None
-                else softmax(embeddings, pairs, softmax_scale, two_sided, texts)
             )
             losses.append(value.item())
-            objective = value if penalty is None else value + penalty(parameter)
+            objective = value if penalty is None else value + penalty()
             optimiser.zero_grad()
             objective.backward()
-            if clip is not None:
-                assert parameter.grad is not None
-                parameter.grad *= min(1.0, clip / float(parameter.grad.norm()))
+            if settings.clip is not None:
+                gradients = [value.grad for value in parameters if value.grad is not None]
+                norm = float(torch.stack([gradient.norm() for gradient in gradients]).norm())
+                for gradient in gradients:
+                    gradient *= min(1.0, settings.clip / norm)
             optimiser.step()
-    return parameter.detach(), losses
+    return losses

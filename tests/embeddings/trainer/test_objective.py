@@ -53,25 +53,16 @@ def oracle_schedule(store: PairStore, settings: TrainingParameters) -> oracle.Me
 
 
 def run_oracle(store: PairStore, settings: TrainingParameters, **options: Any) -> tuple[Tensor, list[float]]:
-    sentences = sentences_of(store)
-    if settings.optimiser == "adam":
-        make = lambda values: torch.optim.Adam(values, lr=settings.learning_rate, eps=1e-30)  # noqa: E731
-    else:
-        make = lambda values: torch.optim.Adagrad(values, lr=settings.learning_rate)  # noqa: E731
-    return oracle.train(
-        make_encoder(store).table.detach(),
-        lambda table, sentence: table[sentence].mean(0),
-        sentences[: len(store)],
-        sentences[len(store) :],
-        oracle_schedule(store, settings),
-        settings.margin,
-        settings.two_sided,
-        make,
-        clip=settings.clip,
-        exclude_identical=True,
-        softmax_scale=settings.scale if settings.loss == "softmax" else None,
-        **options,
-    )
+    """The table of a word average after training, and the losses."""
+    sentences, table = sentences_of(store), make_encoder(store).table.detach().requires_grad_()
+
+    def embed(members: list[int]) -> Tensor:
+        sides = [*members, *(len(store) + pair for pair in members)]
+        return torch.stack([table[sentences[side]].mean(0) for side in sides])
+
+    texts = [tuple(sentence) for sentence in sentences]
+    losses = oracle.train([table], embed, texts, oracle_schedule(store, settings), settings, **options)
+    return table.detach(), losses
 
 
 @pytest.mark.parametrize(
@@ -99,47 +90,6 @@ def test_training_is_that_of_the_definitions(tmp_path: Path, changes: dict[str, 
     torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
     assert record.updates == len(losses)
     assert record.seen == 2 * len(store)
-
-
-def embed_and_train(encoder: Encoder, store: PairStore, settings: TrainingParameters) -> dict[str, Tensor]:
-    """The definitions with autograd: the whole objective at once, a dense optimiser over all parameters."""
-    initial = {name: value.detach().clone() for name, value in encoder.named_parameters()}
-    parameters = dict(encoder.named_parameters())
-    anchors = encoder.anchors()
-    rate = settings.learning_rate
-    optimiser: torch.optim.Optimizer = torch.optim.Adagrad(parameters.values(), lr=rate)
-    if settings.optimiser == "adam":
-        optimiser = torch.optim.Adam(parameters.values(), lr=rate, eps=1e-30)
-    for chosen in oracle_schedule(store, settings):
-        members = np.array([pair for mini_batch in chosen for pair in mini_batch])
-        bags, pairs = store.select(members), len(members)
-        with torch.no_grad():
-            negatives = oracle.max_negatives(encoder(bags), pairs, True)
-        first = 0
-        for mini_batch in chosen:
-            vectors, part = encoder(bags), range(first, first + len(mini_batch))
-            first += len(mini_batch)
-            objective = oracle.loss(
-                [vectors[k] for k in part],
-                [vectors[pairs + k] for k in part],
-                [vectors[negatives[k]] for k in part],
-                [vectors[negatives[pairs + k]] for k in part],
-                settings.margin,
-            )
-            for name, value in parameters.items():
-                table = name in encoder.table_units()
-                start = initial[name] if table else anchors.get(name, torch.zeros(()))
-                weight = settings.lambda_words if table else settings.lambda_composition
-                objective = objective + weight * (value - start).square().sum()
-            optimiser.zero_grad()
-            objective.backward()
-            if settings.clip is not None:
-                gradients = [value.grad for value in parameters.values() if value.grad is not None]
-                norm = float(torch.stack([gradient.norm() for gradient in gradients]).norm())
-                for gradient in gradients:
-                    gradient *= min(1.0, settings.clip / norm)
-            optimiser.step()
-    return {name: value.detach() for name, value in parameters.items()}
 
 
 @pytest.mark.parametrize(
@@ -178,9 +128,30 @@ def test_compositional_parameters_are_trained_as_defined(
     settings = parameters(**{"epochs": 4, "batch_size": len(store), "mega_batch": 1, **changes})
     encoder = build()
     encoder_trainer(encoder, store, settings).run()
-    expected = embed_and_train(build(), store, settings)
+    other = build()
+    expected, anchors = dict(other.named_parameters()), other.anchors()
+    initial = {name: value.detach().clone() for name, value in expected.items()}
+
+    def penalty() -> Tensor:
+        total = torch.zeros(())
+        for name, value in expected.items():
+            table = name in other.table_units()
+            start = initial[name] if table else anchors.get(name, torch.zeros(()))
+            weight = settings.lambda_words if table else settings.lambda_composition
+            total = total + weight * (value - start).square().sum()
+        return total
+
+    texts = [tuple(sentence) for sentence in sentences_of(store)]
+    oracle.train(
+        list(expected.values()),
+        lambda members: other(store.select(np.array(members))),
+        texts,
+        oracle_schedule(store, settings),
+        settings,
+        penalty,
+    )
     for name, value in encoder.named_parameters():
-        torch.testing.assert_close(value.detach(), expected[name], rtol=1e-7, atol=1e-9)
+        torch.testing.assert_close(value.detach(), expected[name].detach(), rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize(
