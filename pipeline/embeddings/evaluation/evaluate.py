@@ -1,6 +1,6 @@
 """Evaluates a model, with results as tables and as JSON."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -73,53 +73,45 @@ class Evaluation:
         """Return the results as tables."""
         lines = [f"{self.model}: {self.kind}"]
         if self.sts is not None:
-            lines += ["", *self._set_table(), "", *self._year_table()]
-        if self.lengths:
-            rows = [
-                [score.length, f"{score.pairs:,}", figure(score.pearson), figure(score.spearman)]
-                for score in self.lengths
-            ]
-            lines += ["", *text_table(["tokens", "pairs", "Pearson", "Spearman"], rows)]
+            years = {year.name: year for year in self.sts.groups}
+            others = {
+                name: {group.name: group.pearson for group in scores.groups}
+                for name, scores in self.beside.items()
+            }
+            lines += _table("set", ["pairs", "unscored", *_BOTH], {one.name: one for one in self.sts.sets})
+            lines += _table("mean of", ["sets", *_BOTH], years, others)
+        lines += _table("tokens", ["pairs", *_BOTH], {one.length: one for one in self.lengths})
         for name, found in self.differences.items():
             lines += ["", f"mean absolute difference in Pearson to {name}, {found.sets} sets: "]
             lines[-1] += "-" if found.mean_absolute_pearson is None else f"{found.mean_absolute_pearson:.2f}"
-        if self.words:
-            rows = [
-                [name, f"{found.pairs:,}", f"{found.found:,}", figure(found.spearman)]
-                for name, found in self.words.items()
-            ]
-            lines += ["", *text_table(["words", "pairs", "found", "Spearman"], rows)]
-        return lines
+        return lines + _table("words", ["pairs", "found", "Spearman"], self.words)
 
-    def _set_table(self) -> list[str]:
-        assert self.sts is not None
-        rows = [
-            [
-                score.name,
-                f"{score.pairs:,}",
-                f"{score.unscored:,}",
-                figure(score.pearson),
-                figure(score.spearman),
-            ]
-            for score in self.sts.sets
-        ]
-        return text_table(["set", "pairs", "unscored", "Pearson", "Spearman"], rows)
 
-    def _year_table(self) -> list[str]:
-        """Return one row per year: the model's means, then Pearson of the others."""
-        assert self.sts is not None
-        others = [{group.name: group.pearson for group in scores.groups} for scores in self.beside.values()]
-        rows = [
-            [
-                group.name,
-                str(group.sets),
-                figure(group.pearson),
-                figure(group.spearman),
-                *(figure(other.get(group.name)) for other in others),
-            ]
-            for group in self.sts.groups
+_BOTH = ("Pearson", "Spearman")
+
+
+def _table(
+    title: str,
+    columns: Sequence[str],
+    scores: Mapping[str, Any],
+    others: Mapping[str, Mapping[str, float | None]] | None = None,
+) -> list[str]:
+    """Return a blank line and a table with a row per score: its name, its fields, and those of others;
+    nothing without scores."""
+    others = others or {}
+    rows = [
+        [
+            name,
+            *(_shown(getattr(score, column.lower())) for column in columns),
+            *(figure(other.get(name)) for other in others.values()),
         ]
-        return text_table(["mean of", "sets", "Pearson", "Spearman", *self.beside], rows)
+        for name, score in scores.items()
+    ]
+    return ["", *text_table([title, *columns, *others], rows)] if rows else []
+
+
+def _shown(value: float | None) -> str:
+    return f"{value:,}" if isinstance(value, int) else figure(value)
 
 
 def figure(value: float | None) -> str:
