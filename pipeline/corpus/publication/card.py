@@ -8,6 +8,7 @@ from typing import Any
 
 from paraforge.base.errors import InputError, describing
 from paraforge.base.files import sha256_file, write_whole
+from paraforge.base.logs import counted
 from paraforge.base.markdown import Code, clip, code, escape, table
 from paraforge.base.shards.schema import SCHEMA_VERSION
 from paraforge.base.shards.store import ShardRecord, write_index
@@ -200,7 +201,7 @@ def _introduction(manifest: Manifest, languages: Sequence[str]) -> str:
                 "the machine translation of that back"
             )
         what = (
-            f"{manifest.rows:,} paraphrase pairs made by back-translation: each pair is {made} "
+            f"{counted(manifest.rows, 'paraphrase pair')} made by back-translation: each pair is {made} "
             "(`translation`), with scores and lineage."
         )
     return what + "".join(f" {escape(sentence)}" for sentence in lineage_words(manifest))

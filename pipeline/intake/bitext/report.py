@@ -135,13 +135,13 @@ def add_up(sources: dict[str, SourceReport], rows: int, written: Sequence[int]) 
     changes: Counter[str] = sum((Counter(one.changes) for one in sources.values()), Counter())
     kept = sum(source.kept for source in sources.values())
     if not rows == sum(written) == kept + rejected.total():
-        raise IncompleteError(f"ingest: {rows} rows were read, {sum(written)} are in the shards")
+        raise IncompleteError(f"{rows} rows were read, {sum(written)} are in the shards")
     if kept == 0:
         told = ", ".join(f"{count:,} {reason}" for reason, count in _in_order(rejected).items())
         remedy = "Check that each source names the right columns, and the limits in ingest.cleaning."
         if rejected["damaged_characters"] > rows / 2:
             remedy = "The text was decoded with the wrong encoding: get the files in UTF-8."
-        raise IncompleteError(f"ingest: all {rows:,} rows were rejected ({told}). {remedy}")
+        raise IncompleteError(f"all {rows:,} rows were rejected ({told}). {remedy}")
     return IngestReport(rows, kept, _in_order(rejected), dict(sorted(changes.items())), len(written), sources)
 
 

@@ -55,7 +55,7 @@ def init(
     from paraforge.interface.configuration import PARAMETERS, load_parameters
     from paraforge.interface.project.bitext import look_at, look_at_english, look_at_table
     from paraforge.interface.project.creation import make_project, upgrade_project
-    from paraforge.translation.training.parameters import READY_MODEL
+    from paraforge.translation.training.parameters import READY_MODEL, doubt_about
 
     given = sum(map(bool, (bitext, table, english)))
     if upgrade:
@@ -92,6 +92,8 @@ def init(
     nmt = load_parameters(directory / PARAMETERS).nmt
     if nmt.model == "train":
         typer.echo(f"  It first trains a translation model: about {nmt.training_time} on two CPU cores.")
+        if found is not None and (doubt := doubt_about(found.lines)):
+            typer.echo(f"  But {doubt}.")
         typer.echo(f"  With a ready model, first: {READY_MODEL}")
     typer.echo("Before 'dvc exp run': git add . && git commit -m 'A corpus'")
 

@@ -19,6 +19,8 @@ LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*$"
 BESIDE_CHECKPOINTS = ("dict.*.txt", "*.model", "*.spm", "*.bpe", "*codes*", "code*", "tokenizer.json")
 READY_MODEL = "paraforge configure translation=ready nmt.model=NAME"
 """The command that makes a project use a ready model, for messages."""
+FEWEST_PAIRS = 10_000
+"""With fewer pairs, a model that is trained from nothing is of little use."""
 _MODEL = UserFile(words=("train", "none"), hub=True, neighbours=BESIDE_CHECKPOINTS)
 
 
@@ -221,6 +223,14 @@ class NmtParameters(Section):
         minutes = tokens * (63 + 11 * millions) / 1e6 / 60
         minutes = min(minutes, training.maximum_minutes or minutes)
         return counted(max(1, round(minutes)), "minute") if minutes < 120 else f"{minutes / 60:,.0f} hours"
+
+
+def doubt_about(pairs: int) -> str | None:
+    """Return a warning if this many pairs are too few to train a model on; None if not."""
+    if pairs >= FEWEST_PAIRS:
+        return None
+    trained = counted(pairs, "pair")
+    return f"a model trained on {trained} gets most translations wrong; it needs {FEWEST_PAIRS:,} or more"
 
 
 def languages_of(parameters: NmtParameters, section: str = "ingest") -> Languages:

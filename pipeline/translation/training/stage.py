@@ -29,7 +29,7 @@ from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE, check_files
 from paraforge.translation.training.binarisation import PREPARED
 from paraforge.translation.training.finishing import finish_model
-from paraforge.translation.training.parameters import READY_MODEL, NmtParameters, languages_of
+from paraforge.translation.training.parameters import READY_MODEL, NmtParameters, doubt_about, languages_of
 from paraforge.translation.training.training import train_model, with_precision, write_history
 
 logger = logging.getLogger(__name__)
@@ -133,6 +133,8 @@ def _train(
         chosen = with_precision(parameters, resources)
         directory = work.path / training_key(chosen, bitext)
         if not _is_whole(directory / "model"):
+            if doubt := doubt_about(bitext.total_rows):
+                logger.warning("%s", doubt)
             say_result(
                 f"training a translation model takes about {parameters.training_time} on two CPU cores. "
                 f"To use a ready model instead: {READY_MODEL} (see {page('models')})"

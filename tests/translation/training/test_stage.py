@@ -21,7 +21,7 @@ from paraforge.translation.models.sentencepiece import SPECIAL_TYPES
 from paraforge.translation.training import stage as nmt
 from paraforge.translation.training.binarisation import prepare_bitext
 from paraforge.translation.training.finishing import training_signature
-from paraforge.translation.training.parameters import NmtParameters
+from paraforge.translation.training.parameters import NmtParameters, doubt_about
 from paraforge.translation.training.stage import NmtReport, build_nmt, training_key
 from paraforge.translation.training.training_pairs import accepted_pairs, pair_columns
 from tests.project import digests
@@ -112,6 +112,8 @@ def test_the_time_of_a_training_is_told_before_it_begins(
         build(tmp_path, trained)
     assert "takes about 70 minutes on two CPU cores" in caplog.text
     assert "translation=ready nmt.model=NAME" in caplog.text
+    assert "a model trained on 10 pairs gets most translations wrong" in caplog.text
+    assert (doubt_about(9_999) is None, doubt_about(10_000)) == (False, None)
     short = trained.model_copy(
         update={"training": trained.training.model_copy(update={"maximum_minutes": 5})}
     )

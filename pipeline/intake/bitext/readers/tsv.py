@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from paraforge.base.errors import InputError
+from paraforge.base.logs import counted
 from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.intake.bitext.block import Block, parse_scores, reason_codes
 from paraforge.intake.bitext.source import ONLY, SeparatedSource
@@ -128,7 +129,7 @@ def _block(
 
     def problem(row: int) -> str:
         quoted = "quotation marks that do not fit, or " if not widths[row] else ""
-        return f"{quoted}{widths[row]} columns, the first line has {width}"
+        return f"{quoted}{counted(int(widths[row]), 'column')}, the first line has {width}"
 
     rows.reject((widths != width) & ~found.blank[skipped:], "malformed", path, strict, problem)
     if "score" in texts:
