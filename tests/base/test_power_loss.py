@@ -293,18 +293,6 @@ def test_every_fsync_is_needed(
         number += 1
 
 
-@needs_proc
-def test_an_entry_that_cannot_be_linked_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without hard links it is written in place; who reads half of it sees that."""
-
-    def refuse(*_: object) -> None:
-        raise OSError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refuse)
-    found = problems(tmp_path, a_memory, [], None)
-    assert {*found} == {"memory/set/00000001.json is not whole"}
-
-
 def test_a_directory_that_cannot_be_synced_is_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

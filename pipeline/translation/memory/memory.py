@@ -1,10 +1,10 @@
 """The translation memory: all translations by sentence, in files that are only added.
 
 A memory is a directory of sets. A set has the translations of one model with one engine and one choice of
-options, and only grows. It has *segments* (Parquet files) and *entries* (numbered JSON files that each name
-the segments of one run). A run claims the next number by creating a file that must not exist yet, so several
-runs on several hosts can add at the same time without a lock. If two entries have a sentence, the earlier one
-counts, so known translations never change.
+options, and only grows. It has *segments*: Parquet files, each with a number and the SHA-256 of its content
+in its name. If two segments have a sentence, the lower number counts, so known translations never change. A
+segment gets its name when it is complete, so several runs on several hosts can add at the same time without a
+lock. Two that add at the same moment may give the same number; then the order of the names counts.
 
 The same columns of hypotheses are in the corpus and in the memory.
 """
@@ -14,10 +14,8 @@ import errno
 import json
 import math
 import os
-import time
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +24,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError, check_format, describing, one_line
-from paraforge.base.files import hash_json, read_json_or_none, sync_directory, write_json
+from paraforge.base.files import hash_json, sync_directory, temporary_name, write_json
 from paraforge.base.shards.lineage import binary_keys, text_keys
 from paraforge.base.shards.pool import in_threads
 from paraforge.base.shards.schema import COLUMNS
-from paraforge.base.shards.store import read_parquet, write_shard
+from paraforge.base.shards.store import open_parquet, read_parquet, write_shard
 from paraforge.translation.decoding.translator import Hypotheses
 
 # Columns that a hypothesis adds to a row.
@@ -53,11 +51,11 @@ REMEMBERED = pa.schema(
 SET_NAME = "set.json"
 # Sentences per segment: the loss if one is damaged, and how much is read to find one sentence.
 SEGMENT_SENTENCES = 50_000
-_ENTRY = "[0-9]" * 8 + ".json"
-_FORMAT = 1
-# An entry can be read while another host is writing it.
-_READINGS, _PAUSE = 5, 0.1
-_LIBRARIES = "paraforge.libraries"
+_NAMES = "[0-9]" * 8 + "-*.parquet"
+_FORMAT = 2
+# Key in a segment's footer.
+_ABOUT = b"paraforge.segment"
+_REMEDY = "Delete it, and its sentences are translated again."
 
 
 class HypothesisRows:
@@ -123,7 +121,7 @@ class Segment:
     """A file of translations.
 
     path: Parquet file with the columns of ``REMEMBERED``.
-    rows, sentences: number of hypotheses and sentences. sha256: SHA-256 of the file.
+    rows, sentences: number of hypotheses and sentences.
     libraries: versions of the libraries that translated, by distribution.
     run: key of the run that translated, the same when it is resumed or repeated; empty for imported
         translations.
@@ -132,27 +130,24 @@ class Segment:
     path: Path
     rows: int
     sentences: int
-    sha256: str
     libraries: dict[str, str]
     run: str = ""
 
-    def read(self, columns: Sequence[str]) -> pa.Table:
-        """Read columns. Raises InputError: it cannot be read, or differs from its entry."""
-        try:
-            table = read_parquet(self.path, columns)
-        except InputError as error:
-            raise InputError(one_line(error.message), self.path, remedy=self._remedy) from error
-        if table.num_rows != self.rows:
-            raise InputError("it differs from what its entry records", self.path, remedy=self._remedy)
-        return table
-
     @property
-    def _remedy(self) -> str:
-        return f"Delete it, and its {self.sentences} sentences are translated again."
+    def digest(self) -> str:
+        """The SHA-256 of its content, from its name."""
+        return self.path.stem.partition("-")[2]
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """Read columns. Raises InputError: it cannot be read."""
+        try:
+            return read_parquet(self.path, columns)
+        except InputError as error:
+            raise InputError(one_line(error.message), self.path, remedy=_REMEDY) from error
 
     def keys(self) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]:
         """Return the first rows of its sentences, their keys (n x 2), and which of them failed. Raises
-        InputError: it cannot be read, or differs from its entry."""
+        InputError: it cannot be read."""
         table = self.read(["key", "failed"])
         key = table.column("key").combine_chunks()
         heads = np.flatnonzero(key.is_valid().to_numpy(zero_copy_only=False))
@@ -160,9 +155,6 @@ class Segment:
         data = np.frombuffer(key.buffers()[1] or b"", ">u8", offset=16 * key.offset, count=2 * len(key))
         failed = table.column("failed").is_valid().to_numpy()[heads]
         return heads, data.astype(np.uint64).reshape(-1, 2), failed
-
-
-_FIELDS = tuple(field.name for field in fields(Segment))
 
 
 @dataclass(frozen=True)
@@ -177,63 +169,45 @@ class MemorySet:
     description: dict[str, Any]
 
     def segments(self) -> list[Segment]:
-        """Return all segments in the order of their addition; missing files are left out."""
-        found: dict[str, Segment] = {}
-        for entry in sorted(self.path.glob(_ENTRY)):
-            for segment in _segments_of(entry):
-                if segment.path.is_file():
-                    found.setdefault(segment.sha256, segment)
-        return list(found.values())
+        """Return all segments in the order of their addition. Raises InputError: one is damaged, or a newer
+        version wrote it."""
+        return [_segment(path) for path in sorted(self.path.glob(_NAMES))]
 
     def add(
         self, tables: Iterable[tuple[pa.Table, Mapping[str, str]]], run: str = "", threads: int = 1
     ) -> list[str]:
-        """Add translations atomically.
+        """Add translations; after an error, none of them.
 
         tables: translations in the columns of ``REMEMBERED``, with the versions of libraries that made them.
         run: key of the run that translated. threads: number of threads that write segments.
 
-        Returns the SHA-256 of the segments that contain them; a segment with the same bytes is not added
+        Returns the digests of the segments that contain them; a segment with the same bytes is not added
         again.
         """
-        known = {segment.sha256 for segment in self.segments()}
+        known = {segment.digest for segment in self.segments()}
         self.begin()
-        added: list[Segment] = []
-        digests = []
-        temporary = self.path / f".{uuid.uuid4().hex}.tmp"
         begun: list[Path] = []
 
-        def write(part: tuple[pa.Table, Mapping[str, str]]) -> Segment:
-            path = self.path / f"{uuid.uuid4().hex}.parquet"
+        def write(part: tuple[pa.Table, Mapping[str, str]]) -> tuple[str, Path]:
+            path = temporary_name(self.path / "segment")
             begun.append(path)
-            return _written(path, *part, run)
+            return _written(path, *part, run), path
 
         try:
             with contextlib.closing(in_threads(write, _of_segments(tables), threads)) as segments:
-                for segment in segments:
-                    digests.append(segment.sha256)
-                    if segment.sha256 in known:
-                        segment.path.unlink()
-                        continue
-                    known.add(segment.sha256)
-                    added.append(segment)
-            if added:
-                listed = [{**asdict(segment), "path": segment.path.name} for segment in added]
-                write_json(temporary, {"format": _FORMAT, "segments": listed})
-        except BaseException:  # a wrong row, a full disk
+                written = list(segments)
+            self._enter({digest: path for digest, path in written if digest not in known})
+        finally:  # after a wrong row or on a full disk, and if a segment was known
             for path in begun:
                 path.unlink(missing_ok=True)
-            raise
-        if added:
-            self._enter(temporary)
-        return digests
+        return [digest for digest, _ in written]
 
     def begin(self) -> None:
         """Make the directory with the set's description if it does not exist. Raises InputError: it is not
         writable."""
         try:
             if not (self.path / SET_NAME).is_file():
-                write_json(self.path / SET_NAME, {"format": _FORMAT, **self.description})
+                write_json(self.path / SET_NAME, self.description)
             elif not os.access(self.path, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
@@ -243,60 +217,34 @@ class MemorySet:
                 remedy="Set another one in resources.translation_memory.",
             ) from error
 
-    def _enter(self, temporary: Path) -> None:
-        """Give a written entry the next number; concurrent writers get different numbers."""
-        try:
-            number = 1 + max((int(path.stem) for path in self.path.glob(_ENTRY)), default=0)
-            while not _claimed(temporary, self.path / f"{number:08d}.json"):
-                number += 1
-        finally:
-            temporary.unlink(missing_ok=True)
+    def _enter(self, written: Mapping[str, Path]) -> None:
+        """Give written segments their names, by digest."""
+        for number, (digest, path) in enumerate(written.items(), start=1 + _last_number(self.path)):
+            path.rename(self.path / f"{number:08d}-{digest}.parquet")
         sync_directory(self.path)
 
 
-def _written(path: Path, table: pa.Table, libraries: Mapping[str, str], run: str) -> Segment:
-    # The same hypotheses made by other versions form another segment.
-    table = table.replace_schema_metadata({_LIBRARIES: json.dumps(dict(sorted(libraries.items())))})
-    record = write_shard(table, path)
+def _last_number(directory: Path) -> int:
+    return max((int(path.name[:8]) for path in directory.glob(_NAMES)), default=0)
+
+
+def _written(path: Path, table: pa.Table, libraries: Mapping[str, str], run: str) -> str:
+    """Write a segment. Returns its digest."""
     sentences = table.num_rows - table.column("key").null_count
-    return Segment(path, record.rows, sentences, record.sha256, dict(libraries), run)
+    # The same hypotheses made by other versions form another segment.
+    about = {"format": _FORMAT, "sentences": sentences, "libraries": dict(libraries), "run": run}
+    marked = table.replace_schema_metadata({_ABOUT: json.dumps(about, sort_keys=True)})
+    return write_shard(marked, path).sha256
 
 
-def _claimed(source: Path, target: Path) -> bool:
-    """Link ``source`` as ``target`` unless that exists. Returns whether it was linked."""
-    try:
-        os.link(source, target)
-    except FileExistsError:
-        return False
-    except OSError:  # a file system without hard links
-        try:
-            with target.open("xb") as file:
-                file.write(source.read_bytes())
-                file.flush()  # before it is synced: else only an empty file would survive a power cut
-                os.fsync(file.fileno())
-        except FileExistsError:
-            return False
-    return True
-
-
-def _segments_of(entry: Path) -> list[Segment]:
-    """Return the segments that an entry names. Raises InputError: it is damaged, or a newer version wrote
-    it."""
-    for _ in range(_READINGS):
-        content = read_json_or_none(entry) or {}
-        if content:
-            break
-        time.sleep(_PAUSE)
-    remedy = "Delete it, and its sentences are translated again."
-    with describing(entry, "damaged entry of the translation memory", remedy):
-        check_format(content["format"], _FORMAT, entry)
-        return [_segment(entry.parent, one) for one in content["segments"]]
-
-
-def _segment(directory: Path, one: dict[str, Any]) -> Segment:
-    # An entry can only name files in its own directory.
-    known = {name: one[name] for name in _FIELDS if name in one}
-    return Segment(**{**known, "path": directory / Path(str(one["path"])).name})
+def _segment(path: Path) -> Segment:
+    with (
+        open_parquet(path, _REMEDY) as file,
+        describing(path, "damaged segment of the translation memory", _REMEDY),
+    ):
+        about = json.loads(file.schema_arrow.metadata[_ABOUT])
+        check_format(about["format"], _FORMAT, path)
+        return Segment(path, file.metadata.num_rows, about["sentences"], about["libraries"], about["run"])
 
 
 def _of_segments(

@@ -84,7 +84,7 @@ def recall(
     out sentences that are not in the corpus.
 
     keys: file of the sentences' keys, ``keys.bin`` of ``DistinctSentences``. segments: the memory's segments.
-    failures: SHA-256 of segments whose failed sentences count as known if no other segment has them.
+    failures: digests of segments whose failed sentences count as known if no other segment has them.
     directory: for the result; its content is removed first.
 
     Raises InputError if a segment is damaged or the disk is full.
@@ -103,7 +103,7 @@ def recall(
                 problems.append(error)
                 return
             here = marks[known[:, 1] & np.uint64(len(marks) - 1)]
-            here &= segment.sha256 in failures or ~failed
+            here &= segment.digest in failures or ~failed
             yield _batch(known[here], (base + heads + rows * failed)[here])
         for begin in range(0, len(wanted), _BLOCK):
             block = wanted[begin : begin + _BLOCK]

@@ -40,7 +40,7 @@ class Tasks:
     key: hash of corpus, model, engine, options and task size.
     unknown: number of sentences that the memory did not have. tasks: number of tasks.
     size: sentences per task; 0 until the rate is known.
-    segments: SHA-256 of the memory's segments that have them now.
+    segments: digests of the memory's segments that have them now.
     translating: whether some tasks' results are not in the memory yet.
     finished: whether the corpus has been written. more: whether more tasks follow.
     """
@@ -197,9 +197,8 @@ def known_segments(choice: EngineChoice, resources: Resources) -> list[Segment]:
     results = WorkDirectory("translate-sentences", resources.work)
     for key in _finished(results).get(json.dumps(memory.description).encode(), []):
         keys = pq.read_table(results.file(key), columns=["key"]).column("key")
-        digest = str(read_json(results.file(key).with_suffix(".json"))["sha256"])
         sentences = len(keys) - keys.null_count
-        known.append(Segment(results.file(key), len(keys), sentences, digest, results.made_with(key)))
+        known.append(Segment(results.file(key), len(keys), sentences, results.made_with(key)))
     return known
 
 

@@ -60,7 +60,7 @@ def test_what_a_killed_run_finished_is_known_to_a_run_over_another_corpus(
             run(tmp_path / name, before, CHOSEN)
     with pytest.raises(SystemExit), ended_at(0.6 * calls.count):
         run(tmp_path, before, CHOSEN)
-    finished = len(list((tmp_path / "work" / "translate-sentences").glob("*.parquet")))
+    finished = len(list((tmp_path / "work" / "translate-sentences").glob("?" * 40 + ".json")))
     assert finished > 0
     seen.clear()
     report, _ = run(tmp_path, corpus_of(tmp_path / "after", MANY[::-1]), CHOSEN)
@@ -85,38 +85,31 @@ def table_of(texts: list[str]) -> pa.Table:
     return rows.table(pa.array(texts))
 
 
-def no_links(source: Path, target: Path) -> None:
-    raise OSError(errno.EOPNOTSUPP, "Operation not supported")
-
-
-@pytest.mark.parametrize("links", [True, False])
-def test_several_writers_at_once_lose_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
-) -> None:
+def test_several_writers_at_once_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = memory.open_set(tmp_path, {"engine": "fake"})
     batches = [[f"{writer} {number}" for number in range(30)] for writer in range(8)]
     tables = [table_of(texts) for texts in batches]
-    if not links:
-        monkeypatch.setattr("paraforge.translation.memory.memory.os.link", no_links)
-    everybody, claimed = threading.Barrier(len(tables)), memory._claimed
+    everybody, last_number = threading.Barrier(len(tables)), memory._last_number
 
-    def together(source: Path, entry: Path) -> bool:
-        if entry.name == "00000001.json":  # which all of them have found to be free
-            everybody.wait()
-        return claimed(source, entry)
+    def together(directory: Path) -> int:
+        found = last_number(directory)
+        everybody.wait()  # all of them have found the same number to be free
+        return found
 
-    monkeypatch.setattr(memory, "_claimed", together)
-    writers = [threading.Thread(target=target.add, args=([(table, {})],)) for table in tables]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert sum(segment.sentences for segment in target.segments()) == 240
-    assert sorted(path.name for path in target.path.glob("0*.json")) == [
-        f"{number:08d}.json" for number in range(1, 9)
-    ]
-    # What is there already, to the byte, is not added again.
-    assert target.add([(tables[0], {})]) and len(target.segments()) == 8
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "_last_number", together)
+        writers = [threading.Thread(target=target.add, args=([(table, {})],)) for table in tables]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+    found_now = target.segments()
+    assert sum(segment.sentences for segment in found_now) == 240
+    # What is there already, to the byte, is not added again; what comes later has a higher number.
+    assert target.add([(tables[0], {})]) and target.segments() == found_now
+    target.add([(tables[0], {"fake": "2"})])
+    *before, last = target.segments()
+    assert before == found_now and last.path.name.startswith("00000002-")
 
 
 @pytest.mark.parametrize(("shuffled", "most"), [(False, 13 + 20), (True, 3 * 13)])
@@ -177,7 +170,7 @@ def test_threads_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert published.records == expected.records
     assert counts(many) == counts(report)
     sets = [only_set(tmp_path / name / "work" / "memory") for name in ("one", "four")]
-    assert len({tuple(segment.sha256 for segment in one.segments()) for one in sets}) == 1
+    assert len({tuple(segment.path.name for segment in one.segments()) for one in sets}) == 1
 
 
 def test_what_another_version_of_a_library_translated_is_used_with_a_warning(

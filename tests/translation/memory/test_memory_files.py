@@ -91,7 +91,7 @@ def test_a_wrong_row_is_named_and_nothing_is_added(
     pq.write_table(pa.table(columns), tmp_path / "wrong.parquet")
     with pytest.raises(InputError, match=message):
         import_file(tmp_path / "wrong.parquet", tmp_path / "memory", "mine")
-    assert not list((tmp_path / "memory").glob("*/0*.json"))
+    assert not list((tmp_path / "memory").glob("*/*.parquet"))
 
 
 def test_nothing_is_left_of_a_file_with_a_wrong_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ def test_sentences_are_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     arguments = (
         tmp_path / "keys.bin",
         segments,
-        [one.sha256 for one in segments],
+        [one.digest for one in segments],
         tmp_path / "recall",
     )
     killed = multiprocessing.get_context("forkserver").Process(target=_killed_look_up, args=arguments)
