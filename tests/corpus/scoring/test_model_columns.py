@@ -120,31 +120,30 @@ def test_without_a_model_there_is_one_directory(project: Project) -> None:
 
 
 @pytest.mark.full
-def test_a_cheap_column_more_or_less_asks_no_model(project: Project) -> None:
-    model = column = "cross_encoder"
-    project.score(models=[model])
-    before, asked, pairs = project.shards_of(column), +project.asked, wrong_pairs(project)
-    assert project.loaded and len(before) == 10
-    project.loaded.clear()
-    for identify, languages in ((True, None), (True, ["en", "cs"]), (False, None)):
-        report = project.score(models=[model], identify_language=identify, languages=languages)
-        assert report.rows == ROWS
-        assert ("translation_language" in columns(project)) == identify
-        assert project.shards_of(column) == before
-        assert wrong_pairs(project)[column].equals(pairs[column])
-    assert not project.loaded and project.asked == asked
-
-
-@pytest.mark.full
-def test_a_model_more_computes_nothing_else_again(project: Project) -> None:
+def test_other_columns_come_and_go_and_no_model_is_asked_again(project: Project) -> None:
     plain = project.score()
-    before = {name: one for name, one in project.files().items() if name.startswith("shard-")}
-    for models in (["sentence_transformer"], ["sentence_transformer", "cross_encoder"]):
-        report = project.score(models=models)
-        assert report.reused == plain.shards == 10
-        assert {name: one for name, one in project.files().items() if name.startswith("shard-")} == before
+    cheap = {name: one for name, one in project.files().items() if name.startswith("shard-")}
+    one, both = ["cross_encoder"], ["sentence_transformer", "cross_encoder"]
+    for models in (["sentence_transformer"], both):
+        assert project.score(models=models).reused == plain.shards == 10
+        assert cheap.items() <= project.files().items()
     # The shards of the corpus, and of the mismatched pairs one.
     assert project.asked == {"cosine": 11, "cross_encoder": 11}
+    project.loaded.clear()
+    before, pairs = project.shards_of("cross_encoder"), wrong_pairs(project)["cross_encoder"]
+    assert len(before) == 10
+    for identify, languages in ((True, None), (True, ["en", "cs"]), (False, None)):
+        report = project.score(models=one, identify_language=identify, languages=languages)
+        assert report.rows == ROWS
+        assert ("translation_language" in columns(project)) == identify
+        assert project.shards_of("cross_encoder") == before
+        assert wrong_pairs(project)["cross_encoder"].equals(pairs)
+        # A scorer that is not wanted any more takes its column along.
+        assert "cosine" not in columns(project) and "cosine" not in wrong_pairs(project).column_names
+        assert not (project.place / "scored" / "cosine").exists()
+    assert not project.loaded and project.asked.total() == 22
+    project.score()
+    assert not {*MODELS} & {*columns(project)}
 
 
 def test_the_columns_are_those_of_one_table(project: Project) -> None:
@@ -161,17 +160,6 @@ def test_the_columns_are_those_of_one_table(project: Project) -> None:
     scores = [name for name in COLUMNS if name in columns(project)]
     assert [name for name in wrong_pairs(project).column_names if name in scores] == scores
     assert "right_cosine" in wrong_pairs(project).column_names
-
-
-@pytest.mark.full
-def test_a_scorer_that_is_not_wanted_any_more_takes_its_columns_along(project: Project) -> None:
-    project.score(models=["sentence_transformer", "cross_encoder"])
-    project.score(models=["cross_encoder"])
-    assert "cosine" not in columns(project) and "cross_encoder" in columns(project)
-    assert not (project.place / "scored" / "cosine").exists()
-    assert "cosine" not in wrong_pairs(project).column_names
-    project.score()
-    assert not {*MODELS} & {*columns(project)}
 
 
 # Ten shards a model, then the mismatched pairs of each.
