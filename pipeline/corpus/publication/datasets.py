@@ -105,8 +105,8 @@ def open_publication(directory: Path, with_rejected: bool = True) -> list[Datase
     other = directory.absolute().parent / (REJECTED if dataset.name == KEPT else KEPT)
     if with_rejected and other.is_dir():
         beside = open_published(other)
-        signatures = {one.manifest.signature for one in (dataset, beside) if one.manifest}
-        if beside.name == dataset.name or len(signatures) > 1:
+        publications = {one.manifest.publication for one in (dataset, beside) if one.manifest}
+        if beside.name == dataset.name or len(publications) > 1:
             raise InputError(
                 f"it comes from another run than {directory}",
                 other,

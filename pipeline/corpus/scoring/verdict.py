@@ -148,8 +148,7 @@ def maximum_of(wrong_pairs: pa.Table, share: float = LOST_SHARE, score: str = CO
     if f"{RIGHT}{score}" in rows.column_names:
         right, _, weights = _columns(rows, score)
         if not np.isnan(right).all():
-            # This counts scores above the maximum, not at it, so it is one unit below the least value that so
-            # few reach.
+            # A score at the maximum is kept, so no more exceed it than reach it.
             return max(0.0, minimum_for(right, weights, share))
     raise ValueError(f"none of the corpus' own pairs has {score}: run 'dvc repro score', or give a number")
 

@@ -3,27 +3,41 @@ it."""
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
-from paraforge.base.errors import ConfigurationError, InputError
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paraforge.base.errors import ConfigurationError, IncompleteError, InputError
 from paraforge.base.files import remove_directory
-from paraforge.base.progress import progress
-from paraforge.base.shards.pool import threads_for
+from paraforge.base.progress import Progress, progress
+from paraforge.base.shards.pool import in_order, threads_for
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardView, write_index
+from paraforge.base.shards.schema import FATE_COLUMNS
+from paraforge.base.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
-from paraforge.corpus.selection.fate import Counts
+from paraforge.corpus.selection.fate import Counts, count_rows, fate_of, kept_mask
+from paraforge.corpus.selection.filters import Filter, apply_filters, decile_column, numbers
+from paraforge.corpus.selection.filters.bounds import interval_filter
 from paraforge.corpus.selection.filters.values import LANGUAGES
+from paraforge.corpus.selection.ordering import Ranked, tenths
 from paraforge.corpus.selection.parameters import SelectParameters, explain_reasons
-from paraforge.corpus.selection.passes import STEP, Selection, SelectReport
 from paraforge.corpus.selection.thresholds import settle, verdict
 from paraforge.versions import SELECT
 
 logger = logging.getLogger(__name__)
+
+STEP = "select"
+
+Result = TypeVar("Result")
 
 # What to turn on to get an optional column.
 _MADE_BY = {
@@ -31,6 +45,44 @@ _MADE_BY = {
     "cosine": "the sentence-transformers cosine in the section 'score'",
     "cross_encoder": "the cross-encoder in the section 'score'",
 }
+
+
+@dataclass(frozen=True)
+class SelectReport:
+    """The result of selection.
+
+    counts: rows in, kept, rejected and failed by reason.
+    deciles: for each score, the nine values at which deciles 2 to 10 begin. seconds: wall-clock time.
+    words: explanation of each reason. verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`.
+    """
+
+    counts: Counts
+    deciles: dict[str, list[float]]
+    seconds: float
+    words: dict[str, str]
+    verdict: dict[str, Any]
+
+    def result(self) -> str:
+        """Return the result in one line: ``13,396 of 20,000 kept; 33.0% trigram overlap above 0.9; 0.3
+        s``."""
+        counts = self.counts
+        parts = [f"{counts.kept:,} of {counts.rows_in:,} kept"]
+        for reason, number in (counts.rejected + counts.failed).most_common(1):
+            words = self.words.get(reason, reason.replace("_", " "))
+            parts.append(f"{100 * number / counts.rows_in:.1f}% {words}")
+        return "; ".join([*parts, f"{self.seconds:.1f} s"])
+
+    def metrics(self) -> dict[str, Any]:
+        """Return the content of ``metrics/select.json``."""
+        counts = self.counts
+        return {
+            **counts.as_dict(),
+            "kept_share": round(counts.kept / counts.rows_in, 6) if counts.rows_in else 0.0,
+            "deciles": self.deciles,
+            "verdict": self.verdict,
+            "seconds": round(self.seconds, 3),
+            "pairs_per_second": round(counts.rows_in / self.seconds) if self.seconds else 0,
+        }
 
 
 def select(
@@ -118,3 +170,164 @@ def check_columns(parameters: SelectParameters, present: Sequence[str]) -> None:
     ]
     if problems:
         raise ConfigurationError(problems)
+
+
+def decile_field(score: str) -> pa.Field:
+    """Return the field of the decile column for ``score``."""
+    return pa.field(
+        decile_column(score),
+        pa.int8(),
+        metadata={"description": f"tenth of the corpus by {score}, 1 the lowest; null without a score"},
+    )
+
+
+class Selection:
+    """One run over one corpus: its passes, and the pairs accepted so far for a filter that must see all of
+    them before it judges any.
+
+    Attributes:
+        column_names: the columns of the corpus.
+        directory: for files that are needed until the selection ends.
+        filters: the filters, in order. tenths: the deciles of each score that has them.
+    """
+
+    def __init__(
+        self,
+        parameters: SelectParameters,
+        view: ShardView,
+        directory: Path,
+        workers: int,
+        bar: Progress,
+    ) -> None:
+        self.parameters = parameters
+        self.view = view
+        self.directory = directory
+        self.column_names = view.column_names
+        self.workers = workers
+        self.bar = bar
+        self.fate = [name for name in FATE_COLUMNS if name in view.column_names]
+        self.tenths: dict[str, Ranked] = {}
+        self.filters: list[Filter] = []
+        # Number of filters whose verdicts are already in files.
+        self.judged = 0
+
+    def prepare(self) -> None:
+        """Find the deciles, and prepare all filters."""
+        for score in self.parameters.decile_scores():
+            self.bar.begin(f"deciles of {score}")
+            known = self._each(partial(self._ranked_values, score=score))
+            self.tenths[score] = tenths(known, self.directory / score, f"no tenths by {score} can be found")
+        if required := tuple(self.parameters.required):
+            self.filters.append(interval_filter("required", required))
+        for one in self.parameters.filters:
+            if one.needs_all_pairs:
+                self._judge_so_far()
+                self.bar.begin(one.reason)
+            self.filters.append(one.prepare(self))
+
+    def write(self, directory: Path) -> tuple[list[ShardRecord], Counts]:
+        """Write the fate of every row. Raises IncompleteError: rows in are not kept + rejected + failed."""
+        self.bar.begin("writing")
+        counts = Counts()
+        records: list[ShardRecord] = []
+        for record, found in self._each(lambda index: self._write(index, directory / shard_name(index))):
+            if found.rows_in != self.view.rows[len(records)]:
+                raise IncompleteError(
+                    f"{STEP}: shard {len(records)} has {found.rows_in} rows, "
+                    f"its input has {self.view.rows[len(records)]}"
+                )
+            records.append(record)
+            counts.add(found)
+        counts.check(STEP)
+        return records, counts
+
+    def cuts(self) -> dict[str, list[float]]:
+        """Return for each score with deciles the values at which deciles 2 to 10 begin; the highest value for
+        a decile without rows."""
+        return {
+            score: [round(float(value), 6) for value, _ in ranked.places if np.isfinite(value)]
+            for score, ranked in self.tenths.items()
+        }
+
+    # -- for filters -----------------------------------------------------------------------------
+
+    def each(self, function: Callable[[pa.Table], Result], columns: Sequence[str]) -> Iterator[Result]:
+        """Apply a function to the accepted rows of every shard; yields results in the shards' order."""
+
+        def accepted(index: int) -> Result:
+            rows = self.view.read(index, list(dict.fromkeys([*columns, *self.fate])))
+            alive = kept_mask(rows) & (self._codes(index, rows.num_rows) == 0)
+            return function(rows.filter(pa.array(alive)).select(list(columns)))
+
+        return self._each(accepted)
+
+    def pieces(self, function: Callable[[int], None], count: int) -> Iterator[None]:
+        """Call ``function(0)`` ... ``function(count - 1)`` in threads, with a progress display."""
+        self.bar.begin("comparing")
+        rows = self.view.total_rows
+        for index, result in enumerate(in_order(function, count, self.workers)):
+            self.bar.update(rows * (index + 1) // count - rows * index // count)
+            yield result
+
+    # -- passes ----------------------------------------------------------------------------------
+
+    def _each(self, function: Callable[[int], Result]) -> Iterator[Result]:
+        """Apply a function to every shard's number; yields results in order."""
+        for index, result in enumerate(in_order(function, len(self.view), self.workers)):
+            self.bar.update(self.view.rows[index])
+            yield result
+
+    def _ranked_values(self, index: int, score: str) -> npt.NDArray[Any]:
+        rows = self.view.read(index, [*self.fate, score])
+        values, missing = numbers(rows.column(score))
+        return values[kept_mask(rows) & ~missing]
+
+    def _codes_file(self, index: int) -> Path:
+        return self.directory / f"codes-{index:05d}.npy"
+
+    def _codes(self, index: int, rows: int) -> npt.NDArray[np.uint16]:
+        """Return the codes of the filters whose verdicts are in files."""
+        if not self.judged:
+            return np.zeros(rows, np.uint16)
+        codes: npt.NDArray[np.uint16] = np.load(self._codes_file(index), allow_pickle=False)
+        return codes
+
+    def _judge(self, index: int) -> tuple[pa.Table, npt.NDArray[np.uint16]]:
+        """Return the shard's columns, and the codes of all filters so far."""
+        new = self.filters[self.judged :]
+        made = {decile_column(score) for score in self.tenths}
+        read = [name for one in new for name in one.columns if name not in made]
+        rows = self.view.read(index, list(dict.fromkeys([*self.fate, *self.tenths, *read])))
+        alive = kept_mask(rows)
+        for score, ranked in self.tenths.items():
+            values, missing = numbers(rows.column(score))
+            known = alive & ~missing
+            found = np.zeros(rows.num_rows, np.int8)
+            found[known] = ranked.parts(values[known], index)
+            rows = rows.append_column(decile_field(score), pa.array(found, mask=~known))
+        earlier = self._codes(index, rows.num_rows)
+        first_code = 1 + sum(len(one.reasons) for one in self.filters[: self.judged])
+        return rows, earlier | apply_filters(new, rows, alive & (earlier == 0), index, first_code)
+
+    def _judge_so_far(self) -> None:
+        """Apply the filters so far, and store their codes, because the next filter only sees what they
+        accept."""
+        if len(self.filters) == self.judged:
+            return
+
+        def store(index: int) -> None:
+            np.save(self._codes_file(index), self._judge(index)[1], allow_pickle=False)
+
+        self.bar.begin("judging")
+        for _ in self._each(store):
+            pass
+        self.judged = len(self.filters)
+
+    def _write(self, index: int, path: Path) -> tuple[ShardRecord, Counts]:
+        rows, codes = self._judge(index)
+        reasons = [reason for one in self.filters for reason in one.reasons]
+        rejected = fate_of(codes, reasons, rows["rejected"] if "rejected" in self.fate else None)
+        columns = {"rejected": rejected, **{name: rows[name] for name in map(decile_column, self.tenths)}}
+        schema = pa.schema([COLUMNS["rejected"], *map(decile_field, self.tenths)])
+        fate = {**{name: rows[name] for name in self.fate}, "rejected": rejected}
+        return write_shard(pa.table(columns, schema=schema), path), count_rows(pa.table(fate))

@@ -22,7 +22,7 @@ from paraforge.base.section import Section
 from paraforge.corpus.columns import COLUMNS
 
 if TYPE_CHECKING:
-    from paraforge.corpus.selection.passes import Selection
+    from paraforge.corpus.selection.select import Selection
 
 Mask = npt.NDArray[np.bool_]
 MissingPolicy = Literal["refuse", "accept"]

@@ -23,7 +23,7 @@ from paraforge.corpus.selection.filters import (
 )
 
 if TYPE_CHECKING:
-    from paraforge.corpus.selection.passes import Selection
+    from paraforge.corpus.selection.select import Selection
 
 
 LENGTHS = ("reference_tokens", "translation_tokens")

@@ -22,7 +22,7 @@ from paraforge.base.text.sentence_set import SentenceSet
 from paraforge.corpus.selection.filters import Filter, FilterParameters, Mask
 
 if TYPE_CHECKING:
-    from paraforge.corpus.selection.passes import Selection
+    from paraforge.corpus.selection.select import Selection
 
 SIDES = ("reference", "translation")
 ORIGINAL = "original"

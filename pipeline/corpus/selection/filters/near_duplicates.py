@@ -17,7 +17,7 @@ from paraforge.base.text.normalisation import folded, normalise
 from paraforge.corpus.selection.filters import Filter, FilterParameters
 
 if TYPE_CHECKING:
-    from paraforge.corpus.selection.passes import Selection
+    from paraforge.corpus.selection.select import Selection
 
 
 def near_duplicate_keys(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:

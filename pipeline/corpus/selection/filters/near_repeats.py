@@ -21,7 +21,7 @@ from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
 from paraforge.corpus.selection.filters import Filter, FilterParameters
 
 if TYPE_CHECKING:
-    from paraforge.corpus.selection.passes import Selection
+    from paraforge.corpus.selection.select import Selection
 
 
 class NearRepeatsParameters(FilterParameters):

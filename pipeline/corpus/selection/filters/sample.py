@@ -15,7 +15,7 @@ from paraforge.corpus.selection.filters import Filter, FilterParameters
 from paraforge.corpus.selection.ordering import rank
 
 if TYPE_CHECKING:
-    from paraforge.corpus.selection.passes import Selection
+    from paraforge.corpus.selection.select import Selection
 
 
 class SampleParameters(FilterParameters):

@@ -24,7 +24,7 @@ from paraforge.corpus.selection.filters import (
 )
 
 if TYPE_CHECKING:
-    from paraforge.corpus.selection.passes import Selection
+    from paraforge.corpus.selection.select import Selection
 
 FLAGS = [name for name, column in COLUMNS.items() if pa.types.is_boolean(column.type)]
 LANGUAGES = ("reference_language", "translation_language")
