@@ -82,6 +82,11 @@ class Manifest:
         return sum(file.rows for file in self.files)
 
     @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(file.bytes for file in self.files)
+
+    @property
     def splits(self) -> dict[str, int]:
         """The rows of each split, in the files' order."""
         rows: Counter[str] = Counter()
@@ -99,8 +104,7 @@ class Manifest:
         value: dict[str, Any] = {
             "format": FORMAT,
             "paraforge": self.version,
-            **self._plain("schema_version", "content", "name", "signature", "publication", "rows"),
-            "bytes": sum(file.bytes for file in self.files),
+            **self._plain("schema_version", "content", "name", "signature", "publication", "rows", "bytes"),
             "counts": self.counts.as_dict(),
             "sources": _as_dicts(self.sources),
             **self._plain("licences", "columns", "steps", "verdict"),

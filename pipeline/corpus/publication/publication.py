@@ -68,8 +68,8 @@ class PublishReport:
     def result(self) -> str:
         """Return the result in one line: ``13,396 pairs in 1 file, 1.2 MB; 6,604 rejected; 0.3 s``."""
         files = len(self.corpus.files)
-        size = sum(file.bytes for file in self.corpus.files) / 1e6
-        parts = [f"{counted(self.corpus.rows, 'pair')} in {counted(files, 'file')}, {size:,.1f} MB"]
+        size = f"{self.corpus.bytes / 1e6:,.1f} MB"
+        parts = [f"{counted(self.corpus.rows, 'pair')} in {counted(files, 'file')}, {size}"]
         held = [f"{rows:,} for {name}" for name, rows in self.corpus.splits.items()]
         parts += held[1:]
         if self.rejected.rows:
@@ -79,14 +79,13 @@ class PublishReport:
     def metrics(self) -> dict[str, Any]:
         """Return the content of ``metrics/publish.json``."""
         counts = self.corpus.counts
-        size = sum(file.bytes for file in self.corpus.files)
         pivots = {name: one.as_dict() for name, one in sorted(self.corpus.pivots.items())}
         return {
             "pairs": counts.kept,
             "rejected": counts.rejected.total(),
             "failed": counts.failed.total(),
             "files": len(self.corpus.files),
-            "megabytes": round(size / 1e6, 3),
+            "megabytes": round(self.corpus.bytes / 1e6, 3),
             "seconds": round(self.seconds, 3),
             "pairs_per_second": round(counts.rows_in / self.seconds) if self.seconds else 0,
             **({"pivots": pivots} if pivots else {}),

@@ -1,7 +1,7 @@
 """Collects what ``paraforge summary`` shows from a run's metrics and its published corpus."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,11 +39,6 @@ class Summary:
     corpus: Manifest
     metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
     later: tuple[str, ...] = ()
-
-    @property
-    def megabytes(self) -> float:
-        """The size of the published corpus."""
-        return sum(file.bytes for file in self.corpus.files) / 1e6
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -108,53 +103,38 @@ def _recorded(root: Path, stage: str, digests: Mapping[tuple[str, str, str], str
     return hashlib.md5((root / path).read_bytes(), usedforsecurity=False).hexdigest() == digest
 
 
-def suggestions(summary: Summary) -> list[tuple[str, str]]:
-    """Return suggestions for this run's results: a purpose and a command for each."""
+def suggestions(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield suggestions for this run's results: a purpose and a command for each."""
     counts = summary.corpus.counts
-    advice: list[tuple[str, str]] = []
     by_filters = [(name, number) for name, number in counts.rejected.most_common() if name not in REASONS]
     if by_filters and counts.kept < counts.rows_in / 2:
         name, number = by_filters[0]
-        share = f"{number / counts.rows_in:.0%}"
-        advice.append(
-            (
-                f"see what '{name}' rejects, {share} of all rows",
-                _query("rejected", f"WHERE rejected = '{name}'"),
-            )
-        )
+        purpose = f"see what '{name}' rejects, {number / counts.rows_in:.0%} of all rows"
+        yield purpose, _query("rejected", f"WHERE rejected = '{name}'")
     for source, found in (summary.get("ingest", "sources") or {}).items():
         for reason, one in found.get("frequent", {}).items():
             shown = " | ".join(map(repr, one["examples"][0][1:]))
             share = max(1, round(100 * one["share"]))
-            advice.append(
-                (
-                    f"see why ingest rejects {share}% of {source} as {reason}, e.g. {shown}",
-                    f"grep {reason} logs/ingest.log",
-                )
-            )
+            purpose = f"see why ingest rejects {share}% of {source} as {reason}, e.g. {shown}"
+            yield purpose, f"grep {reason} logs/ingest.log"
     for source, stretches in (summary.get("score", "out_of_step") or {}).items():
         first = stretches[0]["first"]
-        what = f"see where {source} falls out of step, from line {first:,} on: a file may lack a line"
+        purpose = f"see where {source} falls out of step, from line {first:,} on: a file may lack a line"
         found = f"WHERE source = '{source}' AND line >= {first} ORDER BY line"
-        advice.append((what, _query("corpus", found)))
-    advice += [
-        ("query the pairs, here those that share fewest words", _query("corpus", "ORDER BY overlap_1")),
-        ("look at pairs of one score band", "paraforge sample data/corpus --band 0.6-0.8 -n 20"),
-        ("see all of it in one page: open reports/report.html", "dvc repro report"),
-        ("check every file of the corpus and of the rejected pairs", "paraforge verify data/corpus"),
-        (
-            "choose another selection, or set select.NAME.minimum of a filter: nothing is translated again",
-            "paraforge configure select=wieting2021 && dvc repro",
-        ),
-    ]
+        yield purpose, _query("corpus", found)
+    yield "query the pairs, here those that share fewest words", _query("corpus", "ORDER BY overlap_1")
+    yield "look at pairs of one score band", "paraforge sample data/corpus --band 0.6-0.8 -n 20"
+    yield "see all of it in one page: open reports/report.html", "dvc repro report"
+    yield "check every file of the corpus and of the rejected pairs", "paraforge verify data/corpus"
+    yield (
+        "choose another selection, or set select.NAME.minimum of a filter: nothing is translated again",
+        "paraforge configure select=wieting2021 && dvc repro",
+    )
     if all(source.startswith("sample") for source in summary.corpus.sources):
-        advice.append(
-            (
-                "your own bitext, in a project of its own: two files, or --table with one",
-                "paraforge init mine --bitext my.cs.gz my.en.gz",
-            )
+        yield (
+            "your own bitext, in a project of its own: two files, or --table with one",
+            "paraforge init mine --bitext my.cs.gz my.en.gz",
         )
-    return advice
 
 
 def _query(dataset: str, condition: str) -> str:

@@ -73,7 +73,7 @@ def _run(summary: Summary) -> Iterator[str]:
     if engine == "fake":
         yield "**The engine 'fake' does not translate: this is a dry run, not a corpus.**"
     data = summary.root / "data"
-    files = f"{counted(len(summary.corpus.files), 'Parquet file')}, {summary.megabytes:,.1f} MB"
+    files = f"{counted(len(summary.corpus.files), 'Parquet file')}, {summary.corpus.bytes / 1e6:,.1f} MB"
     yield f"corpus: {code(str(data / 'corpus'))} ({files}; with _README.md and _manifest.json)"
     yield f"rejected: {code(str(data / 'rejected'))} (each row with its reason)"
     if seconds := summary.seconds:

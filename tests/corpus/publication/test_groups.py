@@ -17,6 +17,8 @@ from pydantic import ValidationError
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import sha256_file
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.publication.datasets import open_published, published_tables
 from paraforge.corpus.publication.groups import draw_splits
 from paraforge.corpus.publication.manifest import read_manifest
@@ -142,6 +144,10 @@ def test_no_two_splits_share_a_sentence(whole: Path, split: Path) -> None:
     assert not sentences["validation"] & sentences["test"]
     groups = Counter(group for rows in found.values() for group in {row["group"] for row in rows})
     assert set(groups.values()) == {1}
+    held_out = pa.concat_tables(ShardDirectory(split.parent / "held_out").tables()).to_pylist()
+    assert Counter(tuple(row[side] for side in SIDES) for row in held_out) == Counter(
+        tuple(row[side] for side in SIDES) for name in SPLITS for row in found[name]
+    )
     # Pairs that are connected are held out, too.
     assert max(Counter(row["group"] for row in found["test"]).values()) > 1
     assert verify(split).problems == verify(split.parent / "rejected").problems == []
@@ -197,16 +203,17 @@ def test_large_splits_have_several_files(tmp_path: Path) -> None:
     assert [file.rows for file in files] == [50, 50, 30]
 
 
-def test_no_two_splits_share_a_foreign_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("column", ["source_text", "original", "translation_source_text"])
+def test_no_two_splits_share_a_foreign_sentence_or_an_original(tmp_path: Path, column: str) -> None:
+    texts = pa.array([f"věta {number % 300}" for number in range(900)])
     pairs = random_pairs(900, seed=3)
-    foreign = [f"věta {number % 300}" for number in range(900)]
-    publish_pairs(tmp_path, table=with_columns(pairs, source_text=foreign), splits=SPLITS)
+    pairs = with_columns(pairs, source_text=[f"{number}" for number in range(900)])
+    pairs = pairs.drop_columns([column] if column in pairs.column_names else [])
+    publish_pairs(tmp_path, table=pairs.append_column(COLUMNS[column], texts), splits=SPLITS)
     found = by_split(tmp_path / "corpus")
-    assert sum(map(len, found.values())) > len(
-        {row["source_text"] for rows in found.values() for row in rows}
-    )
+    assert sum(map(len, found.values())) > len({row[column] for rows in found.values() for row in rows})
     for one, other in itertools.combinations(found.values(), 2):
-        assert not {row["source_text"] for row in one} & {row["source_text"] for row in other}
+        assert not {row[column] for row in one} & {row[column] for row in other}
 
 
 def test_mismatched_pairs_have_no_held_out_text(tmp_path: Path) -> None:

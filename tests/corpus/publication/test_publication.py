@@ -106,6 +106,14 @@ def test_files_have_as_many_rows_as_they_may_whatever_the_shards(published: Path
         assert files == read_manifest(tmp_path / name).files
 
 
+def test_other_rejected_pairs_are_another_publication(published: Path, tmp_path: Path) -> None:
+    pairs = random_pairs(1_000, seed=7)
+    reasons = [one and "blank_source" for one in pairs["rejected"].to_pylist()]
+    publish_pairs(tmp_path, table=with_columns(pairs, rejected=reasons))
+    one, other = (read_manifest(root / "corpus") for root in (published, tmp_path))
+    assert one.files == other.files and one.publication != other.publication
+
+
 def test_a_selection_of_other_shards_is_refused(tmp_path: Path) -> None:
     publish_pairs(tmp_path)
     inputs = write_corpus(random_pairs(1_000, seed=8), tmp_path / "other", cut(1_000, 150))
