@@ -66,30 +66,19 @@ def _known(right: pa.Table, chosen: npt.NDArray[np.bool_]) -> tuple[Numbers, Num
     return probabilities[known], scores[known], weights[known]
 
 
-def minimum_for_adequate(
-    probabilities: Numbers, scores: Numbers, weights: Numbers, share: float
-) -> float | None:
-    """Return the least two-digit score above which this share of the pairs is likely to be adequate; None if
-    fewer than 30 pairs would remain."""
+def minimum_of_adequate(wrong_pairs: pa.Table, share: float) -> float:
+    """Return the least two-digit paraphrase score above which this share of the pairs is likely to be
+    adequate. Raises ValueError if adequacy is unknown, or if fewer than 30 pairs would remain."""
+    right = other_rows(wrong_pairs)
+    probabilities, scores, weights = _known(right, np.ones(len(right), bool))
+    if not len(scores):
+        raise ValueError("adequacy is only known for the built-in scorer (paragram=general); set a number")
     order = np.argsort(-scores, kind="stable")
     means = np.cumsum((probabilities * weights)[order]) / np.cumsum(weights[order])
     # Pairs with the same score pass together.
     last = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
     good = last[(means[last] >= share) & (last >= FEWEST - 1)]
     if not len(good):
-        return None
+        raise ValueError(f"no minimum score leaves {100 * share:g}% adequate pairs; ask for fewer")
     unit = 10.0**-_MINIMUM_DIGITS
     return round(float(np.ceil(scores[order][good[-1]] / unit - 1e-6) * unit), _MINIMUM_DIGITS)
-
-
-def minimum_of_adequate(wrong_pairs: pa.Table, share: float) -> float:
-    """Return the minimum of the paraphrase score for a share of adequate pairs. Raises ValueError if no
-    minimum promises it, or adequacy is unknown."""
-    right = other_rows(wrong_pairs)
-    probabilities, scores, weights = _known(right, np.ones(len(right), bool))
-    if not len(scores):
-        raise ValueError("adequacy is only known for the built-in scorer (paragram=general); set a number")
-    found = minimum_for_adequate(probabilities, scores, weights, share)
-    if found is None:
-        raise ValueError(f"no minimum score leaves {100 * share:g}% adequate pairs; ask for fewer")
-    return found

@@ -50,6 +50,9 @@ def test_the_forward_translation_is_named_with_its_model_and_all_options() -> No
     assert "fwd" not in signature(["a"], STEPS, parameters())
 
 
+FORWARD = {"parameters": {"beam": 4}, "fingerprints": {"model": "ab" * 32}}
+
+
 def made(engine: str, model: str) -> dict[str, Any]:
     return {"translate": {"parameters": {"engine": engine}, "fingerprints": {"model": model}}}
 
@@ -63,6 +66,10 @@ def made(engine: str, model: str) -> dict[str, Any]:
         ({}, "score:none"),
         (made("fake", "ab" * 32), "mt:fake:abababab"),
         (made("none", "none"), "mt:given"),
+        ({"translate": {"sentences": 9, "sentences_from_memory": 5}}, "mem:5/9"),
+        ({"translate": {"chosen": {"maximum_sentences": 7}}}, "first:7"),
+        ({"translate": {"forward": {"chosen": {"maximum_sentences": 7}, **FORWARD}}}, "first:7"),
+        ({"translate": {"parameters": {"translation_line": 1}}}, "pairs:all"),
     ],
 )
 def test_what_made_translations_and_scores_is_named(steps: dict[str, Any], field: str) -> None:

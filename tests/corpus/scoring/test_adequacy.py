@@ -13,7 +13,6 @@ from paraforge.corpus.scoring.adequacy import (
     SPREAD,
     adequacy,
     judge_adequacy,
-    minimum_for_adequate,
     minimum_of_adequate,
     shifted,
 )
@@ -67,7 +66,9 @@ def test_the_column_is_that_of_the_built_in_scorer_alone() -> None:
 
 
 @given(
-    st.lists(st.floats(0, 1), min_size=1, max_size=80), st.floats(0.05, 0.95), st.sampled_from([1, 9, 0.1])
+    st.lists(st.floats(0, 1, width=32), min_size=1, max_size=80),
+    st.floats(0.05, 0.95),
+    st.sampled_from([1, 9, 0.1]),
 )
 @example([0.9] * 40 + [0.2] * 40, 0.4, 9)
 def test_the_least_minimum_with_so_many_adequate_pairs(
@@ -76,8 +77,10 @@ def test_the_least_minimum_with_so_many_adequate_pairs(
     values = np.array(scores)
     probabilities = adequacy(values, np.zeros(len(values))).astype(np.float64)
     weights = np.where(values < 0.5, weight, 1)
-    found = minimum_for_adequate(probabilities, values, weights, share)
-    if found is None:
+    table = sample(scores, weights.tolist())
+    try:
+        found = minimum_of_adequate(table, share)
+    except ValueError:
         best = np.argsort(-probabilities, kind="stable")[:30]
         mean = np.average(probabilities[best], weights=weights[best])
         assert len(values) < 30 or mean < share + 1e-9 or len(set(scores)) < len(scores)
