@@ -163,6 +163,13 @@ class _Publication:
         self.parameters = parameters
         self.view = view
         self.selected = view.directories[-1].description
+        self.steps = {
+            str(one.description.get("step", one.path.name)): {
+                **{key: one.description.get(key) for key in _DESCRIBED},
+                **{key: one.description[key] for key in _DESCRIBED_IF_KNOWN if key in one.description},
+            }
+            for one in view.directories
+        }
         self.directories = directories
         self.workers = workers
         self.grouping = grouping
@@ -188,17 +195,13 @@ class _Publication:
 
     def _meanings(self) -> dict[str, str]:
         """Return the descriptions of text columns if they are not English with translations into English."""
-        steps = {str(one.description.get("step")): one.description for one in self.view.directories}
-        if is_given(steps):
+        if is_given(self.steps):
             return {"reference": "a sentence", "translation": "paraphrase of the reference, as it was given"}
-        language = (self.parameters.languages or ["en"])[0]
-        meanings = {}
+        language, meanings = (self.parameters.languages or ["en"])[0], {}
         if language != "en":
-            meanings = {
-                "reference": f"side of the bitext in the language {language}",
-                "translation": f"machine translation of the foreign side into the language {language}",
-            }
-        if is_round_trip(steps):
+            meanings["reference"] = f"side of the bitext in the language {language}"
+            meanings["translation"] = f"machine translation of the foreign side into the language {language}"
+        if is_round_trip(self.steps):
             meanings["reference"] = "a sentence, as it was given"
             meanings["source_text"] = "machine translation of the reference into another language"
         return meanings
@@ -263,18 +266,11 @@ class _Publication:
         publication: str,
     ) -> Manifest:
         directory = self.directories[content]
-        steps = {
-            str(one.description.get("step", one.path.name)): {
-                **{key: one.description.get(key) for key in _DESCRIBED},
-                **{key: one.description[key] for key in _DESCRIBED_IF_KNOWN if key in one.description},
-            }
-            for one in self.view.directories
-        }
         chosen = SelectParameters.model_validate(self.selected["parameters"])
         manifest = Manifest(
             content=content,
             name=self.parameters.name if content == KEPT else f"{self.parameters.name}: rejected pairs",
-            signature=signature(list(statistics.sources), steps, chosen),
+            signature=signature(list(statistics.sources), self.steps, chosen),
             counts=statistics.counts,
             sources=statistics.sources,
             pivots=statistics.pivots,
@@ -282,7 +278,7 @@ class _Publication:
                 PublishedFile(r.file, r.rows, (directory / r.file).stat().st_size, r.sha256) for r in records
             ],
             columns=describe_columns(self.schemas[content]),
-            steps=steps,
+            steps=self.steps,
             licences=self.parameters.licences_of(statistics.sources),
             publication=publication,
             verdict=self.selected.get("verdict") or {},

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardWriter
 from paraforge.base.text.tokens import tokenize
 from paraforge.corpus.columns import schema_of
 from paraforge.corpus.scoring import corpus_counts
@@ -22,6 +21,7 @@ from paraforge.corpus.scoring.corpus_counts import (
     counted_shards,
     put_together,
 )
+from tests.corpus.selection.corpora import write_shards
 
 SCHEMA = schema_of(["source", "reference", "translation", "rejected", "failed"])
 TEXT = st.sampled_from(["The cat sat.", "the DOG, 2 dogs", "", "¿Qué?", "-- 5 --", "a b a"])
@@ -122,13 +122,6 @@ def test_shards_at_equal_distances_of_a_long_corpus() -> None:
     assert chosen[-1] > 1000
 
 
-def write(path: Path, rows: list[Row]) -> Path:
-    writer = ShardWriter(path, SCHEMA, 3)
-    writer.write(table(rows))
-    writer.close({"step": "translate"})
-    return path
-
-
 @pytest.mark.parametrize("crowded", [False, True])
 def test_every_source_of_a_long_corpus_has_its_rows_in_the_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crowded: bool
@@ -151,7 +144,7 @@ def test_every_source_of_a_long_corpus_has_its_rows_in_the_counts(
     ]
     everything = counts_of(rows)
     assert len(everything.lengths) == 60
-    corpus = write(tmp_path / "corpus", rows)
+    corpus = write_shards(table(rows), tmp_path / "corpus", 3)
     path, key = count_corpus(corpus, Resources(work=tmp_path / "work", workers=1))
     others = Resources(work=tmp_path / "others", workers=3, in_process_rows=0)
     assert count_corpus(corpus, others)[1] == key

@@ -11,9 +11,7 @@ import pyarrow as pa
 import pytest
 
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardWriter
 from paraforge.base.text.tokens import tokenize_column
-from paraforge.corpus.columns import schema_of
 from paraforge.corpus.scoring import corpus_counts, lexical_learning
 from paraforge.corpus.scoring.corpus_counts import (
     CorpusCounts,
@@ -24,6 +22,7 @@ from paraforge.corpus.scoring.corpus_counts import (
 from paraforge.corpus.scoring.lexical_learning import ROUNDS, drawn_rows, learn, learn_corpus
 from paraforge.corpus.scoring.lexical_table import CHANCE, LexicalTable, foreign_units, units_of
 from paraforge.corpus.scoring.verdict import area
+from tests.corpus.selection.corpora import write_shards
 
 Row = tuple[str | None, str | None]
 
@@ -233,10 +232,7 @@ def test_learnt_once_and_the_same_with_any_number_of_workers(
 ) -> None:  # fmt: skip
     def write(name: str, texts: pa.Table) -> Path:
         texts = texts.append_column("translation", pa.array(["x"] * len(texts)))
-        writer = ShardWriter(tmp_path / name, schema_of(texts.column_names), 30)
-        writer.write(texts)
-        writer.close({"step": "translate"})
-        return tmp_path / name
+        return write_shards(texts, tmp_path / name, 30)
 
     texts = table(bitext(200))
     corpus, resources = write("corpus", texts), Resources(work=tmp_path / "work", workers=1)

@@ -14,7 +14,7 @@ import pytest
 from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.files import sha256_file
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter
+from paraforge.base.shards.store import ShardDirectory, ShardView
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.publication.parameters import PublishParameters
@@ -28,6 +28,7 @@ from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
 from tests.corpus.scoring.test_score import write_translated
+from tests.corpus.selection.corpora import write_shards
 from tests.here import run_command
 
 MODELS = {"cosine": SentenceTransformerCosine, "cross_encoder": CrossEncoderScore}
@@ -228,9 +229,7 @@ def test_selection_and_publication_read_them(project: Project) -> None:
     whole = pa.concat_tables(ShardDirectory(project.translated).tables())
     place = whole.column_names.index("failed")
     whole = whole.set_column(place, COLUMNS["failed"], pa.nulls(ROWS, pa.string()))  # no row has two fates
-    writer = ShardWriter(project.translated, whole.schema, 10)
-    writer.write(whole)
-    writer.close({"step": "translate"})
+    write_shards(whole, project.translated, 10)
     project.score(models=["sentence_transformer"])
     inputs = [project.translated, project.place / "scored"]
     resources = Resources(work=project.place / "work", workers=1)

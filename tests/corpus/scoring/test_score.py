@@ -15,7 +15,7 @@ import pytest
 from paraforge.base.errors import InputError, MissingPackageError
 from paraforge.base.shards.libraries import installed
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter
+from paraforge.base.shards.store import ShardDirectory, ShardView
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.columns import COLUMNS, schema_of
 from paraforge.corpus.scoring import corpus_counts, general, lexical_learning
@@ -26,6 +26,7 @@ from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.score import build_scorers, score, score_steps, score_table
 from paraforge.corpus.scoring.scorers import language, models
 from paraforge.corpus.scoring.scorers.meaning import Meaning
+from tests.corpus.selection.corpora import write_shards
 
 WITHOUT_LANGUAGE = ScoreParameters(identify_language=False)
 # What needs no counts of the corpus, and the signs that do.
@@ -78,10 +79,7 @@ def counted(*tables: pa.Table) -> CorpusCounts:
 
 
 def write_translated(path: Path, count: int, rows_per_shard: int = 10) -> Path:
-    writer = ShardWriter(path, rows(count).schema, rows_per_shard)
-    writer.write(rows(count))
-    writer.close({"step": "translate"})
-    return path
+    return write_shards(rows(count), path, rows_per_shard)
 
 
 def test_columns_types_and_nulls(vectors: Path) -> None:

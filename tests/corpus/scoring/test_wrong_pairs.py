@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from paraforge.base.files import read_json, write_json
 from paraforge.base.shards.lineage import sampling_keys
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter
+from paraforge.base.shards.store import ShardDirectory, ShardView
 from paraforge.base.word_vectors.vectors import TABLE_NAME, WordVectors
 from paraforge.corpus.columns import COLUMNS, schema_of
 from paraforge.corpus.scoring.meaning.made_pairs import RULES
@@ -36,6 +36,7 @@ from paraforge.corpus.scoring.wrong_pairs import (
     with_texts_of,
 )
 from tests.corpus.scoring.test_score import WITHOUT_LANGUAGE
+from tests.corpus.selection.corpora import write_shards
 
 WORDS = ["the", "cat", "dog", "sat", "ran", "a", "red", "house", "."]
 
@@ -65,9 +66,7 @@ def table(sources: list[str], references: list[str], translations: list[str | No
 
 
 def scored_corpus(rows: pa.Table, vectors: Path, root: Path, per_shard: int = 40) -> Path:
-    writer = ShardWriter(root / "translated", rows.schema, per_shard)
-    writer.write(rows)
-    writer.close({"step": "translate"})
+    write_shards(rows, root / "translated", per_shard)
     resources = Resources(work=root / "work", workers=1)
     score(WITHOUT_LANGUAGE, root / "translated", vectors, root / "scored", resources)
     return root / "scored"

@@ -79,8 +79,11 @@ def random_pairs(rows: int, seed: int = 0) -> pa.Table:
     return pa.table([columns[name] for name in schema.names], schema=schema)
 
 
-def write_shards(table: pa.Table, directory: Path, sizes: Sequence[int], step: str = "test") -> Path:
-    """Write a table as shards of the given sizes."""
+def write_shards(
+    table: pa.Table, directory: Path, sizes: int | Sequence[int], step: str = "translate"
+) -> Path:
+    """Write a table as shards of the given sizes, or of one size and a smaller last one."""
+    sizes = cut(table.num_rows, sizes) if isinstance(sizes, int) else sizes
     directory.mkdir(parents=True, exist_ok=True)
     records: list[ShardRecord] = []
     start = 0
@@ -109,7 +112,7 @@ def write_corpus(table: pa.Table, root: Path, sizes: Sequence[int]) -> list[Path
     scored = [name for name in table.column_names if name not in TRANSLATED]
     assert all(name in COLUMNS for name in table.column_names)
     return [
-        write_shards(table.select(translated), root / "translated", sizes, "translate"),
+        write_shards(table.select(translated), root / "translated", sizes),
         write_shards(table.select(scored), root / "scored", sizes, "score"),
     ]
 

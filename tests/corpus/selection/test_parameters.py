@@ -10,7 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardDirectory, ShardWriter
+from paraforge.base.shards.store import ShardDirectory
 from paraforge.corpus.columns import schema_of
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.scoring.general import DIRECTORY
@@ -22,6 +22,7 @@ from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
 from paraforge.corpus.selection.thresholds import settle
 from paraforge.intake.bitext.block import REASONS
+from tests.corpus.selection.corpora import write_shards
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 PARAMETERS = SelectParameters.model_validate(
@@ -145,9 +146,7 @@ def test_each_failure_has_its_reason(tmp_path: Path) -> None:
     rows = [("s", 0, *texts, False, False, None, None) for texts in (*right, *failed)]
     columns = [list(column) for column in zip(*rows, strict=True)]
     columns[1] = list(range(1, len(rows) + 1))
-    writer = ShardWriter(tmp_path / "translated", SCHEMA)
-    writer.write(pa.table(columns, schema=SCHEMA))
-    writer.close({"step": "translate"})
+    write_shards(pa.table(columns, schema=SCHEMA), tmp_path / "translated", 50_000)
     resources = Resources(work=tmp_path / "work", workers=1)
     score(
         ScoreParameters(identify_language=False),

@@ -15,12 +15,12 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.base.shards.lineage import sampling_keys
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardWriter
 from paraforge.base.text.tokens import tokenize
 from paraforge.corpus.columns import schema_of
 from paraforge.corpus.statistics.parameters import BackgroundParameters, StatisticsParameters
 from paraforge.corpus.statistics.statistics import BACKGROUND_SEED, NO_PARSES, Statistics, describe_corpus
 from paraforge.corpus.statistics.tables import metrics, write_tables
+from tests.corpus.selection.corpora import write_shards
 
 Row = dict[str, Any]
 SCHEMA = schema_of(["source", "line", "reference", "translation", "rank", "rejected", "failed"])
@@ -57,10 +57,7 @@ def make_rows(number: int = 400) -> list[Row]:
 
 
 def write(directory: Path, rows: list[Row], schema: pa.Schema, per_shard: int) -> Path:
-    writer = ShardWriter(directory, schema, per_shard)
-    writer.write(pa.Table.from_pylist([{name: row[name] for name in schema.names} for row in rows], schema))
-    writer.close({"step": "test"})
-    return directory
+    return write_shards(pa.Table.from_pylist(rows, schema), directory, per_shard)
 
 
 def describe(path: Path, rows: list[Row], per_shard: int = 90, workers: int = 1, **values: Any) -> Statistics:
