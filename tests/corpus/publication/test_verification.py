@@ -12,9 +12,10 @@ import pytest
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, read_json, sha256_file, write_json
+from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.publication.verification import verify
 from tests.corpus.publication.test_verdict_words import drawn
-from tests.corpus.selection.corpora import with_columns
+from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.damage import flip, truncate
 
@@ -120,6 +121,9 @@ def other_source(table: pa.Table) -> pa.Table:
          "not a plain file name"),
         (edit_manifest(lambda m: (m["wrong_pairs"] or m["files"][0]).update(path="a/b")), "_manifest.json",
          "not a plain file name"),
+        (lambda c: (c / "_README.md").write_text("mine"), "_README.md", "damaged or changed"),
+        (lambda c: flip(c / ".huggingface.yaml"), ".huggingface.yaml", "damaged or changed"),
+        (lambda c: (c / ".huggingface.yaml").unlink(), ".huggingface.yaml", "missing"),
         (edit_index(lambda i: i["documents"].update({"../secret": "0"})), "_shards.json", "not a document"),
         (edit_index(lambda i: i["shards"][0].update(file="/etc/passwd")), "_shards.json", "does not list"),
         (edit_manifest(lambda m: m["columns"].pop()), "shard-00000.parquet", "is not in the manifest"),
@@ -171,6 +175,22 @@ def test_marks_that_do_not_belong(sound: Path, tmp_path: Path) -> None:
         shutil.copytree(sound / kind, target)
         rewrite(change)(target)
         assert any(message in problem.message for problem in check(target))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m["pivots"].pop("cs"), "the counts of the pivots do not add up"),
+        (lambda m: m["pivots"].update(pl=m["pivots"].pop("cs")), "rows of 'cs', which the counts do not"),
+        (lambda m: m["pivots"]["cs"].update(kept=0), "the counts of cs do not add up"),
+    ],
+)
+def test_pivots(tmp_path: Path, change: Callable[[dict[str, Any]], Any], message: str) -> None:
+    pairs = random_pairs(100, seed=7)
+    publish_pairs(tmp_path, table=pairs.append_column(COLUMNS["pivot"], pa.array(["cs", "de"] * 50)))
+    assert check(tmp_path / "corpus") == check(tmp_path / "rejected") == []
+    edit_manifest(change)(tmp_path / "corpus")
+    assert any(message in problem.message for problem in check(tmp_path / "corpus"))
 
 
 def test_no_such_corpus(tmp_path: Path) -> None:
