@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.lines import Reading, line_blocks, paired_blocks
+from paraforge.base.text.lines import Reading
 from paraforge.base.text.paths import files_of
 from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.scoring.general import is_english
@@ -22,7 +22,7 @@ from paraforge.intake.bitext.languages import (
     language_code,
     other_language,
 )
-from paraforge.intake.bitext.parameters import IngestParameters, SampleSource
+from paraforge.intake.bitext.parameters import TEXTS, IngestParameters
 from paraforge.intake.bitext.source import ONLY
 from paraforge.interface.project.table import NO_LANGUAGES, SAMPLE_ROWS, Place, format_of, text_columns
 
@@ -46,7 +46,7 @@ class Bitext:
     kind: str
     languages: Mapping[str, str | None]
     paths: Mapping[str, Path]
-    lines: int
+    lines: int = 0
     columns: Mapping[str, Place] | None = None
     reading: Mapping[str, Any] = field(default_factory=lambda: {"format": "moses"})
 
@@ -80,9 +80,12 @@ class Bitext:
 
     def problems(self) -> list[str]:
         """Return what configure will say of its first rows; what looks odd in them is logged."""
-        parameters = IngestParameters.model_validate({"kind": self.kind, "sources": [self.entry()]})
         target = self.languages["reference"] or "en"
-        return problems(parameters, Languages(self.languages.get("source_text"), target))
+        return problems(self.parameters(), Languages(self.languages.get("source_text"), target))
+
+    def parameters(self) -> IngestParameters:
+        """Return the section ``ingest`` that names it."""
+        return IngestParameters.model_validate({"kind": self.kind, "sources": [self.entry()]})
 
     def yaml(self, project: Path) -> str:
         """Return the group file that names it. project: the directory that paths inside it are relative
@@ -110,12 +113,7 @@ def look_at(first: Path, second: Path) -> Bitext:
         _check_name(path)
     if first.samefile(second):
         raise InputError("both sides are the same file", first, remedy="--table names a file of both.")
-    lines = 0
-    texts: dict[str, list[str]] = {side: [] for side in files}
-    for blocks in paired_blocks(files, Reading(strict=False)):
-        for side, block in blocks.items():
-            texts[side] += block.lines.slice(0, max(0, SAMPLE_ROWS - len(texts[side]))).to_pylist()
-        lines += len(block)
+    found, texts = _read(Bitext("bitext", dict.fromkeys(files), files))
     languages = {side: _language(path, texts[side]) for side, path in files.items()}
     source, target = languages.values()
     if source is not None and source == target:
@@ -123,7 +121,7 @@ def look_at(first: Path, second: Path) -> Bitext:
     if source is not None and is_english(source):
         files = {"source_text": second, "reference": first}
         languages = {"source_text": target, "reference": source}
-    return Bitext("bitext", languages, files, lines)
+    return replace(found, languages=languages, paths=files)
 
 
 def look_at_table(path: Path) -> Bitext:
@@ -146,12 +144,10 @@ def look_at_table(path: Path) -> Bitext:
             remedy="For English alone use --english. Otherwise make the project without --table, and name "
             "the columns in configs/corpus/my.yaml.",
         )
-    if foreign:
-        return _of_table(
-            "bitext", {"source_text": foreign[0], "reference": english[0]}, path, languages, reading
-        )
-    columns = dict(zip(("reference", "translation"), english, strict=True))
-    return _of_table("paraphrases", columns, path, languages, reading)
+    kind = "bitext" if foreign else "paraphrases"
+    columns = dict(zip(TEXTS[kind], [*foreign, *english], strict=True))
+    sides = {side: languages[place] for side, place in columns.items()}
+    return _read(Bitext(kind, sides, dict.fromkeys(columns, path), columns=columns, reading=reading))[0]
 
 
 def look_at_english(path: Path) -> Bitext:
@@ -160,31 +156,26 @@ def look_at_english(path: Path) -> Bitext:
     Raises InputError if the file is missing, empty, no text, a table, or in another language.
     """
     _check_name(path)
-    blocks = line_blocks(path, Reading(strict=False))
-    first = next(blocks)
-    texts = first.lines.slice(0, SAMPLE_ROWS).to_pylist()
-    if format_of(path) not in (None, "tsv") or any("\t" in text for text in texts):
+    found, texts = _read(Bitext("references", {"reference": "en"}, {"reference": path}))
+    if format_of(path) not in (None, "tsv") or any("\t" in text for text in texts["reference"]):
         raise InputError("it has columns", path, remedy="Write the sentences alone to a file, one per line.")
-    language = _language(path, texts)
+    language = _language(path, texts["reference"])
     if language is not None and not is_english(language):
         raise InputError(f"its text is in {language!r}, not in English", path)
-    lines = len(first) + sum(map(len, blocks))
-    return Bitext("references", {"reference": "en"}, {"reference": path}, lines)
+    return found
 
 
-def _of_table(
-    kind: str,
-    columns: Mapping[str, Place],
-    path: Path,
-    languages: Mapping[Place, str | None],
-    reading: Mapping[str, Any],
-) -> Bitext:
-    """Return the columns of a file as what a project is made of; all rows are read once."""
-    found = {side: languages[place] for side, place in columns.items()}
-    table = Bitext(kind, found, dict.fromkeys(columns, path), 0, columns, reading)
-    (source,) = IngestParameters.model_validate({"kind": kind, "sources": [table.entry()]}).sources
-    assert not isinstance(source, SampleSource)
-    return replace(table, lines=sum(map(len, source.read({ONLY: path}, Reading(strict=False)))))
+def _read(found: Bitext) -> tuple[Bitext, dict[str, list[str]]]:
+    """Read all rows once. Returns it with their number, and the first texts of each side."""
+    source: Any = found.parameters().sources[0]
+    texts: dict[str, list[str]] = {side: [] for side in found.paths}
+    lines = 0
+    paths = found.paths if found.columns is None else {ONLY: found.paths["reference"]}
+    for block in source.read(paths, Reading(strict=False)):
+        lines += len(block)
+        for side, some in block.texts.items():
+            texts[side] += some.slice(0, max(0, SAMPLE_ROWS - len(texts[side]))).to_pylist()
+    return replace(found, lines=lines), texts
 
 
 def _check_name(path: Path) -> None:
