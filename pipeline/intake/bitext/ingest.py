@@ -29,7 +29,7 @@ from paraforge.intake.bitext.cleaning import Findings, shorten
 from paraforge.intake.bitext.examination import check_spread_rows
 from paraforge.intake.bitext.languages import Languages
 from paraforge.intake.bitext.parameters import TEXTS, IngestParameters
-from paraforge.intake.bitext.parts import PAIR_KEY, SOURCE_KEY, FileReport, read_parts
+from paraforge.intake.bitext.parts import PAIR_KEY, SOURCE_KEY, read_parts
 from paraforge.intake.bitext.report import IngestReport, RowCounts, SourceReport, add_up, log_report
 from paraforge.intake.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
 from paraforge.versions import INGEST
@@ -59,11 +59,11 @@ class Part:
 
 @dataclass(frozen=True)
 class _Source:
-    """A source whose files have been read."""
+    """A source whose files have been read: for each its rows, and the SHA-256 of what was read."""
 
     files: SourceFiles
     parts: list[Part]
-    reports: list[FileReport]
+    shards: list[ShardDirectory]
     digests: list[dict[str, str]]
 
 
@@ -131,8 +131,7 @@ def _read(
     arguments = [
         (files[index], cleaning, kind, digests[index], path, threads) for path, index in todo.items()
     ]
-    found = jobs.results(read_parts, arguments, description="read", unit="pairs", sizes=[0] * len(arguments))
-    reports = dict(zip(todo, found, strict=True))
+    jobs.results(read_parts, arguments, description="read", unit="pairs", sizes=[0] * len(arguments))
     read: list[_Source] = []
     first_row = at = 0
     for source in sources:
@@ -140,17 +139,14 @@ def _read(
         at += len(source.files)
         shards = [ShardDirectory(directories[i]) for i in here]
         check_spread_rows(source, [one.paths for one in shards], parameters, languages)
-        own = [reports[directories[i]] for i in here]
-        parts = _join_files(source, shards, own, first_row)
-        first_row += sum(report.rows for report in own)
-        read.append(_Source(source, parts, own, [digests[i] for i in here]))
+        parts = _join_files(source, shards, first_row)
+        first_row += sum(part.rows for part in parts)
+        read.append(_Source(source, parts, shards, [digests[i] for i in here]))
     return read
 
 
-def _join_files(
-    source: SourceFiles, directories: Sequence[ShardDirectory], reports: Sequence[FileReport], first_row: int
-) -> list[Part]:
-    total = sum(report.rows for report in reports)
+def _join_files(source: SourceFiles, shards: Sequence[ShardDirectory], first_row: int) -> list[Part]:
+    total = sum(one.total_rows for one in shards)
     dropped = np.zeros(total, bool)
     if source.drop_rows is not None:
         numbers = read_row_numbers(source.drop_rows)
@@ -162,11 +158,11 @@ def _join_files(
         dropped[numbers] = True
     parts = []
     line_offset = at = 0
-    for directory, report in zip(directories, reports, strict=True):
-        for path, rows in zip(directory.paths, directory.rows, strict=True):
+    for one in shards:
+        for path, rows in zip(one.paths, one.rows, strict=True):
             parts.append(Part(path, rows, first_row + at, line_offset, dropped[at : at + rows]))
             at += rows
-        line_offset += report.last_line
+        line_offset += one.description["report"]["last_line"]
     return parts
 
 
@@ -208,7 +204,7 @@ def _write(
     """Write the parts as shards, and publish them with their counts."""
     kind = parameters.kind
     sources: dict[str, SourceReport] = {}
-    rows = sum(report.rows for source in read for report in source.reports)
+    rows = sum(one.description["report"]["rows"] for source in read for one in source.shards)
     names = ["source", "line", *TEXTS["bitext"], "rejected", "first_row"]
     if kind == "paraphrases":
         names += ["translation", "translation_score", "given_score"]
@@ -224,8 +220,8 @@ def _write(
                 writer.write(table)
                 bar.update(table.num_rows)
             writer.close()  # a shard does not mix sources
-            for one in source.reports:
-                findings.update(Findings(**one.findings))
+            for one in source.shards:
+                findings.update(Findings(**one.description["report"]["findings"]))
             sources[source.files.name] = counts.report(findings, _files_of(source))
         report = add_up(sources, rows, [record.rows for record in writer.records])
         writer.close(
@@ -245,8 +241,8 @@ def _write(
 def _files_of(source: _Source) -> list[dict[str, Any]]:
     """Return the SHA-256 and rows of each file."""
     return [
-        {"files": {path.name: digest[name] for name, path in file.paths.items()}, "rows": report.rows}
-        for file, report, digest in zip(source.files.files, source.reports, source.digests, strict=True)
+        {"files": {path.name: digest[name] for name, path in file.paths.items()}, "rows": one.total_rows}
+        for file, one, digest in zip(source.files.files, source.shards, source.digests, strict=True)
     ]
 
 

@@ -5,7 +5,6 @@ A part also has the keys for finding duplicates.
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +32,6 @@ SOURCE_KEY = ("source_high", "source_low")
 _LEVEL = 3
 
 
-@dataclass(frozen=True)
-class FileReport:
-    """The result of reading one file.
-
-    rows: rows read, rejected ones included. last_line: line number of the last row.
-    findings: what was repaired and noticed, as the values of :class:`Findings`.
-    """
-
-    rows: int
-    last_line: int
-    findings: dict[str, Any]
-
-
 def read_parts(
     file: SourceFile,
     cleaning: Cleaning,
@@ -53,9 +39,10 @@ def read_parts(
     digests: dict[str, str],
     directory: Path,
     threads: int = 1,
-) -> FileReport:
+) -> None:
     """Read and clean a file into ``directory`` with keys for duplicates; reuses what an earlier run finished
-    there.
+    there. Their description has a ``report``: the ``rows`` that were read, the ``last_line``, and the values
+    of :class:`Findings`.
 
     cleaning: how to clean it. kind: ``ingest.kind``.
     digests: SHA-256 of its files when the run began.
@@ -66,8 +53,8 @@ def read_parts(
         InputError: see :func:`paraforge.intake.bitext.sources.read_file`; a file that changes while it is
         read.
     """
-    if (report := _finished(directory)) is not None:
-        return report
+    if _finished(directory):
+        return
     reading, findings = Reading(), Findings()
     rows = last_line = 0
 
@@ -107,9 +94,8 @@ def read_parts(
     if problem is not None:
         raise problem
     findings.changes.update(reading.changes)
-    report = FileReport(rows, last_line, vars(findings))
-    write_index(directory, written, {"report": vars(report)})
-    return report
+    report = {"rows": rows, "last_line": last_line, "findings": vars(findings)}
+    write_index(directory, written, {"report": report})
 
 
 def part_table(file: SourceFile, block: Block, cleaning: Cleaning, kind: str, findings: Findings) -> pa.Table:
@@ -132,11 +118,10 @@ def part_table(file: SourceFile, block: Block, cleaning: Cleaning, kind: str, fi
     return pa.table(columns, pa.schema(schema))
 
 
-def _finished(directory: Path) -> FileReport | None:
-    """Return the report of parts that an earlier run finished, or None. The index is written last."""
+def _finished(directory: Path) -> bool:
+    """Return whether an earlier run finished all parts. The index is written last."""
     try:
         parts = ShardDirectory(directory)
-        rows = [pq.read_metadata(path).num_rows for path in parts.paths]
-        return FileReport(**parts.description["report"]) if rows == parts.rows else None
-    except (InputError, KeyError, TypeError, OSError, pa.ArrowInvalid):
-        return None
+        return [pq.read_metadata(path).num_rows for path in parts.paths] == parts.rows
+    except (InputError, OSError, pa.ArrowInvalid):
+        return False
