@@ -75,13 +75,16 @@ class _Loader(yaml.SafeLoader):
 
 
 # Numbers with an exponent, which PyYAML takes for texts if they have no point or sign.
-_FLOAT: Final = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+")
+_FLOAT: Final = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+$")
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
-# A day is a text: no value here is one.
+# As in YAML 1.2, a day is a text, and so are words such as 'no', which is the code of Norwegian.
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in known if not tag.endswith(":timestamp")]
+    first: [(tag, pattern) for tag, pattern in known if not tag.endswith((":timestamp", ":bool"))]
     for first, known in _Loader.yaml_implicit_resolvers.items()
 }
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile("(true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
 
 
 def _refuse(problem: str, place: Any) -> NoReturn:

@@ -210,12 +210,18 @@ def files_of_choice(configs: Path, group: str, name: str, above: tuple[str, ...]
     file = _file(configs, f"{group}/{name}.yaml")
     above = (*above, name)
     others = [one for one in _defaults(file) if isinstance(one, str) and one not in ("_self_", *above)]
+    for other in others:
+        if not _file(configs, f"{group}/{other}.yaml").is_file():
+            raise InputError(f"defaults: there is no choice {group}={other}", file)
     return [*(found for other in others for found in files_of_choice(configs, group, other, above)), file]
 
 
 def _defaults(file: Path) -> list[Any]:
     content = read_yaml(file)[1] if file.is_file() else None
-    return content.get("defaults", []) if isinstance(content, dict) else []
+    found = content.get("defaults", []) if isinstance(content, dict) else []
+    if not isinstance(found, list):
+        raise InputError("defaults is not a list of choices", file)
+    return found
 
 
 def _place(configs: Path, files: Sequence[Path]) -> Callable[[Location], str]:

@@ -171,11 +171,31 @@ def test_numbers_with_an_exponent_are_numbers_in_every_file(tmp_path: Path) -> N
     """PyYAML alone takes 1e-3 for a text, other readers do not; texts are texts for all of them."""
     (tmp_path / "embeddings").mkdir()
     group = tmp_path / "embeddings" / "mine.yaml"
-    group.write_text("publish: {name: '1e5', licence: 2026-01-02}\nparagram: {training: {margin: 1e-3}}\n")
+    group.write_text(
+        "publish: {name: '1e5', tags: [1e5x, nothing], licence: 2026-01-02, languages: [no]}\n"
+        "paragram: {training: {margin: 1e-3}}\n"
+    )
     content = compose(tmp_path, ["embeddings=mine"])
     assert content["paragram"]["training"]["margin"] == 0.001
+    assert content["publish"]["languages"] == ["no"] and content["publish"]["tags"] == ["1e5x", "nothing"]
     assert content["publish"]["licence"] == "2026-01-02" and "name: '1e5'\n" in yaml_text(content)
     assert read_yaml_text(yaml_text(content)) == content
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("defaults: 3\n", r"mine\.yaml: defaults is not a list of choices"),
+        ("defaults: [gone]\n", r"mine\.yaml: defaults: there is no choice select=gone"),
+        ("select: {filters: [{kind: x}]}\n", r"mine\.yaml: select: filters\.0: .*tag 'x' found using 'kind'"),
+        ("select: [1]\n", r"mine\.yaml:1: select: \[1\]: should be a valid dictionary"),
+    ],
+)
+def test_a_group_that_is_wrong_is_named(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "select").mkdir()
+    (tmp_path / "select" / "mine.yaml").write_text(text)
+    with pytest.raises((InputError, ConfigurationError), match=message):
+        compose(tmp_path, ["select=mine"])
 
 
 def test_params_yaml_that_is_missing_broken_or_empty(tmp_path: Path) -> None:

@@ -307,6 +307,10 @@ def test_links_are_what_the_parameters_name(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "teacher").mkdir()
     (tmp_path / "teacher" / "_shards.json").touch()
     content["nmt"]["bitext"] = str(tmp_path / "teacher")
+    (tmp_path / "sts" / ".cache").mkdir(parents=True)
+    for name in ("a.tsv", ".hidden.tsv", ".cache/b.tsv"):
+        (tmp_path / "sts" / name).touch()
+    content["embeddings"]["development"] = [str(tmp_path / "sts")]
     content["paragram"]["vectors"] = "$SOME_PLACE/vectors.txt"
     content["select"]["filters"] = [
         {"kind": "decontamination", "files": [{"path": "$SOME_PLACE/held.txt"}, {"path": "gone.txt"}]}
@@ -323,9 +327,14 @@ def test_links_are_what_the_parameters_name(tmp_path: Path, monkeypatch: pytest.
     assert links(root / "nmt") == {"000-_shards.json": tmp_path / "teacher" / "_shards.json"}
     assert links(root / "paragram") == {"000-vectors.txt": tmp_path / "vectors.txt"}
     assert links(root / "select") == {"000-held.txt": tmp_path / "held.txt"}
+    assert links(root / "embeddings") == {"000-a.tsv": tmp_path / "sts" / "a.tsv"}
+    # A file of the same name elsewhere, and one that is gone.
+    (tmp_path / "other").mkdir()
+    (tmp_path / "vectors.txt").rename(tmp_path / "other" / "vectors.txt")
+    content["paragram"]["vectors"] = "$SOME_PLACE/other/vectors.txt"
     (tmp_path / "held.txt").unlink()
     content["ingest"]["sources"] = content["ingest"]["sources"][1:]
-    link_inputs(check_parameters(content, "here"), ["ingest", "select"], root)
+    link_inputs(check_parameters(content, "here"), ["ingest", "select", "paragram"], root)
     assert links(root / "ingest") == {"000-1.tsv": tmp_path / "1.tsv", "001-2.tsv": tmp_path / "2.tsv"}
     assert links(root / "select") == {}
-    assert links(root / "paragram") == {"000-vectors.txt": tmp_path / "vectors.txt"}
+    assert links(root / "paragram") == {"000-vectors.txt": tmp_path / "other" / "vectors.txt"}
