@@ -5,7 +5,7 @@ import os
 import shutil
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,10 +21,10 @@ from paraforge.base.files import (
     read_json,
     remove,
     remove_directory,
+    scratch_directory,
     sweep,
     sync_directory,
     sync_tree,
-    temporary_name,
     write_json,
 )
 from paraforge.base.shards.store import ShardRecord, shard_name, write_index, write_shard
@@ -216,28 +216,14 @@ def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
             raise InputError(
                 f"{output}: is a file, but a directory must be written there. Move the file first"
             )
-    temporaries = []
-    try:
-        for output in outputs:
-            temporaries.append(temporary_beside(output))
+    with ExitStack() as scratch:
+        temporaries = [scratch.enter_context(scratch_directory(output)) for output in outputs]
         with naming(outputs[0], "written"):
             yield temporaries
             for temporary in temporaries:
                 sync_tree(temporary)
         for output, temporary in zip(outputs, temporaries, strict=True):
             _put_in_place(temporary, output)
-    finally:
-        for temporary in temporaries:
-            remove(temporary)  # if the block failed
-
-
-def temporary_beside(path: Path) -> Path:
-    """Make an empty directory with a temporary name next to a path."""
-    make_directory(path.parent)
-    sweep(path.parent)
-    directory = temporary_name(path)
-    directory.mkdir()
-    return directory
 
 
 def _put_in_place(new: Path, output: Path) -> None:

@@ -69,6 +69,14 @@ def test_equal_sentences_without_a_common_first_row_are_taken_in_order(tmp_path:
     assert here.first_rows.tolist() == [1, 2]
 
 
+def test_numbers_are_in_the_order_of_rows_where_first_rows_are_not(tmp_path: Path) -> None:
+    rows: list[Row] = [*[(text, None, "given") for text in "abc"], *[(text, None, None) for text in "bca"]]
+    corpus = ShardDirectory(write_corpus(tmp_path / "in", rows, 3, given=True))
+    here = find_distinct(corpus, tmp_path / "distinct")
+    assert here.first_rows.tolist() == [3, 4, 5]
+    assert ShardDirectory(here.places).read(1)["sentence"].to_pylist() == [0, 1, 2]
+
+
 def test_a_higher_limit_translates_the_others_only(tmp_path: Path, seen: list[str]) -> None:
     corpus = write_corpus(tmp_path / "in", ROWS, 50)
     wanted = found(run(tmp_path / "whole", corpus, parameters())[1])

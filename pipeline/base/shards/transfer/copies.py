@@ -19,10 +19,16 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 
 from paraforge.base.errors import InputError, RetryError
-from paraforge.base.files import cache_directory, files_below, hash_json, remove, sha256_file, write_whole
+from paraforge.base.files import (
+    cache_directory,
+    files_below,
+    hash_json,
+    scratch_directory,
+    sha256_file,
+    write_whole,
+)
 from paraforge.base.shards.job_files import JobFiles
 from paraforge.base.shards.transfer.disk import Disk
-from paraforge.base.shards.work import temporary_beside
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -198,10 +204,10 @@ def copied(
     cache = (disk.cache or cache_directory("worker")).expanduser()
     directory = None
     try:
-        directory = temporary_beside(cache / "job")
-        copies = Copies(disk, files, job, worker, ask, directory, cache)
-        copies.fetch()
-        yield copies
+        with scratch_directory(cache / "job") as directory:
+            copies = Copies(disk, files, job, worker, ask, directory, cache)
+            copies.fetch()
+            yield copies
     except InputError as error:
         raise error if directory is None else error.renamed(directory, "") from error
     except OSError as error:
@@ -209,9 +215,6 @@ def copied(
             raise
         time.sleep(_SECONDS_FOR_ROOM)  # others take the job in the meantime
         raise RetryError(f"{worker} cannot write to {cache}: {error.strerror}") from error
-    finally:
-        if directory is not None:
-            remove(directory)
 
 
 class Sender:

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from paraforge.base.files import remove
+from paraforge.base.files import scratch_directory
 from paraforge.base.shards.cluster import connect, wait_for_worker, watched_connection
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.work import temporary_beside
 
 logger = logging.getLogger(__name__)
 
@@ -51,12 +50,9 @@ def announced(resources: Resources) -> Iterator[Disk | None]:
     if resources.shared_disk is False:
         yield disk
         return
-    directory = temporary_beside(resources.work.resolve() / "seen")
-    try:
+    with scratch_directory(resources.work.resolve() / "seen") as directory:
         (directory / "run").write_text(run)
         yield replace(disk, token=(directory / "run", run))
-    finally:
-        remove(directory)
 
 
 # The workers' answers by scheduler and work directory, so that a run asks only once.
