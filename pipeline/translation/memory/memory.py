@@ -120,8 +120,7 @@ class HypothesisRows:
 class Segment:
     """A file of translations.
 
-    path: Parquet file with the columns of ``REMEMBERED``.
-    rows, sentences: number of hypotheses and sentences.
+    path: Parquet file with the columns of ``REMEMBERED``. rows: number of hypotheses.
     libraries: versions of the libraries that translated, by distribution.
     run: key of the run that translated, the same when it is resumed or repeated; empty for imported
         translations.
@@ -129,7 +128,6 @@ class Segment:
 
     path: Path
     rows: int
-    sentences: int
     libraries: dict[str, str]
     run: str = ""
 
@@ -230,9 +228,8 @@ def _last_number(directory: Path) -> int:
 
 def _written(path: Path, table: pa.Table, libraries: Mapping[str, str], run: str) -> str:
     """Write a segment. Returns its digest."""
-    sentences = table.num_rows - table.column("key").null_count
     # The same hypotheses made by other versions form another segment.
-    about = {"format": _FORMAT, "sentences": sentences, "libraries": dict(libraries), "run": run}
+    about = {"format": _FORMAT, "libraries": dict(libraries), "run": run}
     marked = table.replace_schema_metadata({_ABOUT: json.dumps(about, sort_keys=True)})
     return write_shard(marked, path).sha256
 
@@ -244,7 +241,7 @@ def _segment(path: Path) -> Segment:
     ):
         about = json.loads(file.schema_arrow.metadata[_ABOUT])
         check_format(about["format"], _FORMAT, path)
-        return Segment(path, file.metadata.num_rows, about["sentences"], about["libraries"], about["run"])
+        return Segment(path, file.metadata.num_rows, about["libraries"], about["run"])
 
 
 def _of_segments(

@@ -42,21 +42,6 @@ _SIGMAS = 1.645
 
 
 @dataclass(frozen=True)
-class BothWays:
-    """The comparison of the best hypothesis of each sample sentence in both types.
-
-    identical: whether they are equal.
-    losses: mean log-probability per token in float32 minus that of the quantized type, both from the model in
-        float32 (natural log); 0 if they are equal, NaN if one is empty.
-    ruined: 1 if only the quantized type's is empty, a loop or ruined, -1 if only that of float32 is, else 0.
-    """
-
-    identical: list[bool]
-    losses: list[float]
-    ruined: list[int]
-
-
-@dataclass(frozen=True)
 class QuantisationLoss:
     """How much worse quantized hypotheses are than those of float32, with upper bounds.
 
@@ -94,11 +79,11 @@ class QuantisationLoss:
         )
 
 
-def translated_both_ways(
+def compare(
     model: TranslationModel, options: DecodingOptions, placement: Placement, sentences: Sequence[str]
-) -> BothWays:
-    """Translate a sample with CTranslate2 as ``options`` say, and in float32 without a shortlist. Raises
-    IncompleteError: no sentence of it could be translated.
+) -> QuantisationLoss:
+    """Translate a sample with CTranslate2 as ``options`` say, and in float32 without a shortlist, and compare
+    the best hypotheses. Raises IncompleteError: no sentence of it could be translated.
     """
 
     def opened(compute_type: str, shortlist: object = False) -> ctranslate2.CTranslate2Translator:
@@ -122,8 +107,7 @@ def translated_both_ways(
         _is_ruined(found, loss) - _is_ruined(best, -loss)
         for found, best, loss in zip(quantised, full, losses, strict=True)
     ]
-    identical = [one.text == other.text for one, other in zip(full, quantised, strict=True)]
-    return BothWays(identical, losses, ruined)
+    return measure_loss(options.compute_type, losses, ruined, len(sentences) - len(other))
 
 
 def _best(translator: ctranslate2.CTranslate2Translator, sentences: Sequence[str]) -> list[Hypothesis]:
@@ -138,17 +122,24 @@ def _is_ruined(hypothesis: Hypothesis, loss: float) -> bool:
     return hypothesis.empty or hypothesis.runaway or loss > _HOPELESS
 
 
-def measure_loss(found: BothWays, compute_type: str) -> QuantisationLoss:
-    """Return the loss on a non-empty sample, with upper bounds of one-sided 95% intervals."""
-    losses = np.array(found.losses)
+def measure_loss(
+    compute_type: str, given: Sequence[float], ruined: Sequence[int], identical: int
+) -> QuantisationLoss:
+    """Return the loss on a non-empty sample, with upper bounds of one-sided 95% intervals.
+
+    given: mean log-probability per token in float32 minus that of the quantized type, both from the model in
+        float32 (natural log); 0 if the best hypotheses are equal, NaN if one is empty.
+    ruined: 1 if only the quantized type's is empty, a loop or ruined, -1 if only that of float32 is, else 0.
+    identical: number of sentences with the same best hypothesis in both types.
+    """
+    losses = np.array(given)
     losses = losses[np.isfinite(losses)]
     loss = bound = None
     if len(losses) > 1:
         error = float(losses.std(ddof=1)) / math.sqrt(len(losses))
         loss = round(float(losses.mean()), 6)
         bound = round(float(losses.mean()) + _SIGMAS * error, 6)
-    count = len(found.ruined)
-    worse, better = found.ruined.count(1), found.ruined.count(-1)
+    count, worse, better = len(ruined), ruined.count(1), ruined.count(-1)
     # Paired shares with half an observation added to each cell (Agresti and Min 2005), so that zero
     # observations do not give a bound of zero.
     difference = (worse - better) / (count + 2)
@@ -156,7 +147,7 @@ def measure_loss(found: BothWays, compute_type: str) -> QuantisationLoss:
     return QuantisationLoss(
         compute_type=compute_type,
         sentences=count,
-        identical=round(sum(found.identical) / count, 4),
+        identical=round(identical / count, 4),
         loss=loss,
         bound=bound,
         ruined=round((worse - better) / count, 4),
@@ -249,5 +240,4 @@ def measured_on_worker(
     assert choice.model is not None
     model = open_model(choice.model, verify=False)
     placement = workplace.placement(device_of_worker(workplace))
-    both = translated_both_ways(model, choice.options, placement, sentences)
-    return measure_loss(both, choice.options.compute_type)
+    return compare(model, choice.options, placement, sentences)

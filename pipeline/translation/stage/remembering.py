@@ -196,9 +196,8 @@ def known_segments(choice: EngineChoice, resources: Resources) -> list[Segment]:
     known = usable_segments(memory, choice)
     results = WorkDirectory("translate-sentences", resources.work)
     for key in _finished(results).get(json.dumps(memory.description).encode(), []):
-        keys = pq.read_table(results.file(key), columns=["key"]).column("key")
-        sentences = len(keys) - keys.null_count
-        known.append(Segment(results.file(key), len(keys), sentences, results.made_with(key)))
+        file = results.file(key)
+        known.append(Segment(file, pq.read_metadata(file).num_rows, results.made_with(key)))
     return known
 
 

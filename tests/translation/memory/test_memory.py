@@ -104,7 +104,7 @@ def test_several_writers_at_once_lose_nothing(tmp_path: Path, monkeypatch: pytes
         for writer in writers:
             writer.join()
     found_now = target.segments()
-    assert sum(segment.sentences for segment in found_now) == 240
+    assert sum(segment.rows for segment in found_now) == 240
     # What is there already, to the byte, is not added again; what comes later has a higher number.
     assert target.add([(tables[0], {})]) and target.segments() == found_now
     target.add([(tables[0], {"fake": "2"})])

@@ -60,12 +60,21 @@ def test_translations_made_elsewhere_are_used_by_name(tmp_path: Path) -> None:
 
 def test_corrected_translations_replace_those_of_the_run_before(tmp_path: Path) -> None:
     """The same corpus, engine and options, but another memory: rows of the first run are not used again."""
-    corpus = corpus_of(tmp_path / "in", ["věta 1", "věta 2"])
-    for text in ("wrong", "right"):
+    sentences = ["věta 1", "věta 2"]
+    corpus = corpus_of(tmp_path / "in", sentences)
+    for texts, score in (
+        (["wrong", "one"], -1.0),
+        (["right", "one"], -1.0),
+        (["rig", "htone"], -1.0),  # the same letters
+        (["rig", "htone"], None),
+        (["rig", "htone"], 0.0),
+    ):
         shutil.rmtree(tmp_path / "work" / "memory", ignore_errors=True)
-        add(tmp_path, "marian", {"sentence": ["věta 1", "věta 2"], "hypotheses": [text, text]})
+        add(tmp_path, "marian", {"sentence": sentences, "hypotheses": texts, "scores": [score] * 2})
         _, published = run(tmp_path, corpus, imported("marian"))
-        assert [row["translation"] for row in found(published)] == [text, text]
+        assert [(row["translation"], row["score"]) for row in found(published)] == [
+            (text, score) for text in texts
+        ]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from paraforge.translation.engines import ctranslate2
 from paraforge.translation.models.model import open_model
 from paraforge.translation.stage import quantisation
 from paraforge.translation.stage.parameters import TranslateParameters
-from paraforge.translation.stage.quantisation import BothWays, QuantisationLoss, decided, measure_loss
+from paraforge.translation.stage.quantisation import QuantisationLoss, decided, measure_loss
 from tests.translation.engines.tiny_models import listed
 from tests.translation.models.tiny import bitext
 from tests.translation.stage.test_population import write_corpus
@@ -20,21 +20,21 @@ from tests.translation.stage.test_translate import run
 SENTENCES = [source for source, _ in bitext(230, seed=3, longest=9)]
 
 
-def both(losses: list[float], ruined: list[int] | None = None) -> BothWays:
-    return BothWays([loss == 0 for loss in losses], losses, ruined or [0] * len(losses))
-
-
 def test_the_loss_is_a_mean_with_an_upper_bound() -> None:
-    found = measure_loss(both([0.0, 0.02] * 200), "int8")
+    found = measure_loss("int8", [0.0, 0.02] * 200, [0] * 400, 200)
     # Standard deviation 0.01 (n - 1: 0.0100125), standard error of 400: 0.000500626; 1.645 of them.
     assert (found.loss, found.bound) == (0.01, pytest.approx(0.010824, abs=1e-6))
     assert found.identical == 0.5 and found.within(0.011) and not found.within(0.0108)
 
 
-def test_ruined_sentences_count_more_than_the_mean() -> None:
-    assert measure_loss(both([0.0] * 1000), "int8").within(0.02)
-    assert not measure_loss(both([0.0] * 1000, [1] * 10 + [0] * 990), "int8").within(0.02)
-    assert not measure_loss(both([0.0] * 199), "int8").within(0.02)  # too few show nothing
+@pytest.mark.parametrize(
+    ("sentences", "worse", "enough"), [(1000, 0, True), (1000, 10, False), (199, 0, False)]
+)
+def test_ruined_sentences_count_more_than_the_mean_and_too_few_show_nothing(
+    sentences: int, worse: int, enough: bool
+) -> None:
+    ruined = [1] * worse + [0] * (sentences - worse)
+    assert measure_loss("int8", [0.0] * sentences, ruined, sentences).within(0.02) is enough
 
 
 @pytest.mark.parametrize("loss", [None, QuantisationLoss("int8", 1000, 0.5, 0.05, 0.06, 0.0, 0.001)])
@@ -91,13 +91,13 @@ def test_the_side_that_float32_finds_hopeless_is_ruined(monkeypatch: pytest.Monk
             return [{"good": -0.5, "bad": -9.0}[text] for text in targets]
 
     monkeypatch.setattr(quantisation, "open_translator", Scored)
-    texts = [["bad", "good", "good"], ["good", "bad", "good"]]  # int8, float32
+    texts = [["bad", "bad", "good", "good"], ["good", "good", "bad", "good"]]  # int8, float32
     sides = ([Hypothesis(text, -1.0, 2) for text in side] for side in texts)
     monkeypatch.setattr(quantisation, "_best", lambda *_: next(sides))
     model: Any = None
     options = DecodingOptions(compute_type="int8")
-    found = quantisation.translated_both_ways(model, options, Placement("cpu"), ["a", "b", "c"])
-    assert found == BothWays([False, False, True], [8.5, -8.5, 0.0], [1, -1, 0])
+    found = quantisation.compare(model, options, Placement("cpu"), ["a", "b", "c", "d"])
+    assert (found.loss, found.ruined, found.identical, found.sentences) == (8.5 / 4, 0.25, 0.25, 4)
 
 
 def test_a_small_corpus_is_translated_in_float32(tiny_model: Path, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_shortlist_is_checked_with_int8_and_given_up_with_it(
 
     monkeypatch.setattr(quantisation, "open_translator", noted)
     options = DecodingOptions(beam=2, compute_type="int8", maximum_target_tokens=20, shortlist=True)
-    quantisation.translated_both_ways(open_model(model), options, Placement("cpu"), SENTENCES[:20])
+    quantisation.compare(open_model(model), options, Placement("cpu"), SENTENCES[:20])
     assert opened == [("int8", True), ("float32", False)]
     write_corpus(tmp_path / "ingested", SENTENCES[:50], rows=100)
     for checked, kind, used in ((True, "float32", False), (False, "int8", True)):
