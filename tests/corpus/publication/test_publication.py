@@ -10,12 +10,14 @@ import pytest
 
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.shards.store import ShardDirectory
+from paraforge.corpus.publication.datasets import open_shards
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.publication import publish
 from tests.corpus.publication.test_verdict_words import drawn
-from tests.corpus.selection.corpora import cut, random_pairs, resources, with_columns, write_corpus
+from tests.corpus.selection.corpora import random_pairs, resources, with_columns, write_corpus
 from tests.corpus.selection.published import publish_pairs
+from tests.damage import truncate
 
 NONE = {"kind": "length", "minimum": 99}
 READERS: dict[str, Callable[[str], int]] = {
@@ -116,11 +118,18 @@ def test_other_rejected_pairs_are_another_publication(published: Path, tmp_path:
 
 def test_a_selection_of_other_shards_is_refused(tmp_path: Path) -> None:
     publish_pairs(tmp_path)
-    inputs = write_corpus(random_pairs(1_000, seed=8), tmp_path / "other", cut(1_000, 150))
+    inputs = write_corpus(random_pairs(1_000, seed=8), tmp_path / "other", 150)
     places = [tmp_path / name for name in ("selected", "corpus", "rejected", "held_out", "model.json")]
     with pytest.raises(InputError, match="made from other shards of 'translate'"):
         publish(PublishParameters(), inputs, *places, resources(tmp_path))
     assert read_manifest(tmp_path / "corpus").rows > 0  # what was there is still there
+
+
+def test_shards_that_are_cut_off_are_not_opened(tmp_path: Path) -> None:
+    _, scored = write_corpus(random_pairs(60), tmp_path, 30)
+    truncate(scored / "shard-00001.parquet")
+    with pytest.raises(InputError, match=r"shard-00001\.parquet: damaged: not a complete Parquet file"):
+        open_shards(scored)
 
 
 def test_rows_that_are_lost_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

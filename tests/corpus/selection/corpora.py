@@ -1,13 +1,13 @@
 """Small corpora for the tests of selection: shard directories as translate and score would leave them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardRecord, shard_name, write_index, write_shard
+from paraforge.base.shards.store import shard_name, write_index, write_shard
 from paraforge.corpus.columns import COLUMNS, schema_of
 
 WORDS = [
@@ -79,18 +79,13 @@ def random_pairs(rows: int, seed: int = 0) -> pa.Table:
     return pa.table([columns[name] for name in schema.names], schema=schema)
 
 
-def write_shards(
-    table: pa.Table, directory: Path, sizes: int | Sequence[int], step: str = "translate"
-) -> Path:
-    """Write a table as shards of the given sizes, or of one size and a smaller last one."""
-    sizes = cut(table.num_rows, sizes) if isinstance(sizes, int) else sizes
+def write_shards(table: pa.Table, directory: Path, rows: int, step: str = "translate") -> Path:
+    """Write a table as shards of so many rows."""
     directory.mkdir(parents=True, exist_ok=True)
-    records: list[ShardRecord] = []
-    start = 0
-    for index, size in enumerate(sizes):
-        records.append(write_shard(table.slice(start, size).combine_chunks(), directory / shard_name(index)))
-        start += size
-    assert start == table.num_rows
+    records = [
+        write_shard(table.slice(start, rows).combine_chunks(), directory / shard_name(index))
+        for index, start in enumerate(range(0, table.num_rows, rows))
+    ]
     fingerprints = {"model": "3fa9c1d2" * 8} if step == "translate" else {"vectors": "91ab77e0" * 8}
     parameters = {"beam": 12, "nbest": 1} if step == "translate" else {}
     write_index(
@@ -101,19 +96,14 @@ def write_shards(
     return directory
 
 
-def cut(rows: int, shard_rows: int) -> list[int]:
-    """Sizes of equal shards, the last one smaller."""
-    return [min(shard_rows, rows - start) for start in range(0, rows, shard_rows)]
-
-
-def write_corpus(table: pa.Table, root: Path, sizes: Sequence[int]) -> list[Path]:
+def write_corpus(table: pa.Table, root: Path, rows: int) -> list[Path]:
     """Write ``translated`` and ``scored`` below ``root``; gives both."""
     translated = [name for name in table.column_names if name in TRANSLATED]
     scored = [name for name in table.column_names if name not in TRANSLATED]
     assert all(name in COLUMNS for name in table.column_names)
     return [
-        write_shards(table.select(translated), root / "translated", sizes),
-        write_shards(table.select(scored), root / "scored", sizes, "score"),
+        write_shards(table.select(translated), root / "translated", rows),
+        write_shards(table.select(scored), root / "scored", rows, "score"),
     ]
 
 

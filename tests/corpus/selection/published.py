@@ -13,7 +13,7 @@ from paraforge.corpus.publication.publication import PublishReport, publish
 from paraforge.corpus.scoring.wrong_pairs import store_wrong_pairs
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
-from tests.corpus.selection.corpora import cut, random_pairs, resources, write_corpus
+from tests.corpus.selection.corpora import random_pairs, resources, write_corpus
 
 FILTERS = {
     "filters": [
@@ -41,7 +41,7 @@ def publish_pairs(
     wrong: mismatched pairs beside the scores. translated: other values in the index of the translations.
     """
     pairs = random_pairs(rows, seed=7) if table is None else table
-    inputs = write_corpus(pairs, root, cut(pairs.num_rows, shard_rows))
+    inputs = write_corpus(pairs, root, shard_rows)
     if wrong is not None:
         store_wrong_pairs(wrong, inputs[1])
     if translated is not None:

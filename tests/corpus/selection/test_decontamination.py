@@ -100,7 +100,7 @@ def test_formats(tmp_path: Path, content: bytes, options: dict[str, Any], expect
 @pytest.mark.parametrize(
     ("name", "content", "options", "message"),
     [
-        ("test.tsv", b"1\ta\n2\n", {"columns": [1]}, "test.tsv:2: 1 columns, no column 1"),
+        ("test.tsv", b"1\ta\n2\n", {"columns": [1]}, "test.tsv:2: 1 column, no column 1"),
         ("test.tsv", b"1\ta\nx\t\xff\n", {}, "test.tsv:2: not UTF-8"),
         (
             "test.tsv",

@@ -18,7 +18,7 @@ from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.word_scorer import WordScorer
 from paraforge.corpus.selection import near_vectors
 from paraforge.corpus.selection.near_vectors import NearVectors, bands_for, projections, rounded
-from tests.corpus.selection.corpora import WORDS, cut, random_pairs
+from tests.corpus.selection.corpora import WORDS, random_pairs
 from tests.corpus.selection.test_select import fates, run
 
 PAIRS = random_pairs(600, seed=5)
@@ -130,7 +130,7 @@ def test_a_selection(tmp_path: Path, own: bool) -> None:
     table = word_table(tmp_path / "table") if own else None
     one = {**FILTER, "model": str(tmp_path / "table") if own else None}
     filters = [{"kind": "length", "minimum": 4, "maximum": 90}, one, {"kind": "sample", "size": 90}]
-    report = run({"filters": filters}, PAIRS, tmp_path, cut(600, 90))
+    report = run({"filters": filters}, PAIRS, tmp_path, 90)
     rows = PAIRS.to_pylist()
     found = fates(tmp_path / "selected", PAIRS)
     stood = [place for place, fate in enumerate(found) if fate in (None, "near_repeat", "sample")]
@@ -153,7 +153,7 @@ def test_a_model_that_is_missing(tmp_path: Path) -> None:
     (tmp_path / "trained").mkdir()
     for name in ("none", "trained"):
         with pytest.raises(InputError, match=f"{name}.*: no such file"):
-            run({"filters": [{**FILTER, "model": str(tmp_path / name)}]}, PAIRS, tmp_path, [600])
+            run({"filters": [{**FILTER, "model": str(tmp_path / name)}]}, PAIRS, tmp_path, 600)
 
 
 def test_a_vector_file(tmp_path: Path) -> None:
@@ -161,6 +161,6 @@ def test_a_vector_file(tmp_path: Path) -> None:
     word_table(tmp_path / "table").write_text(tmp_path / "words.txt")
     found = []
     for name in ("table", "words.txt"):
-        run({"filters": [{**FILTER, "model": str(tmp_path / name)}]}, PAIRS, tmp_path, cut(600, 100))
+        run({"filters": [{**FILTER, "model": str(tmp_path / name)}]}, PAIRS, tmp_path, 100)
         found.append(fates(tmp_path / "selected", PAIRS))
     assert found[0] == found[1] and found[0].count("near_repeat") > 50

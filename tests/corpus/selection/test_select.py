@@ -18,7 +18,7 @@ from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import SelectReport, select
-from tests.corpus.selection.corpora import cut, random_pairs, resources, write_corpus
+from tests.corpus.selection.corpora import random_pairs, resources, write_corpus
 from tests.corpus.selection.oracle import expected_fates
 
 PAIRS = random_pairs(600, seed=5)
@@ -73,8 +73,8 @@ def fates(selected: Path, table: pa.Table) -> list[str | None]:
     return ["failed" if why and not reason else reason for reason, why in zip(rejected, failed, strict=True)]
 
 
-def run(parameters: Any, table: pa.Table, root: Path, sizes: list[int], workers: int = 1) -> SelectReport:
-    inputs = write_corpus(table, root, sizes)
+def run(parameters: Any, table: pa.Table, root: Path, rows: int, workers: int = 1) -> SelectReport:
+    inputs = write_corpus(table, root, rows)
     return select(
         SelectParameters.model_validate(parameters), inputs, root / "selected", resources(root, workers)
     )
@@ -89,7 +89,7 @@ def test_any_filters_over_any_shards(
     parameters = {"required": required, "deciles": ["paraphrase_score"], "filters": filters}
     root = Path(tempfile.mkdtemp())
     try:
-        report = run(parameters, PAIRS, root, cut(600, shard_rows), workers)
+        report = run(parameters, PAIRS, root, shard_rows, workers)
         found = fates(root / "selected", PAIRS)
         assert not (root / "work" / "select" / "passes").exists()
     finally:
@@ -104,7 +104,7 @@ def test_any_filters_over_any_shards(
 
 
 def test_the_deciles_are_a_column_and_metrics(tmp_path: Path) -> None:
-    report = run({"deciles": ["paraphrase_score", "reference_tokens"]}, PAIRS, tmp_path, cut(600, 100))
+    report = run({"deciles": ["paraphrase_score", "reference_tokens"]}, PAIRS, tmp_path, 100)
     table = pa.concat_tables(ShardDirectory(tmp_path / "selected").tables())
     assert table.column_names == ["rejected", "paraphrase_score_decile", "reference_tokens_decile"]
     fate = zip(PAIRS.column("rejected").to_pylist(), PAIRS.column("failed").to_pylist(), strict=True)
@@ -140,7 +140,7 @@ def test_the_display_counts_the_rows_of_the_corpus(tmp_path: Path, monkeypatch: 
         yield Display()
 
     monkeypatch.setattr("paraforge.corpus.selection.select.progress", display)
-    inputs = write_corpus(random_pairs(300), tmp_path, cut(300, 70))
+    inputs = write_corpus(random_pairs(300), tmp_path, 70)
     parameters = SelectParameters.model_validate(
         {"filters": [{"kind": "near_duplicates"}, {"kind": "sample", "size": 100}]}
     )
@@ -161,7 +161,7 @@ def test_a_column_that_the_corpus_lacks(tmp_path: Path) -> None:
         ],
     }
     with pytest.raises(ConfigurationError) as error:
-        run(parameters, PAIRS, tmp_path, [600])
+        run(parameters, PAIRS, tmp_path, 600)
     assert len(error.value.problems) == 5
     text = str(error.value)
     assert "select.filters.language: the corpus has no column 'reference_language'" in text
@@ -170,4 +170,4 @@ def test_a_column_that_the_corpus_lacks(tmp_path: Path) -> None:
 
 def test_an_empty_corpus(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there are no pairs"):
-        run({}, PAIRS.slice(0, 0), tmp_path, [])
+        run({}, PAIRS.slice(0, 0), tmp_path, 600)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from paraforge.base.errors import InputError
+from paraforge.base.logs import counted
 from paraforge.base.section import Section
 from paraforge.base.text.lines import numbered_lines
 from paraforge.base.text.normalisation import normalise
@@ -127,7 +128,7 @@ def read_test_sentences(path: Path, columns: Sequence[int | str] = ()) -> Iterat
         elif text:
             for place in places:
                 if place >= len(fields):
-                    message = f"{len(fields)} columns, no column {place} (counted from 0)"
+                    message = f"{counted(len(fields), 'column')}, no column {place} (counted from 0)"
                     raise InputError(message, path, number)
                 yield fields[place]
 
