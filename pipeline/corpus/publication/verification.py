@@ -46,13 +46,14 @@ class Verification:
 
 
 def verify(corpus: Path, workers: int = 2) -> Verification:
-    """Check everything that can be checked, and list all problems.
+    """Check everything that can be checked, and list all problems; if there are symbolic links, only these,
+    and nothing is read.
 
     corpus: directory of a published corpus, kept or rejected pairs. workers: threads.
     """
     path = corpus / MANIFEST_NAME
-    if path.is_symlink():
-        return Verification(None, list(_links(corpus)))
+    if corpus.is_dir() and (links := list(_links(corpus))):
+        return Verification(None, links)
     try:
         manifest = read_manifest(corpus)
     except InputError as error:
@@ -60,10 +61,8 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
         return Verification(None, [error])
     problems = [_problem(path, message) for message in _count_problems(manifest)]
     problems += _counterpart_problems(corpus, manifest)
-    problems += _links(corpus)
     problems += _strangers(corpus, manifest)
-    if not (corpus / INDEX_NAME).is_symlink():
-        problems += _index_problems(corpus, manifest)
+    problems += _index_problems(corpus, manifest)
     if (wrong_pairs := manifest.wrong_pairs) is not None:
         problems += _check_bytes(corpus / wrong_pairs.path, wrong_pairs)
     counted: list[Published] = []
@@ -124,7 +123,7 @@ def _strangers(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
     listed = {file.path for file in (*manifest.files, manifest.wrong_pairs) if file is not None}
     for path in sorted(corpus.iterdir()):
         is_text = path.suffix.lower() in ("", ".md", ".txt", ".cff")
-        if path.name in listed | _COMPANIONS or path.name.startswith(".") or path.is_symlink():
+        if path.name in listed | _COMPANIONS or path.name.startswith("."):
             continue
         if not (is_text and path.stem.lower().startswith(_COMPANION_STEMS)):
             remedy = "Remove it: readers of the whole directory would read it too."
@@ -145,8 +144,6 @@ def _index_problems(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
         document = corpus / name
         if name not in _COMPANIONS and name != CONFIGS_NAME:
             yield _problem(path, f"lists {name!r}, which is not a document of a corpus")
-        elif document.is_symlink():
-            continue  # reported with all links
         elif not document.is_file():
             if not (corpus / name.removeprefix("_")).is_file():  # the Hub's name of the card
                 yield _problem(document, "missing")
@@ -157,8 +154,6 @@ def _index_problems(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
 
 
 def _check_bytes(path: Path, file: PublishedFile) -> Iterator[InputError]:
-    if path.is_symlink():
-        return  # reported with all links
     if not path.is_file():
         yield _problem(path, "missing")
     elif (size := path.stat().st_size) != file.bytes:
@@ -173,7 +168,7 @@ def _check_file(
     """Return what is wrong with a file, and its counts if it can be read."""
     path = corpus / file.path
     problems = list(_check_bytes(path, file))
-    if path.is_symlink() or not path.is_file():
+    if not path.is_file():
         return problems, []
     try:
         metadata = pq.read_metadata(path)

@@ -14,7 +14,7 @@ import pytest
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.corpus.publication.manifest import Manifest, read_manifest
-from paraforge.corpus.publication.verdict_words import separations, verdict_words
+from paraforge.corpus.publication.verdict_words import area_text, separations, share_text, verdict_words
 from tests.corpus.selection.published import publish_pairs
 
 SHARE = {"kind": "bounds", "score": "paraphrase_score", "minimum": {"wrong_pairs": 0.01}}
@@ -48,6 +48,28 @@ def published(root: Path, wrong: pa.Table | None, *filters: dict[str, Any], rows
 
 def told(manifest: Manifest) -> str:
     return " ".join(verdict_words(manifest.verdict, manifest.counts.kept))
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0, "0%"), (1e-9, "less than 1%"), (0.0199, "1%"), (0.749, "74%"), (0.99, "99%"),
+     (0.991, "more than 99%"), (1, "100%")],
+)  # fmt: skip
+def test_a_share_is_not_rounded_up(share: float, text: str) -> None:
+    assert share_text(share) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "text"),
+    [
+        (0.9996, 0.9995, 1, "0.999"),
+        (1, 0.99, 1, "1.000"),
+        (0.985, 0.98, 0.99, "0.98"),
+        (0.7, 0.65, 0.75, "0.70 (0.65 to 0.75)"),
+    ],
+)
+def test_only_a_perfect_area_is_1(value: float, low: float, high: float, text: str) -> None:
+    assert area_text({"value": value, "low": low, "high": high}) == text
 
 
 def test_a_good_score(tmp_path: Path) -> None:
