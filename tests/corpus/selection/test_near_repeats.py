@@ -12,6 +12,7 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.base.shards.lineage import mix
 from paraforge.base.shards.pool import in_order
+from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.tokens import tokenize_column
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring.general import DIRECTORY
@@ -131,6 +132,10 @@ def test_a_selection(tmp_path: Path, own: bool) -> None:
     one = {**FILTER, "model": str(tmp_path / "table") if own else None}
     filters = [{"kind": "length", "minimum": 4, "maximum": 90}, one, {"kind": "sample", "size": 90}]
     report = run({"filters": filters}, PAIRS, tmp_path, 90)
+    made_from = table or WordScorer.open(DIRECTORY)
+    assert ShardDirectory(tmp_path / "selected").description["fingerprints"] == {
+        "near_repeat": made_from.fingerprint
+    }
     rows = PAIRS.to_pylist()
     found = fates(tmp_path / "selected", PAIRS)
     stood = [place for place, fate in enumerate(found) if fate in (None, "near_repeat", "sample")]
