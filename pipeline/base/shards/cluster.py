@@ -36,23 +36,27 @@ _CONNECTING = "30s"
 _warned: set[str] = set()
 
 
-def worker_number() -> int:
-    """Return this process' number among the workers of a local cluster; 0 outside of one. Workers of other
-    clusters are also 0 unless their names are numbers, because each sees its own devices."""
-    name = _worker_name()
-    return int(name) if name.isdecimal() else 0
+def _worker() -> Any:
+    """Return the cluster worker that this process is, or None."""
+    if "distributed" in sys.modules:
+        from distributed import get_worker
+
+        with contextlib.suppress(ValueError):
+            return get_worker()
+    return None
+
+
+def worker_number() -> int | None:
+    """Return this process' number among the workers of a local cluster; 0 outside of one, and None for a
+    worker of another cluster whose name is not a number."""
+    name = str(getattr(_worker(), "name", 0))
+    return int(name) if name.isdecimal() else None
 
 
 def worker_threads() -> int:
     """Return the threads that this process got as a cluster worker; all cores if it is not one."""
-    if "distributed" not in sys.modules:
-        return available_cores()
-    from distributed import get_worker
-
-    try:
-        return int(get_worker().state.nthreads)
-    except ValueError:
-        return available_cores()
+    worker = _worker()
+    return available_cores() if worker is None else int(worker.state.nthreads)
 
 
 def has_gpu_workers(resources: Resources) -> bool:
@@ -78,23 +82,6 @@ def wait_for_worker(client: Client) -> dict[str, Any]:
         workers.tasks_out()
         time.sleep(_POLL_SECONDS)
     return dict(known)
-
-
-def is_numbered() -> bool:
-    """Return whether :func:`worker_number` distinguishes this process from others on this host, or there are
-    none."""
-    return _worker_name().isdecimal()
-
-
-def _worker_name() -> str:
-    if "distributed" not in sys.modules:
-        return "0"
-    from distributed import get_worker
-
-    try:
-        return str(get_worker().name)
-    except ValueError:
-        return "0"
 
 
 @contextlib.contextmanager

@@ -162,7 +162,7 @@ def build_shard_function(devices: Sequence[str], **arguments: Any) -> Callable[[
     devices: worker n uses device n modulo their number.
     arguments: the other arguments of :func:`build_scorers`.
     """
-    scorers = build_scorers(**arguments, device=devices[worker_number() % len(devices)])
+    scorers = build_scorers(**arguments, device=devices[(worker_number() or 0) % len(devices)])
     return lambda table: score_table(table, scorers)
 
 

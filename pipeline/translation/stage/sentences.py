@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.files import hash_json
-from paraforge.base.shards.cluster import has_gpu_workers, is_numbered, worker_number, worker_threads
+from paraforge.base.shards.cluster import has_gpu_workers, worker_number, worker_threads
 from paraforge.base.shards.resources import Resources, available_cores
 from paraforge.base.shards.step import Step
 from paraforge.translation.decoding.batching import usual_window
@@ -234,12 +234,13 @@ def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
 def device_of_worker(workplace: Workplace) -> str:
     """Return the device of this process, by its number among the workers. Raises InputError: there are
     several devices, and this worker has no number."""
-    if len(workplace.devices) > 1 and not is_numbered():
+    number = worker_number()
+    if len(workplace.devices) > 1 and number is None:
         raise InputError(
             f"this worker has no number, and {len(workplace.devices)} devices are named",
             remedy="Give each worker one device in CUDA_VISIBLE_DEVICES, and set resources.devices: [cuda].",
         )
-    return workplace.devices[worker_number() % len(workplace.devices)]
+    return workplace.devices[(number or 0) % len(workplace.devices)]
 
 
 def check_model(choice: EngineChoice) -> None:

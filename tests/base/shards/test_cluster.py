@@ -19,7 +19,7 @@ from distributed.nanny import WorkerProcess
 
 from paraforge.base.errors import IncompleteError
 from paraforge.base.shards import cluster
-from paraforge.base.shards.cluster import connect, is_numbered, watched_connection, worker_number
+from paraforge.base.shards.cluster import connect, watched_connection, worker_number
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import run_step
 from tests.base.shards.steps import multiply_step, write_input
@@ -47,7 +47,7 @@ def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_outside_of_a_cluster_there_is_one_process() -> None:
-    assert (worker_number(), is_numbered()) == (0, True)
+    assert worker_number() == 0
 
 
 @pytest.mark.full
