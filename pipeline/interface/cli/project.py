@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import typer
@@ -85,7 +86,7 @@ def init(
     else:
         typer.echo("  For your own bitext, edit configs/corpus/my.yaml, then run")
         typer.echo("  paraforge configure corpus=my translation=small select=quality")
-    typer.echo(f"Next: cd {directory} && dvc repro")
+    typer.echo(f"Next: cd {quote(str(directory))} && dvc repro")
     if found is not None and found.kind == "references":
         typer.echo("  Before that, name both models, from the other language and into it:")
         typer.echo(f"  {READY_MODEL} nmt.forward=NAME")

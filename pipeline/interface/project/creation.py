@@ -10,7 +10,7 @@ from pathlib import Path
 from paraforge.base.errors import InputError, MissingPackageError, ParaforgeError
 from paraforge.base.files import write_whole
 from paraforge.interface.configuration.choices import reconfigure
-from paraforge.interface.configuration.composition import shipped
+from paraforge.interface.configuration.composition import shipped, value_text
 from paraforge.interface.project.bitext import Bitext
 from paraforge.interface.project.files import (
     MY_BITEXT,
@@ -63,8 +63,7 @@ def make_project(directory: Path, bitext: Bitext | None = None) -> None:
     write_versions(directory, files[STAGES])
     if bitext is not None:
         write_whole(directory / MY_BITEXT, bitext.yaml(directory))
-    name = directory.resolve().name.replace("\\", "\\\\").replace("'", "\\'")
-    choices = [*(bitext.choices if bitext else []), f"publish.name='{name}'"]
+    choices = [*(bitext.choices if bitext else []), f"publish.name={value_text(directory.resolve().name)}"]
     found = reconfigure(directory / "configs", choices, directory / "params.yaml")
     write_whole(directory / "params.yaml", found.text)
     mark.unlink()

@@ -59,8 +59,10 @@ def test_histograms_are_those_of_the_files(browser: Browser) -> None:
     # What nothing rejects is inside the bounds of this score, too.
     scale, low = pairs.scales["overlap_3"], browser.default.bounds["overlap_3"][1]
     assert low == 0.9
-    kept = counted.histograms["overlap_3"][1][: scale.bin_of(np.array([0.9]))[0]].sum()
-    assert 0 < kept <= counted.kept
+    passing, at = counted.histograms["overlap_3"][1], scale.bin_of(np.array([0.9]))[0]
+    assert 0 < passing[:at].sum() <= counted.kept
+    # What its own bounds alone reject stays in its picture.
+    assert passing[at:].sum() >= counted.reasons["overlap_3"] > 0
 
 
 def test_a_handle_that_moves_counts_a_sample_of_a_large_corpus(
@@ -172,6 +174,13 @@ def test_a_filter_that_is_split_gives_each_part_a_name_of_its_own() -> None:
         ("size", ("reference_tokens",)),
         ("size_2", ("translation_tokens",)),
     ]
+
+
+def test_new_filters_come_before_one_that_needs_all_pairs() -> None:
+    filters = [{"kind": "length", "maximum": 10}, {"kind": "sample", "size": 7}]
+    view = View(bounds={"overlap_3": (None, 0.5)}, flags={"runaway": True})
+    found = parameters_of(view, SelectParameters.model_validate({"filters": filters})).filters
+    assert [one.reason for one in found] == ["length", "overlap_3", "runaway", "sample"]
 
 
 def test_the_published_corpus(browser: Browser) -> None:

@@ -225,13 +225,17 @@ def test_the_columns_of_a_table_are_found(name: str, tmp_path: Path) -> None:
     assert entry["columns"] == dict(zip(("source_text", "reference"), columns, strict=True))
 
 
+NAME = 'it\'s "my" \\1'
+
+
 def test_a_project_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("py3langid")
     (tmp_path / "t.csv").write_text(str(TABLES["t.csv"][0](_rows(tmp_path))), encoding="utf-8")
-    said = run_command("init", tmp_path / "my", "--table", tmp_path / "t.csv").output
+    said = run_command("init", tmp_path / NAME, "--table", tmp_path / "t.csv").output
     assert re.search(r"source_text: column .* of .*t\.csv, 200 lines, cs", said)
-    monkeypatch.chdir(tmp_path / "my")
+    monkeypatch.chdir(tmp_path / NAME)
     parameters, source = chosen(Path())
+    assert parameters.publish.name == NAME
     assert isinstance(source, ColumnSource)
     assert source.columns == {"source_text": "česky", "reference": "anglicky"}
     assert (parameters.nmt.source_language, parameters.nmt.target_language) == ("cs", "en")
