@@ -265,6 +265,10 @@ def test_a_threshold_is_set_by_the_name_of_its_filter(project: Path) -> None:
     assert configure("select.filters.trigram_overlap.maximum=0.7").count("nothing changes") == 1
     configure("select.filters.trigram_overlap=null")
     assert written()["select"]["filters"]["trigram_overlap"] is None
+    # A filter is set as a whole, any other section is changed in part.
+    configure("select.filters.length={kind: length, maximum: 20}", "translate={beam: 3}")
+    assert written()["select"]["filters"]["length"] == {"kind": "length", "maximum": 20}
+    assert written()["translate"] == {"engine": "ctranslate2", "beam": 3}
     for _ in range(2):
         configure("~publish.licence")
         assert "licence" not in written()["publish"]

@@ -54,6 +54,14 @@ def test_a_bitext_is_looked_at(swapped: bool, tmp_path: Path, monkeypatch: pytes
     assert "nothing changes" in run_command("configure").output
 
 
+def test_a_call_that_was_killed_continues_and_writes_no_file_again(tmp_path: Path) -> None:
+    (tmp_path / ".paraforge-init").touch()
+    (tmp_path / ".gitignore").write_text("mine\n")
+    run_command("init", tmp_path)
+    assert (tmp_path / ".gitignore").read_text() == "mine\n"
+    assert (tmp_path / "params.yaml").is_file() and not (tmp_path / ".paraforge-init").exists()
+
+
 def test_references_that_are_not_english_have_another_scorer(tmp_path: Path) -> None:
     first, second = bitext(tmp_path, "a.cs", "a.en")
     third = tmp_path / "b.de"

@@ -16,6 +16,7 @@ from paraforge.corpus.columns import LABELS, SCALES
 from paraforge.corpus.publication.datasets import neighbours, open_published
 from paraforge.corpus.publication.lexicon_layout import FORMAT, SCHEMA
 from paraforge.corpus.publication.manifest import read_manifest
+from paraforge.corpus.statistics.counts import Figures
 from paraforge.interface.report.charts import Bar, bars_of, count_mismatched, count_pairs, histogram, pictures
 from paraforge.interface.report.html import write_report
 from paraforge.interface.report.parameters import ReportParameters
@@ -174,6 +175,13 @@ def test_bars_count_the_pairs_of_the_files(root: Path) -> None:
         assert [bar.kept for bar in bars] == expected[0][first : first + len(bars)].tolist()
         assert [bar.rejected for bar in bars] == expected[1][first : first + len(bars)].tolist()
         assert sum(bar.kept + bar.rejected for bar in bars) == sum(map(sum, expected))
+
+
+def test_the_longest_texts_share_the_last_bar() -> None:
+    counts = np.zeros(SCALES["reference_tokens"].bins, np.int64)
+    counts[[59, 60, 61, -1]] = 1, 2, 3, 4
+    bars = bars_of("reference_tokens", Figures(histograms={"reference_tokens": counts}), Figures())
+    assert [(bar.low, bar.kept) for bar in bars] == [(59, 1), (60, 9)]
 
 
 def test_the_score_comes_first_and_then_the_lengths(root: Path) -> None:
