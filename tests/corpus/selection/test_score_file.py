@@ -214,6 +214,15 @@ def test_wrong_options(
     assert not (tmp_path / "scored.parquet").exists()
 
 
+def test_a_pair_without_a_score_passes_a_maximum_and_no_minimum(tmp_path: Path, vectors: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text(tsv(PAIRS), encoding="utf-8")
+    for option, reason in (("--maximum", None), ("--minimum", "no_paraphrase_score")):
+        output = tmp_path / f"{reason}.parquet"
+        run(tmp_path / "pairs.tsv", output, "--vectors", vectors, option, "paraphrase_score=0.5")
+        rows = pq.read_table(output).to_pylist()
+        assert {row["rejected"] for row in rows if row["paraphrase_score"] is None} == {reason}
+
+
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
