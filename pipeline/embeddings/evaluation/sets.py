@@ -10,7 +10,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, compress
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,32 @@ from paraforge.base.text import ppdb
 from paraforge.base.text.lines import Row, finite_number, numbered_lines
 
 logger = logging.getLogger(__name__)
+
+_YEAR_AND_NAME = re.compile(r"(?P<group>(?:19|20)\d\d[A-Za-z]*)\.(?P<name>.+)")
+# Leftovers of archivers and editors, which are not data.
+_LITTER = re.compile(r"\..*|__MACOSX")
+_SICK = re.compile(r"SICK.*\.txt", re.IGNORECASE)
+_OFFICIAL = re.compile(r"STS(?P<year>\d{4})?\.(?P<part>input|gs)\.(?P<name>.+?)\.txt(?:\.gz)?")
+# Only years of the task; other years in a directory's name mean something else.
+_YEAR_IN_DIRECTORY = re.compile(
+    r"(?:STS|sts)[-_]?(?:20)?(?P<short>\d\d)(?!\d)|(?<!\d)(?P<year>201[2-7])(?!\d)"
+)
+# Tracks of 2017 in which a side is not English.
+_FOREIGN = re.compile(r"track\w+\.(?!en-en\b)[a-z]{2}-[a-z]{2}.*")
+_TRAINING = "train"
+# The official distribution's union of a year's sets, whose figure is not the mean over the sets.
+_ALL = "ALL"
+_KNOWN = (
+    "Known formats: score, sentence, sentence, separated by tabs; STS Benchmark; SICK; a CSV or TSV with the "
+    "header sentence1, sentence2, score; phrase ||| phrase ||| score."
+)
+_STS_BENCHMARK_COLUMNS = 7
+_NAMES: dict[str, tuple[str, ...]] = {
+    "first": ("sentence_a", "sentence1", "sentence_1", "sent1", "s1", "text1", "phrase1"),
+    "second": ("sentence_b", "sentence2", "sentence_2", "sent2", "s2", "text2", "phrase2"),
+    "gold": ("relatedness_score", "similarity_score", "score", "gold", "gs", "similarity"),
+    "split": ("semeval_set", "split"),
+}
 
 
 @dataclass(frozen=True)
@@ -59,17 +85,10 @@ class SentencePairs:
 
     @cached_property
     def scored(self) -> SentencePairs:
-        """The rows that have a judgement."""
-        return self.select(np.flatnonzero(~np.isnan(self.gold))) if self.unscored else self
-
-    def select(self, rows: npt.NDArray[np.int64]) -> SentencePairs:
-        """Return some of the rows, in this order."""
-        return replace(
-            self,
-            first=[self.first[row] for row in rows],
-            second=[self.second[row] for row in rows],
-            gold=self.gold[rows],
-        )
+        """The rows that have a judgment."""
+        has = ~np.isnan(self.gold)
+        first, second = (list(compress(side, has)) for side in (self.first, self.second))
+        return replace(self, first=first, second=second, gold=self.gold[has]) if self.unscored else self
 
 
 def free_name(name: str, taken: Container[str]) -> str:
@@ -81,11 +100,193 @@ def free_name(name: str, taken: Container[str]) -> str:
     return free
 
 
-_STS_BENCHMARK_COLUMNS = 7
-
-
 class UnscoredError(InputError):
     """The header of a set names two sentences and no score, as in the published test sets of some tasks."""
+
+
+def read_sets(paths: Sequence[str | Path]) -> list[SentencePairs]:
+    """Read sets of scored sentence pairs.
+
+    paths: files in a format of `read_set_file`, and directories, which are searched for `.tsv`, `.csv`,
+        SICK's `.txt` and `STS.input.X.txt`. In a directory, files whose header names no score are skipped
+        with a warning, and hidden files silently.
+
+    A set's year is in its name (`2012.MSRpar.tsv`, `STS2016.input.headlines.txt`) or in the name of a
+    directory above it (`STS12-en-test/STS.input.MSRpar.txt`); a set without a year is its own group. Sets
+    with equal pairs and scores count once, whatever their names and formats, with the year of either; a
+    warning names the others.
+
+    Raises InputError if a file is missing or a directory has no set; with file and line if a set is wrong.
+    """
+    sets: list[tuple[Path, SentencePairs]] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            found = _sets_below(path)
+            if not found:
+                remedy = "Sets are .tsv, .csv, SICK*.txt and STS.input.X.txt; pass other files by name."
+                raise InputError("no set of sentence pairs in this directory", path, remedy=remedy)
+            before = len(sets)
+            for file in found:
+                try:
+                    sets += [(file, item) for item in _read(file)]
+                except UnscoredError as error:
+                    logger.warning("skipped: %s", error)
+            if len(sets) == before:
+                raise InputError("no set with scores in this directory", path)
+        else:
+            sets += [(path, item) for item in _read(path)]
+    return _named_apart(_once(sets), paths)
+
+
+def _sets_below(directory: Path) -> list[Path]:
+    found, others = [], []
+    for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+        if any(_LITTER.fullmatch(part) for part in path.relative_to(directory).parts):
+            continue
+        if _is_set(path):
+            found.append(path)
+        else:
+            others.append(path.name)
+    if others:
+        logger.info("%s: skipped files that are not named like sets: %s", directory, ", ".join(others))
+    return found
+
+
+def _is_set(path: Path) -> bool:
+    """Return whether a file in a directory is a set, judging by its name."""
+    name = uncompressed_name(path)
+    if name.lower().endswith((".tsv", ".csv")) or _SICK.fullmatch(name):
+        return True
+    official = _OFFICIAL.fullmatch(path.name)
+    if official is None or official["part"] != "input" or official["name"] == _ALL:
+        return False
+    if _FOREIGN.fullmatch(official["name"]):
+        logger.warning("skipped: %s is not all English", path)
+        return False
+    return True
+
+
+def _read(path: Path) -> list[SentencePairs]:
+    stem = uncompressed_name(path)
+    stem = next((stem.removesuffix(one) for one in (".txt", ".tsv", ".csv") if stem.endswith(one)), stem)
+    match = _YEAR_AND_NAME.fullmatch(stem)
+    return read_set_file(path, stem, match["group"] if match else stem)
+
+
+def uncompressed_name(path: Path) -> str:
+    """Return a file's name without the suffix of its compression."""
+    return path.stem if path.suffix in (".gz", ".bz2", ".xz", ".zst") else path.name
+
+
+def _once(sets: Sequence[tuple[Path, SentencePairs]]) -> list[SentencePairs]:
+    """Drop repeated sets, which would count twice in their year's mean."""
+    chosen: dict[str, tuple[Path, SentencePairs]] = {}
+    for path, item in sets:
+        content = item.fingerprint
+        if content in chosen:
+            (kept_path, kept), (other_path, other) = chosen[content], (path, item)
+            if kept.group == kept.name and other.group != other.name:
+                (kept_path, kept), (other_path, other) = (other_path, other), (kept_path, kept)
+            logger.warning(
+                "skipped: %s has the same pairs as %s (%s)",
+                other_path,
+                kept_path,
+                kept.name,
+            )
+            chosen[content] = kept_path, kept
+        else:
+            chosen[content] = path, item
+    return [item for _, item in chosen.values()]
+
+
+def _named_apart(sets: Iterable[SentencePairs], paths: Sequence[str | Path]) -> list[SentencePairs]:
+    """Add a number to the names of sets whose name is taken, and to the groups of sets without a year."""
+    result: list[SentencePairs] = []
+    taken: set[str] = set()
+    for item in sets:
+        name = free_name(item.name, taken)
+        taken.add(name)
+        group = name if item.group == item.name else item.group
+        result.append(replace(item, name=name, group=group))
+    if not result:
+        raise InputError("no sets of sentence pairs are given: " + ", ".join(map(str, paths)))
+    return result
+
+
+def read_set_file(path: Path, name: str, group: str) -> list[SentencePairs]:
+    """Read one file of any known format, plain or compressed. A row with a blank score is unscored.
+
+    Besides the official distribution, the first line decides the layout:
+
+    * score, sentence, sentence, and perhaps more columns, separated by tabs;
+    * STS Benchmark: genre, file, year, number, score, sentence, sentence, separated by tabs even in a `.csv`;
+    * a header with known names, such as `sentence1`, `sentence2`, `score`, or SICK's `sentence_A`,
+      `sentence_B`, `relatedness_score`; a CSV can have quotes, a TSV cannot;
+    * sentence, sentence, score;
+    * `phrase ||| phrase ||| score`, or entries of PPDB 2.0 with `PPDB2.0Score`.
+
+    A header can name a column `split` or `SemEval_set` (as in SICK.txt); then each of its values is a set,
+    `NAME.VALUE`.
+
+    name, group: those in the file's name, which files of the official distribution do not use.
+
+    Raises:
+        UnscoredError: the header names no score.
+        InputError: an unknown format or no pairs; with file and line: a wrong number of fields, a score that
+            is not a number, or a blank sentence.
+    """
+    if next(numbered_lines(path), None) is None:
+        raise InputError("the set is empty", path, remedy="Remove the file, or download it again.")
+    if _OFFICIAL.fullmatch(path.name):
+        return [_official(path)]
+    rows = _rows(path)
+    first = next(rows)
+    layout = _by_header(first[1], path)
+    if layout is None:
+        layout, rows = layout_by_form(first[1]), chain([first], rows)
+    if layout is None:
+        raise InputError("not a format of scored sentence pairs", path, first[0], _KNOWN)
+    sets = collect(rows, layout, path, name, group)
+    if not sets:
+        raise InputError("the set has a header and no pairs", path)
+    return sets
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    _, first_line = next(numbered_lines(path))
+    if ppdb.SEPARATOR in first_line:
+        for number, line in numbered_lines(path):
+            fields = ppdb.split_fields(line)
+            entry = ppdb.parse_entry(fields)
+            yield number, fields if entry is None else [entry.phrase, entry.paraphrase, entry.score]
+        return
+    if "\t" in first_line:
+        yield from ((number, line.split("\t")) for number, line in numbered_lines(path))
+        return
+    reader = csv.reader((f"{line}\n" for _, line in numbered_lines(path, blank=True)), strict=True)
+    try:
+        for fields in reader:
+            if fields:
+                yield reader.line_num, fields
+    except csv.Error as error:
+        raise InputError(f"not CSV: {error}", path, reader.line_num) from error
+
+
+def _by_header(fields: Sequence[str], path: Path) -> RowFields | None:
+    lowered = [field.strip().lower() for field in fields]
+    places = {
+        role: next((lowered.index(name) for name in names if name in lowered), None)
+        for role, names in _NAMES.items()
+    }
+    gold, first, second = places["gold"], places["first"], places["second"]
+    if first is None or second is None:
+        return None
+    if gold is None:
+        known = ", ".join(_NAMES["gold"])
+        raise UnscoredError(
+            "the header has no column of scores", path, 1, f"A column of scores is one of {known}."
+        )
+    return RowFields(gold, first, second, split=places["split"])
 
 
 @dataclass(frozen=True)
@@ -167,172 +368,6 @@ def collect(rows: Iterable[Row], layout: RowFields, path: Path, name: str, group
     return sets
 
 
-_YEAR_AND_NAME = re.compile(r"(?P<group>(?:19|20)\d\d[A-Za-z]*)\.(?P<name>.+)")
-# Leftovers of archivers and editors, which are not data.
-_LITTER = re.compile(r"\..*|__MACOSX")
-
-
-_OFFICIAL = re.compile(r"STS(?P<year>\d{4})?\.(?P<part>input|gs)\.(?P<name>.+?)\.txt(?:\.gz)?")
-# Only years of the task; other years in a directory's name mean something else.
-_YEAR_IN_DIRECTORY = re.compile(
-    r"(?:STS|sts)[-_]?(?:20)?(?P<short>\d\d)(?!\d)|(?<!\d)(?P<year>201[2-7])(?!\d)"
-)
-# Tracks of 2017 in which a side is not English.
-_FOREIGN = re.compile(r"track\w+\.(?!en-en\b)[a-z]{2}-[a-z]{2}.*")
-_TRAINING = "train"
-# The official distribution's union of a year's sets, whose figure is not the mean over the sets.
-_ALL = "ALL"
-
-
-_KNOWN = (
-    "Known formats: score, sentence, sentence, separated by tabs; STS Benchmark; SICK; a CSV or TSV with the "
-    "header sentence1, sentence2, score; phrase ||| phrase ||| score."
-)
-
-
-_SICK = re.compile(r"SICK.*\.txt", re.IGNORECASE)
-_NAMES: dict[str, tuple[str, ...]] = {
-    "first": ("sentence_a", "sentence1", "sentence_1", "sent1", "s1", "text1", "phrase1"),
-    "second": ("sentence_b", "sentence2", "sentence_2", "sent2", "s2", "text2", "phrase2"),
-    "gold": ("relatedness_score", "similarity_score", "score", "gold", "gs", "similarity"),
-    "split": ("semeval_set", "split"),
-}
-
-
-def read_sets(paths: Sequence[str | Path]) -> list[SentencePairs]:
-    """Read sets of scored sentence pairs.
-
-    paths: files in a format of `read_set_file`, and directories, which are searched for `.tsv`, `.csv`,
-        SICK's `.txt` and `STS.input.X.txt`. In a directory, files whose header names no score are skipped
-        with a warning, and hidden files silently.
-
-    A set's year is in its name (`2012.MSRpar.tsv`, `STS2016.input.headlines.txt`) or in the name of a
-    directory above it (`STS12-en-test/STS.input.MSRpar.txt`); a set without a year is its own group. Sets
-    with equal pairs and scores count once, whatever their names and formats, with the year of either; a
-    warning names the others.
-
-    Raises InputError if a file is missing or a directory has no set; with file and line if a set is wrong.
-    """
-    sets: list[tuple[Path, SentencePairs]] = []
-    for path in map(Path, paths):
-        if path.is_dir():
-            found = _sets_below(path)
-            if not found:
-                remedy = "Sets are .tsv, .csv, SICK*.txt and STS.input.X.txt; pass other files by name."
-                raise InputError("no set of sentence pairs in this directory", path, remedy=remedy)
-            scored = [(file, item) for file in found for item in _read_if_scored(file)]
-            if not scored:
-                raise InputError("no set with scores in this directory", path)
-            sets += scored
-        else:
-            sets += [(path, item) for item in _read(path)]
-    return _named_apart(_once(sets), paths)
-
-
-def _sets_below(directory: Path) -> list[Path]:
-    found, others = [], []
-    for path in sorted(path for path in directory.rglob("*") if path.is_file()):
-        if any(_LITTER.fullmatch(part) for part in path.relative_to(directory).parts):
-            continue
-        if _is_set(path):
-            found.append(path)
-        else:
-            others.append(path.name)
-    if others:
-        logger.info("%s: skipped files that are not named like sets: %s", directory, ", ".join(others))
-    return found
-
-
-def _read_if_scored(path: Path) -> list[SentencePairs]:
-    try:
-        return _read(path)
-    except UnscoredError as error:
-        logger.warning("skipped: %s", error)
-        return []
-
-
-def _is_set(path: Path) -> bool:
-    """Return whether a file in a directory is a set, judging by its name."""
-    name = uncompressed_name(path)
-    if name.lower().endswith((".tsv", ".csv")) or _SICK.fullmatch(name):
-        return True
-    official = _OFFICIAL.fullmatch(path.name)
-    if official is None or official["part"] != "input" or official["name"] == _ALL:
-        return False
-    if _FOREIGN.fullmatch(official["name"]):
-        logger.warning("skipped: %s is not all English", path)
-        return False
-    return True
-
-
-def _read(path: Path) -> list[SentencePairs]:
-    stem = uncompressed_name(path)
-    stem = next((stem.removesuffix(one) for one in (".txt", ".tsv", ".csv") if stem.endswith(one)), stem)
-    match = _YEAR_AND_NAME.fullmatch(stem)
-    return read_set_file(path, stem, match["group"] if match else stem)
-
-
-def uncompressed_name(path: Path) -> str:
-    """Return a file's name without the suffix of its compression."""
-    return path.stem if path.suffix in (".gz", ".bz2", ".xz", ".zst") else path.name
-
-
-def _once(sets: Sequence[tuple[Path, SentencePairs]]) -> list[SentencePairs]:
-    """Drop repeated sets, which would count twice in their year's mean."""
-    chosen: dict[str, tuple[Path, SentencePairs]] = {}
-    for path, item in sets:
-        content = item.fingerprint
-        if content in chosen:
-            (kept_path, kept), (other_path, other) = chosen[content], (path, item)
-            if kept.group == kept.name and other.group != other.name:
-                (kept_path, kept), (other_path, other) = (other_path, other), (kept_path, kept)
-            logger.warning(
-                "skipped: %s has the same pairs as %s (%s)",
-                other_path,
-                kept_path,
-                kept.name,
-            )
-            chosen[content] = kept_path, kept
-        else:
-            chosen[content] = path, item
-    return [item for _, item in chosen.values()]
-
-
-def _named_apart(sets: Iterable[SentencePairs], paths: Sequence[str | Path]) -> list[SentencePairs]:
-    """Add a number to the names of sets whose name is taken, and to the groups of sets without a year."""
-    result: list[SentencePairs] = []
-    taken: set[str] = set()
-    for item in sets:
-        name = free_name(item.name, taken)
-        taken.add(name)
-        group = name if item.group == item.name else item.group
-        result.append(replace(item, name=name, group=group))
-    if not result:
-        raise InputError("no sets of sentence pairs are given: " + ", ".join(map(str, paths)))
-    return result
-
-
-def read_set_file(path: Path, name: str, group: str) -> list[SentencePairs]:
-    """Read one file of any known format, plain or compressed. A row with a blank score is unscored.
-
-    name, group: those in the file's name, which files of the official distribution do not use.
-
-    Raises:
-        UnscoredError: the header names no score.
-        InputError: an unknown format or no pairs; with file and line: a wrong number of fields, a score that
-            is not a number, or a blank sentence.
-    """
-    first = next(numbered_lines(path), None)
-    if first is None:
-        raise InputError("the set is empty", path, remedy="Remove the file, or download it again.")
-    if _OFFICIAL.fullmatch(path.name):
-        return [_official(path)]
-    sets = _phrases(path, name, group) if ppdb.SEPARATOR in first[1] else _table(path, name, group)
-    if not sets:
-        raise InputError("the set has a header and no pairs", path)
-    return sets
-
-
 def _official(path: Path) -> SentencePairs:
     """Read a set of the official distribution of STS, `STS.input.X.txt` with `STS.gs.X.txt`.
 
@@ -348,45 +383,6 @@ def _official(path: Path) -> SentencePairs:
         year += _TRAINING
     own = name if year is None else f"{year}.{name}"
     return read_official_pairs(path, _gold_of(path), own, year or own)
-
-
-def _phrases(path: Path, name: str, group: str) -> list[SentencePairs]:
-    """Read lines of `phrase ||| phrase ||| score`, or entries of PPDB 2.0 with `PPDB2.0Score`."""
-    rows = ((number, _fields(text)) for number, text in numbered_lines(path))
-    first = next(rows)
-    layout = layout_by_form(first[1])
-    if layout is None:
-        raise InputError("expected phrase ||| phrase ||| score", path, first[0])
-    return collect(chain([first], rows), layout, path, name, group)
-
-
-def _fields(text: str) -> list[str]:
-    fields = ppdb.split_fields(text)
-    entry = ppdb.parse_entry(fields)
-    return fields if entry is None else [entry.phrase, entry.paraphrase, entry.score]
-
-
-def _table(path: Path, name: str, group: str) -> list[SentencePairs]:
-    """Read a TSV or CSV, whose first line decides the layout:
-
-    * score, sentence, sentence, and perhaps more columns, separated by tabs;
-    * STS Benchmark: genre, file, year, number, score, sentence, sentence, separated by tabs even in a `.csv`;
-    * a header with known names, such as `sentence1`, `sentence2`, `score`, or SICK's `sentence_A`,
-      `sentence_B`, `relatedness_score`; a CSV can have quotes, a TSV cannot;
-    * sentence, sentence, score.
-
-    A header can name a column `split` or `SemEval_set` (as in SICK.txt); then each of its values is a set,
-    `NAME.VALUE`. Raises UnscoredError if a header names no score.
-    """
-    rows = _rows(path)
-    first = next(rows)
-    layout = _by_header(first[1], path)
-    if layout is None:
-        layout = layout_by_form(first[1])
-        rows = chain([first], rows)
-    if layout is None:
-        raise InputError("not a format of scored sentence pairs", path, first[0], _KNOWN)
-    return collect(rows, layout, path, name, group)
 
 
 def read_official_pairs(path: Path, gold_path: Path, name: str, group: str) -> SentencePairs:
@@ -434,34 +430,3 @@ def _gold_of(path: Path) -> Path:
     if len(found) != 1:
         raise InputError(f"no {name} with its scores", path, remedy=f"Put {name} next to it.")
     return found[0]
-
-
-def _rows(path: Path) -> Iterator[Row]:
-    _, first_line = next(numbered_lines(path))
-    if "\t" in first_line:
-        yield from ((number, line.split("\t")) for number, line in numbered_lines(path))
-        return
-    reader = csv.reader((f"{line}\n" for _, line in numbered_lines(path, blank=True)), strict=True)
-    try:
-        for fields in reader:
-            if fields:
-                yield reader.line_num, fields
-    except csv.Error as error:
-        raise InputError(f"not CSV: {error}", path, reader.line_num) from error
-
-
-def _by_header(fields: Sequence[str], path: Path) -> RowFields | None:
-    lowered = [field.strip().lower() for field in fields]
-    places = {
-        role: next((lowered.index(name) for name in names if name in lowered), None)
-        for role, names in _NAMES.items()
-    }
-    gold, first, second = places["gold"], places["first"], places["second"]
-    if first is None or second is None:
-        return None
-    if gold is None:
-        known = ", ".join(_NAMES["gold"])
-        raise UnscoredError(
-            "the header has no column of scores", path, 1, f"A column of scores is one of {known}."
-        )
-    return RowFields(gold, first, second, split=places["split"])
