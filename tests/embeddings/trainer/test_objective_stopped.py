@@ -121,7 +121,7 @@ def test_the_mean_of_the_later_parameters_is_kept_and_evaluated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("paraforge.embeddings.learning.loop.AVERAGE_EVERY", 3)
-    store = make_store(tmp_path / "pairs", pairs=56)  # 7 updates an epoch, of 8 pairs each
+    store = make_store(tmp_path / "pairs", pairs=48)  # 6 updates an epoch, of 8 pairs each
     changes = {"epochs": 3, "mega_batch": 1, "average_after": 0.5}
     encoder = make_encoder(store)
     trainer = encoder_trainer(encoder, store, parameters(**changes))
@@ -135,7 +135,7 @@ def test_the_mean_of_the_later_parameters_is_kept_and_evaluated(
     with monkeypatch.context() as patched:
         patched.setattr("paraforge.embeddings.learning.loop.stop_requested", observe)
         trainer.run()
-    entered = [seen[12], seen[15], seen[18], seen[21]]  # half of 168 pairs: update 10.5
+    entered = [seen[9], seen[12], seen[15], seen[18]]  # half of 144 pairs are seen after update 9
     assert trainer.record.averaged == len(entered)
     torch.testing.assert_close(encoder.table.detach(), torch.stack(entered).mean(0))
 
@@ -146,8 +146,8 @@ def test_the_mean_of_the_later_parameters_is_kept_and_evaluated(
         return float(len(evaluated))
 
     table, _ = train(store, parameters(**changes), evaluate=evaluate)
-    torch.testing.assert_close(evaluated[0], seen[7])
-    torch.testing.assert_close(evaluated[1], torch.stack(entered[:1]).mean(0))
+    torch.testing.assert_close(evaluated[0], seen[6])
+    torch.testing.assert_close(evaluated[1], torch.stack(entered[:2]).mean(0))
     torch.testing.assert_close(evaluated[2], torch.stack(entered).mean(0))
     assert torch.equal(table, evaluated[2])
 
