@@ -164,7 +164,8 @@ def build_pair_store(
         for block in _limited(blocks):
             # left, right, left, right, ...
             order = np.arange(2 * len(block)).reshape(2, -1).T.ravel()
-            sides = pa.concat_arrays([block.left, block.right]).take(pa.array(order))
+            columns = [side.cast(pa.large_string()) for side in (block.left, block.right)]
+            sides = pa.concat_arrays(columns).take(pa.array(order))
             cut = {unit: unit.cut(sides)[0] for unit in units}
             keep = np.all([column.lengths.reshape(-1, 2) > 0 for column in cut.values()], axis=(0, 2))
             kept = np.repeat(keep, 2)

@@ -17,6 +17,7 @@ from paraforge.base.text.pair_blocks import PairBlock, read_corpus_pairs
 from paraforge.base.text.tokens import tokenize
 from paraforge.base.text.units import Trigrams, Words
 from paraforge.base.text.vocabulary import UNKNOWN
+from paraforge.embeddings.trainer import pair_store
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.trainer.parameters import PairFileParameters, VocabularyParameters
@@ -154,6 +155,15 @@ def test_a_store_that_was_not_finished_does_not_open(tmp_path: Path) -> None:
         build_pair_store(tmp_path, (fails() for _ in range(1)), [Words()], EVERYTHING)
     with pytest.raises(InputError, match="no such file"):
         PairStore(tmp_path)
+
+
+def test_the_index_comes_after_all_else_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[list[str]] = []
+    monkeypatch.setattr(
+        pair_store, "sync_tree", lambda place: synced.append(sorted(path.name for path in place.iterdir()))
+    )
+    build_pair_store(tmp_path, [block([("a", "b")])], [Words()], EVERYTHING)
+    assert synced == [sorted({path.name for path in tmp_path.iterdir()} - {"pairs.json"})]
 
 
 def test_each_pair_has_its_source(tmp_path: Path) -> None:
