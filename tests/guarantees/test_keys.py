@@ -15,10 +15,14 @@ from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.parameters import ModelParameters, PairFileParameters, ParagramParameters
 from paraforge.intake.bitext import sources
 from paraforge.intake.bitext.parameters import Cleaning
+from paraforge.papers.unrolling import train_decoders
+from paraforge.papers.unrolling.parameters import DecodersParameters
 from paraforge.products.lexicon import extraction
 from paraforge.products.lexicon.parameters import LexiconParameters
 from paraforge.products.paraphrasing import pairs
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
+from paraforge.products.triplets import mining
+from paraforge.products.triplets.parameters import TripletsParameters
 from paraforge.translation.decoding.server_settings import Server
 from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.stage import quantisation, sentences
@@ -69,6 +73,8 @@ KEYS = {
         LexiconParameters(),
         *("pseudo_count", "smooth_all", "word_lists", "reference_lexicons"),
     ),
+    "decoders": key(lambda one: train_decoders._key(one, "data"), DecodersParameters()),
+    "triplets": key(lambda one: mining._made_of(one, [], "encoder"), TripletsParameters(), "encoder"),
     "paraphraser": key(
         lambda one: pairs._key(["data"], one, []),
         ParaphraserParameters(),
@@ -108,7 +114,9 @@ def test_every_parameter_is_in_the_key(name: str) -> None:
         (sentences, "TRANSLATE", KEYS["translate"]),
         (paragram, "PARAGRAM", KEYS["paragram"]),
         (train_model, "EMBEDDINGS", KEYS["embeddings"]),
+        (train_decoders, "DECODERS", KEYS["decoders"]),
         (extraction.versions, "LEXICON", KEYS["lexicon"]),
+        (mining.versions, "TRIPLETS", KEYS["triplets"]),
         (pairs.versions, "PARAPHRASER", KEYS["paraphraser"]),
     ],
 )
@@ -135,7 +143,9 @@ def test_what_is_worked_on_is_in_the_key() -> None:
         [quantisation._key(weights, SHORTLIST) for weights in "12"],
         [paragram._key(ParagramParameters(), data) for data in (NO_DATA, other)],
         [train_model._key(ModelParameters(), data) for data in (NO_DATA, other)],
+        [train_decoders._key(DecodersParameters(), data) for data in "12"],
         [extraction._key(data, lexicon, one) for data in "12" for one in (None, held)],
+        [mining._made_of(TripletsParameters(), data, encoder) for data in "12" for encoder in "12"],
         [pairs._key([data], paraphraser, tests) for data in "12" for tests in ([], [["a test"]])],
     ]  # fmt: skip
     assert [len({repr(one) for one in group}) for group in groups] == [len(group) for group in groups]

@@ -13,6 +13,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, sha256_file
 from paraforge.base.logs import counted
 from paraforge.base.shards.resources import Resources
+from paraforge.base.text.sentence_set import SentenceSet
 from paraforge.embeddings.evaluation.leakage import LeakageFilter
 from paraforge.embeddings.learning.loop import Record, Task, Trainer, TrainingStep
 from paraforge.embeddings.learning.optimisers import Adam, clip_, separate
@@ -139,10 +140,7 @@ def train_decoders(
     if not sentences.is_file():
         raise InputError("no such file", sentences)
     without = LeakageFilter.of_files(held_out).sentences if held_out else None
-    data = hash_json([sha256_file(sentences), None if without is None else without.digest])
-    key = hash_json(
-        {"version": DECODERS, "parameters": parameters.model_dump(mode="json"), "sentences": data}
-    )
+    data = _fingerprint(sentences, without)
 
     def train(directory: Path) -> dict[str, Any]:
         store = build_triple_store(
@@ -184,10 +182,21 @@ def train_decoders(
 
     return run_once(
         "decoders",
-        key,
+        _key(parameters, data),
         resources.work,
         output,
         train=train,
         open_model=DecoderModel.open,
         scratch=("triples", "checkpoints"),
+    )
+
+
+def _fingerprint(sentences: Path, without: SentenceSet | None) -> str:
+    return hash_json([sha256_file(sentences), None if without is None else without.digest])
+
+
+def _key(parameters: DecodersParameters, data: str) -> str:
+    """Return the hash of everything that the result depends on. data: fingerprint of the sentences."""
+    return hash_json(
+        {"version": DECODERS, "parameters": parameters.model_dump(mode="json"), "sentences": data}
     )

@@ -122,12 +122,8 @@ def mine_triplets(
         )
     metadata = card_metadata(corpus)
     encoder = expanded(parameters.encoder)
-    made_of = {
-        "version": versions.TRIPLETS,
-        "corpus": [file.sha256 for file in dataset.manifest.files if file.split == TRAIN],
-        "encoder_sha256": fingerprint(encoder),
-        "parameters": parameters.model_dump(mode="json", exclude={"encoder"}),
-    }
+    files = [file.sha256 for file in dataset.manifest.files if file.split == TRAIN]
+    made_of = _made_of(parameters, files, fingerprint(encoder))
     work = WorkDirectory(STEP, resources.work.resolve())
     with work.lock():
         directory = work.path / hash_json(made_of)[:40]
@@ -145,8 +141,8 @@ def mine_triplets(
         lineage = [name for name in LINEAGE if name in dataset.schema.names]
         kinds = schemas(parameters.negatives, lineage)
         with replaced_directory(output.resolve()) as temporary:
-            files, left_out, sums = _write_files(search, temporary, lineage, kinds)
-            triplets = sum(file["rows"] for file in files if file["file"].startswith(PARTS[0]))
+            written, left_out, sums = _write_files(search, temporary, lineage, kinds)
+            triplets = sum(file["rows"] for file in written if file["file"].startswith(PARTS[0]))
             if triplets + sum(left_out.values()) != search.rows:
                 raise IncompleteError(f"{search.rows} rows in, {triplets} triplets, left out: {left_out}")
             if not triplets:
@@ -166,12 +162,22 @@ def mine_triplets(
                 "paraforge": versions.__version__,
                 **counts_of,
                 **made_of,
-                "files": files,
+                "files": written,
             }
             write_json(temporary / MANIFEST, content)
             write_card(temporary, content, dataset, metadata, kinds)
         remove_directory(directory)
     return replace(report, seconds=round(time.monotonic() - started, 3))
+
+
+def _made_of(parameters: TripletsParameters, corpus: Sequence[str], encoder: str) -> dict[str, Any]:
+    """Return everything that the result depends on. corpus, encoder: SHA-256 of their files."""
+    return {
+        "version": versions.TRIPLETS,
+        "corpus": corpus,
+        "encoder_sha256": encoder,
+        "parameters": parameters.model_dump(mode="json", exclude={"encoder"}),
+    }
 
 
 def _search(search: Search, resources: Resources) -> tuple[int, int]:
