@@ -113,6 +113,7 @@ def test_held_out_splits_alone_are_reported(
     rows = {name: list(_pairs_of(split)) for name, split in splits.items()}
     path = write_pairs(tmp_path / "pairs.tsv", [pair for pairs in rows.values() for pair in pairs])
     data = data_of(path, reserved=[tmp_path / "corpus"], drop_leaked=drop)
+    assert data.fingerprint() != data_of(path, drop_leaked=drop).fingerprint()
     caplog.set_level(logging.INFO)
     report = train(tmp_path, model_parameters(), data)
     held = {sentence for name in ("validation", "test") for pair in rows[name] for sentence in pair}
