@@ -4,15 +4,12 @@ import math
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from paraforge.base.text.pair_blocks import PairBlock
-from paraforge.base.text.units import Words
 from paraforge.embeddings import losses
 from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.losses.distil import distillation_loss
@@ -20,10 +17,9 @@ from paraforge.embeddings.losses.margin import margin_loss
 from paraforge.embeddings.losses.softmax import softmax_loss
 from paraforge.embeddings.trainer.negatives import ForbiddenCandidates
 from paraforge.embeddings.trainer.objective import encoder_trainer
-from paraforge.embeddings.trainer.pair_store import build_pair_store
-from paraforge.embeddings.trainer.parameters import TrainingParameters, VocabularyParameters
+from paraforge.embeddings.trainer.parameters import TrainingParameters
 from tests.embeddings.trainer import oracle
-from tests.embeddings.trainer.training import sentence_pairs
+from tests.embeddings.trainer.training import sentence_pairs, store_of
 
 
 def _check(value: torch.Tensor, ours: torch.Tensor, expected: torch.Tensor, theirs: torch.Tensor) -> None:
@@ -174,8 +170,7 @@ def test_a_loss_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     parameters = TrainingParameters(loss="attraction", epochs=20, batch_size=20)
     assert parameters.largest_mega_batch == 1
     pairs = sentence_pairs(100)
-    block = PairBlock(pa.array([left for left, _ in pairs]), pa.array([right for _, right in pairs]))
-    store = build_pair_store(tmp_path / "pairs", [block], [Words()], VocabularyParameters())
+    store = store_of(tmp_path / "pairs", *map(list, zip(*pairs, strict=True)))
     encoder = Average(
         torch.randn(len(store.vocabularies["word"]), 6, generator=torch.Generator().manual_seed(1))
     )

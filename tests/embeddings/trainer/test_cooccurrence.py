@@ -4,13 +4,10 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 
 from paraforge.base.devices import torch_threads
-from paraforge.base.text.pair_blocks import PairBlock
-from paraforge.base.text.units import Words
 from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.trainer import initial
 from paraforge.embeddings.trainer.initial import (
@@ -19,16 +16,11 @@ from paraforge.embeddings.trainer.initial import (
     cooccurrence_table,
     starting_table,
 )
-from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
-from paraforge.embeddings.trainer.parameters import VocabularyParameters
+from paraforge.embeddings.trainer.pair_store import PairStore
+from tests.embeddings.trainer.training import store_of
 
 LEFT = ["a dog runs over the wet grass today", "the cat sleeps", "a dog sleeps", "alone", "runs runs"]
 RIGHT = ["the dog ran over grass", "a cat is asleep", "once", "lonely", "it runs and the dog runs"]
-
-
-def store_of(place: Path) -> PairStore:
-    block = PairBlock(pa.array(LEFT), pa.array(RIGHT))
-    return build_pair_store(place, [block], [Words()], VocabularyParameters(minimum_count=1))
 
 
 def expected_gram(store: PairStore) -> np.ndarray:
@@ -54,7 +46,7 @@ def test_the_start_is_that_of_dense_matrices(
     tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(initial, "_BLOCK", block)
-    store = store_of(tmp_path)
+    store = store_of(tmp_path, LEFT, RIGHT)
     size = len(store.vocabularies["word"])
     table = cooccurrence_table(store, "word", size + 3, seed=1).numpy()
     gram = expected_gram(store)
@@ -67,7 +59,7 @@ def test_the_start_is_that_of_dense_matrices(
 
 
 def test_fewer_dimensions_are_the_largest_ones_to_the_bit_on_any_number_of_threads(tmp_path: Path) -> None:
-    store = store_of(tmp_path)
+    store = store_of(tmp_path, LEFT, RIGHT)
     whole = cooccurrence_table(store, "word", 12, seed=1)
     with torch_threads(2):
         table = cooccurrence_table(store, "word", 4, seed=1)
@@ -77,14 +69,13 @@ def test_fewer_dimensions_are_the_largest_ones_to_the_bit_on_any_number_of_threa
 
 
 def test_pairs_of_single_words_start_at_random(tmp_path: Path) -> None:
-    block = PairBlock(pa.array(["dog", "cat"]), pa.array(["hound", "kitten"]))
-    store = build_pair_store(tmp_path, [block], [Words()], VocabularyParameters(minimum_count=1))
+    store = store_of(tmp_path, ["dog", "cat"], ["hound", "kitten"])
     table = cooccurrence_table(store, "word", 50, seed=1)
     assert 0.8 < float(table.std()) < 1.2
 
 
 def test_a_start_has_the_scale_and_the_weights_of_a_random_one(tmp_path: Path) -> None:
-    store = store_of(tmp_path)
+    store = store_of(tmp_path, LEFT, RIGHT)
     part = AverageParameters(dimension=6, initial="cooccurrence", initial_scale=0.02, initial_frequency=0.01)
     counts = torch.from_numpy(store.counts("word"))
     weights = 0.01 / (0.01 + counts / counts.sum())

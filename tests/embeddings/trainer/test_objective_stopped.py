@@ -9,26 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
 from paraforge.base.errors import InputError, Interrupted
-from paraforge.base.text.pair_blocks import PairBlock
-from paraforge.base.text.units import Words
 from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.losses import loss_names
 from paraforge.embeddings.trainer.objective import encoder_trainer
-from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
-from paraforge.embeddings.trainer.parameters import TrainingParameters, VocabularyParameters
+from paraforge.embeddings.trainer.pair_store import PairStore
+from paraforge.embeddings.trainer.parameters import TrainingParameters
 from tests.embeddings.trainer.training import (
     make_encoder,
     make_repetitive_store,
     make_store,
     parameters,
+    store_of,
     train,
 )
 
@@ -175,8 +173,7 @@ def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path, scores: lis
 @pytest.mark.parametrize("loss", loss_names())
 def test_pairs_that_are_all_the_same_are_an_error(tmp_path: Path, loss: str) -> None:
     pairs = 1 if loss == "margin" else 9
-    block = PairBlock(pa.array(["a b"] * pairs), pa.array(["a c"] * pairs))
-    store = build_pair_store(tmp_path, [block], [Words()], VocabularyParameters(minimum_count=1))
+    store = store_of(tmp_path, ["a b"] * pairs, ["a c"] * pairs)
     store.teacher = np.ones((2 * pairs, 2), dtype=np.float32)
     with pytest.raises(InputError, match=f"nothing to learn: none of {2 * pairs} pairs has a negative"):
         train(store, parameters(loss=loss))

@@ -21,14 +21,19 @@ from paraforge.embeddings.trainer.parameters import TrainingParameters, Vocabula
 WORDS = [f"w{number}" for number in range(40)]
 
 
+def store_of(directory: Path, left: list[str], right: list[str]) -> PairStore:
+    """Pairs of texts, with every word in the vocabulary."""
+    block = PairBlock(pa.array(left, pa.string()), pa.array(right, pa.string()))
+    return build_pair_store(directory, [block], [Words()], VocabularyParameters(minimum_count=1))
+
+
 def make_store(directory: Path, pairs: int = 57, seed: int = 1) -> PairStore:
     generator = np.random.default_rng(seed)
 
     def sentences() -> list[str]:
         return [" ".join(generator.choice(WORDS, size=generator.integers(1, 7))) for _ in range(pairs)]
 
-    block = PairBlock(pa.array(sentences()), pa.array(sentences()))
-    return build_pair_store(directory, [block], [Words()], VocabularyParameters(minimum_count=1))
+    return store_of(directory, sentences(), sentences())
 
 
 def make_encoder(store: PairStore, dtype: torch.dtype = torch.float64, dimension: int = 5) -> Average:
@@ -58,10 +63,7 @@ def make_repetitive_store(directory: Path, kinds: int = 3) -> PairStore:
     """Mega-batches of it often hold pairs that are all the same, or half the same."""
     generator = np.random.default_rng(2)
     first, second = (generator.integers(kinds, size=61).tolist() for _ in range(2))
-    left, right = (pa.array([f"w{number} x" for number in side]) for side in (first, second))
-    return build_pair_store(
-        directory, [PairBlock(left, right)], [Words()], VocabularyParameters(minimum_count=1)
-    )
+    return store_of(directory, *([f"w{number} x" for number in side] for side in (first, second)))
 
 
 TOPICS = 12
