@@ -15,29 +15,20 @@ from paraforge.papers.evaluation import evaluate_for_papers as evaluate
 from paraforge.papers.evaluation import open_model
 from paraforge.products.loading import open_word_vectors
 from tests.embeddings.evaluation.test_averages import COUNTS, table
+from tests.embeddings.evaluation.test_evaluate import write_sets_and_models
 from tests.here import run_command
-from tests.products.test_loading import save_word_model
 
-SETS = {
-    "2012.a.tsv": "5\tThe dog runs.\tA dog runs.\n1\tthe cat\tdog sits\n3\ta dog\ta cat\n\tx\ty\n",
-    "2012.b.tsv": "4\tcat sits\tthe cat sits\n0\tcat\truns .\n2\tdog runs\tcat runs\n",
-    "dev.tsv": "4\tcat sits\tthe cat sits\n0\tcat\truns .\n3\tdog runs\tcat runs\n",
-}
-WORDS = "word1,word2,score\ndog,cat,7\ncat,sits,2\ndog,gnu,1\n"
+DEVELOPMENT = "4\tcat sits\tthe cat sits\n0\tcat\truns .\n3\tdog runs\tcat runs\n"
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    (tmp_path / "sts").mkdir()
-    for name, text in SETS.items():
-        (tmp_path / "sts" / name).write_text(text)
-    (tmp_path / "words.csv").write_text(WORDS)
+    write_sets_and_models(tmp_path)
+    (tmp_path / "sts" / "dev.tsv").write_text(DEVELOPMENT)
     (tmp_path / "transfer").mkdir()
     rows = [f"{number % 2}\t{'the dog runs' if number % 2 else 'a cat sits'}\n" for number in range(40)]
     (tmp_path / "transfer" / "MR.tsv").write_text("".join(rows))
     (tmp_path / "counts.txt").write_text("".join(f"{word} {count}\n" for word, count in COUNTS.items()))
-    table(True).save(tmp_path / "vectors")
-    save_word_model(tmp_path / "model")
     return tmp_path
 
 

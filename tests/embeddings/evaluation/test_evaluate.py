@@ -17,34 +17,32 @@ from tests.embeddings.evaluation.test_averages import table
 from tests.here import run_command
 from tests.products.test_loading import save_word_model
 
+SETS = {
+    "2012.a.tsv": "5\tThe dog runs.\tA dog runs.\n1\tthe cat\tdog sits\n3\ta dog\ta cat\n\tx\ty\n",
+    "2012.b.tsv": "4\tcat sits\tthe cat sits\n0\tcat\truns .\n2\tdog runs\tcat runs\n",
+}
+
+
+def write_sets_and_models(place: Path) -> None:
+    (place / "sts").mkdir()
+    for name, text in SETS.items():
+        (place / "sts" / name).write_text(text)
+    (place / "words.csv").write_text("word1,word2,score\ndog,cat,7\ncat,sits,2\ndog,gnu,1\n")
+    table(True).save(place / "vectors")
+    save_word_model(place / "model")
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    (tmp_path / "sts").mkdir()
-    (tmp_path / "sts" / "2012.a.tsv").write_text(
-        "5\tThe dog runs.\tA dog runs.\n1\tthe cat\tdog sits\n3\ta dog\ta cat\n\tx\ty\n"
-    )
-    (tmp_path / "sts" / "2012.b.tsv").write_text(
-        "4\tcat sits\tthe cat sits\n0\tcat\truns .\n2\tdog runs\tcat runs\n"
-    )
-    (tmp_path / "words.csv").write_text("word1,word2,score\ndog,cat,7\ncat,sits,2\ndog,gnu,1\n")
-    table(True).save(tmp_path / "vectors")
-    save_word_model(tmp_path / "model")
+    write_sets_and_models(tmp_path)
     return tmp_path
 
 
 def test_everything_at_once(place: Path) -> None:
     output = run_command(
         *("evaluate", place / "model", "--sts", place / "sts", "--similarity", place / "words.csv"),
-        *(
-            "--by-length",
-            "--baseline",
-            "general",
-            "--against",
-            place / "vectors",
-            "-o",
-            place / "scores.json",
-        ),
+        *("--by-length", "--baseline", "general", "--against", place / "vectors"),
+        *("-o", place / "scores.json"),
     ).output
     content = json.loads((place / "scores.json").read_text())
     sets = read_sets([place / "sts"])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import torch
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.resources import Resources
@@ -213,6 +214,24 @@ def test_a_model_of_the_section(tmp_path: Path) -> None:
     assert float(lines[-1].split(",")[2]) == pytest.approx(report.history[-1]["loss"], abs=1e-6)
     with pytest.raises(InputError, match="there is no model 'other'"):
         train_named_model("other", section, *arguments)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["weights", "lstm"])
+def test_only_what_composes_fixed_vectors_is_trained(tmp_path: Path, kind: str) -> None:
+    data = data_of(write_pairs(tmp_path / "pairs.tsv", sentence_pairs()))
+    parameters = []
+    for name, rate in (("start", 1e-30), ("trained", 0.05)):
+        training = {"epochs": 3, "batch_size": 10, "mega_batch": 2, "learning_rate": rate}
+        chosen = model_parameters({"kind": kind, "dimension": 6, "fixed": True}, training=training)
+        report = train(tmp_path / name, chosen, data)
+        model = SentenceModel.open(tmp_path / name / "model")
+        parameters.append(dict(model.encoder.named_parameters()))
+    before, after = parameters
+    assert torch.equal(before["table"], after["table"])
+    assert any(not torch.equal(before[name], after[name]) for name in before if name != "table")
+    assert report.history[-1]["loss"] < report.history[0]["loss"]
+    assert model.encode(["left1 left2"]).any()
 
 
 @pytest.mark.full
