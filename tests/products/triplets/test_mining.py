@@ -191,10 +191,12 @@ def test_a_cosine_at_the_limit_is_refused_and_as_many_as_asked_are_enough() -> N
     def negatives_of(*candidates: npt.NDArray[np.float32], negatives: int = 2) -> list[int]:
         sides = np.array([[axes[0], diagonal], *([side, side] for side in candidates)], np.float32)
         numbers = np.arange(len(sides))
-        every = search.Pairs(numbers, numbers, (sides[:, 0], sides[:, 1]))
-        anchor = search.Pairs(numbers[:1], numbers[:1], (sides[:1, 0], sides[:1, 1]))
+        anchor, others = (
+            search.Pairs(numbers[part], numbers[part], (sides[part, 0], sides[part, 1]))
+            for part in (slice(1), slice(1, None))
+        )
         parameters = TripletsParameters(margin=0.0, negatives=negatives)
-        found: list[int] = search.find_negatives(anchor, every, parameters)["negatives"][0].tolist()
+        found: list[int] = search.find_negatives(anchor, others, parameters)["negatives"][0].tolist()
         return found
 
     apart = np.array([0.0, 0.5, -0.5, 0.0], np.float32)
