@@ -11,7 +11,6 @@ from paraforge.base.text.units import load_processor
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.conversion import CHECKPOINT_FILE, convert_fairseq
-from paraforge.translation.models.ctranslate2_library import load_ctranslate2
 from paraforge.translation.models.model import TranslationModel
 from paraforge.translation.training.parameters import NmtParameters
 
@@ -42,34 +41,6 @@ def score_hypotheses(hypotheses: Sequence[str], references: Sequence[str]) -> Sc
     )
 
 
-def translate_pieces(
-    converted: Path,
-    sources: Sequence[Sequence[str]],
-    *,
-    beam: int,
-    threads: int,
-    maximum_tokens: int,
-) -> list[list[str]]:
-    """Return the best hypothesis of each source as pieces, in float32 on the CPU.
-
-    converted: CTranslate2 directory.
-    sources: pieces of each sentence, with the model's special tokens. beam: beam size.
-    threads: number of single-threaded replicas, which are faster than one with several threads.
-    maximum_tokens: longest hypothesis.
-    """
-    translator = load_ctranslate2().Translator(
-        str(converted), device="cpu", compute_type="float32", inter_threads=threads, intra_threads=1
-    )
-    results = translator.translate_batch(
-        [list(source) for source in sources],
-        beam_size=beam,
-        max_batch_size=1024,
-        batch_type="tokens",
-        max_decoding_length=maximum_tokens,
-    )
-    return [result.hypotheses[0] for result in results]
-
-
 def evaluate(
     checkpoint: Path, directory: Path, parameters: NmtParameters, *, beam: int, threads: int
 ) -> Scores:
@@ -90,17 +61,17 @@ def evaluate(
     # An early model repeats itself up to the cap, so the cap should be low.
     longest = min(2 * max(map(len, pieces)) + 10, parameters.maximum_tokens)
     folder = directory / "validation"
-    if parameters.architecture.kind != "lstm":
+    engine = "fairseq" if parameters.architecture.kind == "lstm" else "ctranslate2"
+    if engine == "ctranslate2":
         convert_fairseq(checkpoint, directory, folder, *languages)
-        found = translate_pieces(folder, pieces, beam=beam, threads=threads, maximum_tokens=longest)
-        return score_hypotheses(load_processor(directory / "target.spm").decode(found), references)
-    folder.mkdir(exist_ok=True)
-    shutil.copyfile(checkpoint, folder / CHECKPOINT_FILE)
-    for language in languages:
-        shutil.copyfile(directory / f"dict.{language}.txt", folder / f"dict.{language}.txt")
+    else:
+        folder.mkdir(exist_ok=True)
+        shutil.copyfile(checkpoint, folder / CHECKPOINT_FILE)
+        for language in languages:
+            shutil.copyfile(directory / f"dict.{language}.txt", folder / f"dict.{language}.txt")
     model = TranslationModel(
         path=folder,
-        folders={"fairseq": folder},
+        folders={engine: folder},
         source_sentencepiece=directory / "source.spm",
         target_sentencepiece=directory / "target.spm",
         source_language=languages[0],
@@ -108,7 +79,7 @@ def evaluate(
         fingerprint="",
     )
     options = DecodingOptions(beam=beam, maximum_target_tokens=longest)
-    translator = open_translator("fairseq", model, options, Placement("cpu", threads))
+    translator = open_translator(engine, model, options, Placement("cpu", threads))
     results = translator.translate(sources)
     hypotheses = [result.hypotheses[0].text if result.hypotheses else "" for result in results]
     return score_hypotheses(hypotheses, references)

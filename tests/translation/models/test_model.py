@@ -8,10 +8,12 @@ import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import sha256_file
+from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.models.checkpoint import fairseq_languages
 from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.models.importing import import_model, wanted
 from paraforge.translation.models.model import open_model
+from paraforge.translation.stage.sentences import EngineChoice, check_model
 from tests.here import run_command
 
 
@@ -103,6 +105,13 @@ def test_a_changed_or_missing_file_is_found(tmp_path: Path) -> None:
     (path / "source.spm").unlink()
     with pytest.raises(InputError, match=r"source\.spm: no such file"):
         open_model(path, verify=False)
+
+
+def test_a_worker_refuses_another_model_than_the_run_began_with(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "nmt")
+    check_model(EngineChoice("ctranslate2", DecodingOptions(), {}, "a" * 64, path))
+    with pytest.raises(InputError, match="its fingerprint is aaaaaaaa, but it was bbbbbbbb when the run"):
+        check_model(EngineChoice("ctranslate2", DecodingOptions(), {}, "b" * 64, path))
 
 
 @pytest.mark.parametrize(("source", "target"), [("cs", "en"), ("en", "cs"), ("fr", "de"), ("de", "fr")])

@@ -13,6 +13,7 @@ import torch
 from paraforge.base.errors import InputError
 from paraforge.base.shards.store import read_parquet
 from paraforge.base.text.units import load_processor
+from paraforge.translation.decoding.translator import DecodingOptions, Placement, Translator
 from paraforge.translation.models.checkpoint import average_checkpoints, weights_only_state
 from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.training import criterion, finishing, shortlist, validation
@@ -166,12 +167,13 @@ def test_fairseq_gives_the_scores_of_ctranslate2(directory: Path) -> None:
 
 def test_hypotheses_are_bounded_by_the_sources(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
+    opened = validation.open_translator
 
-    def translate(*arguments: object, maximum_tokens: int, **options: object) -> list[list[str]]:
-        seen.append(maximum_tokens)
-        return [["a"]] * 30
+    def noted(engine: str, model: Any, options: DecodingOptions, placement: Placement) -> Translator:
+        seen.append(options.maximum_target_tokens)
+        return opened(engine, model, options, placement)
 
-    monkeypatch.setattr(validation, "translate_pieces", translate)
+    monkeypatch.setattr(validation, "open_translator", noted)
     sources = read_parquet(directory / "held_out.parquet")["source_text"].to_pylist()
     longest = max(map(len, load_processor(directory / "source.spm").encode(sources)))
     for maximum in (1000, 5):

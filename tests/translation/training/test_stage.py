@@ -17,6 +17,7 @@ from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.text.units import load_processor
 from paraforge.corpus.columns import schema_of
 from paraforge.translation.decoding import torch_device as devices
+from paraforge.translation.models.conversion import write_description
 from paraforge.translation.models.sentencepiece import SPECIAL_TYPES
 from paraforge.translation.training import stage as nmt
 from paraforge.translation.training.binarisation import prepare_bitext
@@ -71,6 +72,16 @@ def test_training_once_and_publishing_again(tmp_path: Path, monkeypatch: pytest.
     assert not list((tmp_path / "work" / "nmt").glob("*/parts"))
     build(tmp_path, parameters())
     assert digests(tmp_path / "nmt") == before
+
+
+@pytest.mark.parametrize("damage", ["changed", "gone", "model.json gone"])
+def test_a_finished_model_is_used_again_only_as_it_was_written(tmp_path: Path, damage: str) -> None:
+    (tmp_path / "source.spm").write_bytes(b"pieces")
+    write_description(tmp_path, origin="trained", languages=("cs", "en"), entries={})
+    assert nmt._is_whole(tmp_path)
+    path = tmp_path / ("model.json" if "model" in damage else "source.spm")
+    path.write_bytes(b"Pieces") if damage == "changed" else path.unlink()
+    assert not nmt._is_whole(tmp_path)
 
 
 @pytest.mark.parametrize("has_bfloat16", [True, False])
