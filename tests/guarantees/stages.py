@@ -13,15 +13,7 @@ import yaml
 from paraforge.base.files import write_json
 from paraforge.intake.sample_bitext import write_sample
 from tests.here import inside, run_stage
-from tests.project import (
-    ROOT,
-    TRAINED,
-    digests,
-    make_project,
-    read_parameters,
-    stage_names,
-    write_parameters,
-)
+from tests.project import ROOT, TRAINED, digests, make_project, read_parameters, stage_names, write_parameters
 from tests.translation.training.test_training import parameters as tiny_model
 
 OVERRIDES = (

@@ -10,15 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.guarantees.stages import (
-    STAGES,
-    change,
-    copy,
-    make_finished,
-    outputs,
-    remove,
-    result,
-)
+from tests.guarantees.stages import STAGES, change, copy, make_finished, outputs, remove, result
 from tests.here import inside, run_stage
 from tests.project import made_once
 

@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from paraforge.base.logs import counted
-from paraforge.interface.cli.console import (
-    HOST,
-    announcer,
-    rendered,
-    text_width,
-)
+from paraforge.interface.cli.console import HOST, announcer, rendered, text_width
 from paraforge.interface.cli.settings import FORCE, OUTPUT, check_table
 
 if TYPE_CHECKING:
@@ -49,11 +44,7 @@ def query(
       paraforge query data/corpus "SELECT rejected, count(*) FROM rejected GROUP BY 1 ORDER BY 2 DESC"
       paraforge query data/corpus "SELECT reference, translation FROM corpus WHERE overlap_3 < 0.2" -o far.tsv
     """
-    from paraforge.interface.query.database import (
-        explained,
-        open_database,
-        write_relation,
-    )
+    from paraforge.interface.query.database import explained, open_database, write_relation
 
     check_table(output, force)
     views, missing = _views(corpus)

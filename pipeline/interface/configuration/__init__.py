@@ -10,23 +10,11 @@ from pydantic import BaseModel, ValidationError
 from paraforge.base.documentation import replacement
 from paraforge.base.errors import ConfigurationError, InputError, did_you_mean
 from paraforge.base.yaml_text import read_yaml_text
-from paraforge.interface.configuration.parameters import Parameters
+from paraforge.interface.configuration.parameters import Parameters as Parameters
 
 PARAMETERS = Path("params.yaml")
 Location = Sequence[str | int]
 """The keys and indices that lead to a value."""
-__all__ = [
-    "PARAMETERS",
-    "Location",
-    "Parameters",
-    "check_parameters",
-    "described",
-    "has",
-    "line_of",
-    "load_parameters",
-    "not_yaml",
-    "read_yaml",
-]
 
 
 def load_parameters(path: Path = PARAMETERS) -> Parameters:

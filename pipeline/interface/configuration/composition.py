@@ -15,14 +15,7 @@ from pydantic import ValidationError
 from paraforge.base.errors import InputError, did_you_mean
 from paraforge.base.yaml_text import read_yaml_text
 from paraforge.corpus.selection.parameters import SelectParameters, by_name
-from paraforge.interface.configuration import (
-    Location,
-    check_parameters,
-    described,
-    has,
-    line_of,
-    read_yaml,
-)
+from paraforge.interface.configuration import Location, check_parameters, described, has, line_of, read_yaml
 from paraforge.interface.configuration.parameters import Parameters
 
 ROOT = "paraforge"

@@ -12,12 +12,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.intake.bitext import examination
 from paraforge.intake.bitext.examination import problems
 from paraforge.intake.bitext.ingest import ingest
-from paraforge.intake.bitext.languages import (
-    Languages,
-    identified,
-    other_language,
-    wrong_language,
-)
+from paraforge.intake.bitext.languages import Languages, identified, other_language, wrong_language
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.intake.sample_bitext import write_sample
 from tests.intake.bitext.grammar import SENTENCES
