@@ -14,7 +14,7 @@ from tests.project import ROOT, copy_code, environment, made_once, run
 # The sample corpus with fewer pairs, translated by the engine that needs no model, so that enough are kept
 # for every command; next to it a small model that is trained for a second, for the commands that want one.
 SMALL = [
-    "ingest.sources=[{name: sample, format: sample, pairs: 1500, seed: 1}]",
+    "ingest.sources=[{name: sample, format: sample, pairs: 1500}]",
     "translate.engine=fake",
     "paragram=corpus",
     "embeddings.models.word.training.epochs=1",

@@ -236,7 +236,7 @@ def test_a_project_runs_end_to_end_far_from_a_clone(installed: Path, tmp_path: P
     assert "cd my && dvc repro" in said
     project = tmp_path / "my"
     small = ("translation=fake", "resources.workers=1", "embeddings.models.word.training.epochs=1")
-    pairs = "ingest.sources=[{name: sample, format: sample, pairs: 300, seed: 1}]"
+    pairs = "ingest.sources=[{name: sample, format: sample, pairs: 300}]"
     assert "ingest.sources.0.pairs: " in run(installed, "paraforge", "configure", *small, pairs, cwd=project)
     run(installed, "python", "-m", "dvc", "repro", cwd=project)
     counts = read_json(project / "data" / "corpus" / "_manifest.json")["counts"]

@@ -40,7 +40,6 @@ class SampleSource(NamedSource):
     language: Literal["cs", "art"] = Field(
         "cs", description="cs: Czech; art: an invented language with a fifth of the pairs, as a second pivot"
     )
-    seed: Literal[1] = Field(1, description="there is one sample")
 
     def column_names(self) -> set[str]:
         """Columns that the source has."""
