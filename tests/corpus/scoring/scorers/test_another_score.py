@@ -31,24 +31,13 @@ class Shouting(Scorer):
 '''
 RUN = """
 import json
-
-import pyarrow as pa
-
-from paraforge.corpus.columns import LABELS
-from paraforge.corpus.scoring.score import build_scorers, score_table
-from paraforge.corpus.selection.parameters import SelectParameters
-
-texts = {"reference": ["Go", "Stay", "No"], "translation": ["Go!", "Stay.", "No!"]}
-table = score_table(pa.table({**texts, "rejected": [None, None, "blank_source"]}), build_scorers(None))
-print(json.dumps([table.column_names[-2], table["shouting"].to_pylist(), LABELS["shouting"]]))
-SelectParameters.model_validate({"filters": [{"kind": "flag", "column": "shouting"}]})
-"""
-PAGES = """
 from pathlib import Path
 
 import pyarrow as pa
 
-from paraforge.corpus.columns import COLUMNS
+from paraforge.corpus.columns import COLUMNS, LABELS
+from paraforge.corpus.scoring.score import build_scorers, score_table
+from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.statistics.parameters import StatisticsParameters
 from paraforge.corpus.statistics.statistics import describe_corpus
 from paraforge.corpus.statistics.tables import write_tables
@@ -58,6 +47,10 @@ from paraforge.interface.report.parameters import ReportParameters
 from tests.corpus.selection.corpora import random_pairs, resources
 from tests.corpus.selection.published import publish_pairs
 
+texts = {"reference": ["Go", "Stay", "No"], "translation": ["Go!", "Stay.", "No!"]}
+table = score_table(pa.table({**texts, "rejected": [None, None, "blank_source"]}), build_scorers(None))
+print(json.dumps([table.column_names[-2], table["shouting"].to_pylist(), LABELS["shouting"]]))
+SelectParameters.model_validate({"filters": [{"kind": "flag", "column": "shouting"}]})
 pairs = random_pairs(300, seed=5)
 marks = pa.array([number % 4 for number in range(300)], pa.float32())
 root = Path("published")
@@ -72,9 +65,10 @@ with open_browser(root / "corpus") as opened:
 
 
 @pytest.mark.full
-def test_a_score_is_on_every_page_because_it_is_declared(tmp_path: Path) -> None:
+def test_a_scorer_from_outside_scores_and_is_on_every_page(tmp_path: Path) -> None:
     install(tmp_path, "scorers", "shouting", SCORER)
-    run(tmp_path, PAGES)
+    ran = run(tmp_path, RUN)
+    assert json.loads(ran.stdout.splitlines()[0]) == ["shouting", [True, False, None], "loud"]
     root = tmp_path / "published"
     assert "| marks a pair " in (root / "corpus" / "_README.md").read_text(encoding="utf-8")
     report = (root / "report.html").read_text(encoding="utf-8")
@@ -86,12 +80,6 @@ def test_a_score_is_on_every_page_because_it_is_declared(tmp_path: Path) -> None
         row["pairs"] for row in histograms if row["column"] == "reference_tokens"
     )
     assert "loudness_sd" in pq.read_schema(root / "tables" / "deciles.parquet").names
-
-
-@pytest.mark.full
-def test_a_scorer_from_outside_the_package(tmp_path: Path) -> None:
-    install(tmp_path, "scorers", "shouting", SCORER)
-    assert json.loads(run(tmp_path, RUN).stdout) == ["shouting", [True, False, None], "loud"]
 
 
 def test_the_schema_does_not_import_what_takes_long() -> None:
