@@ -8,7 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -112,12 +112,11 @@ def score_file(
         wrong = find_wrong_pairs([scored])
         assert wrong is not None
         asked = SelectParameters(required=[], deciles=[], filters=list(bounds))
-        result = ScoredFile(report.rows, wrong, settle(asked, wrong, "--wrong-pairs"), Counts())
-        made = [scored]
+        settled = settle(asked, wrong, "--wrong-pairs")
+        made, counts = [scored], Counts()
         if bounds:
             made.append(scratch / "selected")
-            selected = select(result.bounds, [pairs, scored], made[-1], own)
-            result = replace(result, counts=selected.counts)
+            counts = select(settled, [pairs, scored], made[-1], own).counts
         view = ShardView(*made)
         names = schema_of(view.column_names).names
         with atomic_path(output) as temporary, ExitStack() as stack:
@@ -130,7 +129,7 @@ def score_file(
                 bar.update(table.num_rows)
     for what, count in repairs.items():
         logger.warning("%s: %s texts had %s, which were repaired", input_path, f"{count:,}", what)
-    return result
+    return ScoredFile(report.rows, wrong, settled, counts)
 
 
 def _write_pairs(tables: Iterator[pa.Table], directory: Path, path: Path) -> None:

@@ -1,5 +1,7 @@
 """Selection over shards: agrees with the plain oracle, adds up, and depends on nothing that it should not."""
 
+import json
+import math
 import re
 import shutil
 import tempfile
@@ -18,7 +20,7 @@ from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import SelectReport, select
-from tests.corpus.selection.corpora import random_pairs, resources, write_corpus
+from tests.corpus.selection.corpora import random_pairs, resources, with_columns, write_corpus
 from tests.corpus.selection.oracle import expected_fates
 
 PAIRS = random_pairs(600, seed=5)
@@ -118,6 +120,15 @@ def test_the_deciles_are_a_column_and_metrics(tmp_path: Path) -> None:
     assert len(metrics["deciles"]["paraphrase_score"]) == 9
     assert metrics["deciles"]["paraphrase_score"] == sorted(metrics["deciles"]["paraphrase_score"])
     assert metrics["rows_in"] == 600
+
+
+def test_deciles_of_infinite_and_negative_zero_scores_can_be_written(tmp_path: Path) -> None:
+    scores = [-math.inf, -0.0, -1.0] * 200
+    table = with_columns(PAIRS, translation_score=scores)
+    report = run({"deciles": ["translation_score"]}, table, tmp_path, 100)
+    assert json.dumps(report.metrics()["deciles"], allow_nan=False) == json.dumps(
+        {"translation_score": [-1.0] * 3 + [0.0] * 3}
+    )
 
 
 def test_the_display_counts_the_rows_of_the_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
