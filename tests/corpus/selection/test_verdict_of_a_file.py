@@ -67,22 +67,18 @@ def test_earlier_reasons_stay_and_sources_are_judged_apart(tmp_path: Path) -> No
             "translation": [translation for _, translation in pairs],
             "rejected": ["duplicate", None] * 200,
             "translation_score": [-1.0] * 398 + [-9.0] * 2,
+            "given_score": [0.9] * 397 + [0.1] * 3,
         }
     )
     pq.write_table(table, tmp_path / "pairs.parquet")
-    said = run(
-        tmp_path / "pairs.parquet",
-        tmp_path / "o.parquet",
-        "--minimum",
-        "translation_score=-2",
-        "--minimum",
-        "0.8",
-    )
+    minima = ("translation_score=-2", "given_score=0.5", "0.8")
+    options = [part for minimum in minima for part in ("--minimum", minimum)]
+    said = run(tmp_path / "pairs.parquet", tmp_path / "o.parquet", *options)
     assert "poorly tells good from mismatched pairs in bad (" in said
     found = pq.read_table(tmp_path / "o.parquet")
     assert found["rejected"].to_pylist()[::2] == ["duplicate"] * 200
     assert found["rejected"].to_pylist()[1:200:2] == [None] * 100
-    assert found["rejected"].to_pylist()[-2:] == ["duplicate", "translation_score"]
+    assert found["rejected"].to_pylist()[-3:] == ["given_score", "duplicate", "translation_score"]
     assert found["source"].to_pylist() == table["source"].to_pylist()
 
 
