@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import atomic_path, scratch_directory
+from paraforge.base.logs import counted
 from paraforge.base.progress import progress
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, holds_text, tables_of
@@ -128,7 +129,7 @@ def score_file(
                 writer.write_table(written)
                 bar.update(table.num_rows)
     for what, count in repairs.items():
-        logger.warning("%s: %s texts had %s, which were repaired", input_path, f"{count:,}", what)
+        logger.warning("%s: %s had %s, which were repaired", input_path, counted(count, "text"), what)
     return ScoredFile(report.rows, wrong, settled, counts)
 
 

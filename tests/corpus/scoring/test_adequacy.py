@@ -122,6 +122,26 @@ def test_a_threshold_may_ask_for_it() -> None:
         )
 
 
+def test_thirty_pairs_are_enough() -> None:
+    assert minimum_of_adequate(sample([0.9] * 30), 0.5) == 0.9
+    with pytest.raises(ValueError, match="no minimum score leaves 50%"):
+        minimum_of_adequate(sample([0.9] * 29), 0.5)
+
+
+def test_the_verdict_is_on_the_pairs_within_all_bounds() -> None:
+    table = sample([0.9] * 100 + [0.1] * 100 + [0.9] * 100)
+    contradictions = pa.array([0.0] * 200 + [0.9] * 100, pa.float32())
+    table = table.set_column(4, "right_contradiction", contradictions)
+    bounds = [
+        {"kind": "bounds", "score": "paraphrase_score", "minimum": 0.5},
+        {"kind": "bounds", "score": "contradiction", "maximum": 0.5, "missing": "accept"},
+    ]
+    values = adequacy(np.array([0.9, 0.1, 0.9]), np.array([0.0, 0.0, 0.9])).repeat(100)
+    table = table.set_column(5, "right_adequacy", pa.array(values))
+    judged = verdict(SelectParameters.model_validate({"filters": bounds}), table, {})["adequacy"]
+    assert judged["share"] == pytest.approx(float(values[0]), abs=1e-3)
+
+
 def test_the_verdict_begins_with_it() -> None:
     table = sample(np.linspace(0, 1, 1000).tolist())
     figures = {**verdict(asked(0.2), table, {}), "wrong_pairs": 1000, "scores": {}}

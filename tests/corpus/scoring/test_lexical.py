@@ -197,6 +197,15 @@ def test_the_drawn_rows_are_the_same_however_the_corpus_is_cut() -> None:
     assert set(whole["source_text"].to_pylist()) <= usable
 
 
+def test_rows_are_learned_from_if_both_sides_have_text_of_at_most_400_characters() -> None:
+    sides = ["a" * 400, "b" * 401, "", None, "c"]
+    rows: list[Row] = [(one, other) for one in sides for other in sides]
+    drawn = drawn_rows([table(rows)]).select(["source_text", "reference"])
+    assert {*zip(*drawn.to_pydict().values(), strict=True)} == {
+        (one, other) for one in sides[::4] for other in sides[::4]
+    }
+
+
 def test_most_pairs_of_words_are_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = table(bitext(300))
     few = learn(rows.slice(0, 100))

@@ -1,6 +1,7 @@
 """The verdict's arithmetic against counting every pair; its intervals against the binomial distribution."""
 
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pyarrow as pa
@@ -73,7 +74,9 @@ def check(found: Verdict, rows: list[Row], minimum: float) -> None:
         total = sum(v for _, v in right) * sum(w for _, w in wrong)
         assert found.separation is not None
         assert found.separation.value == pytest.approx(ordered / total)
-        assert 0 <= found.separation.low <= found.separation.value <= found.separation.high <= 1
+        number = min(sum(w for _, w in side) ** 2 / sum(w**2 for _, w in side) for side in (right, wrong))
+        expected = interval(found.separation.value, number)
+        assert asdict(found.separation) == pytest.approx(asdict(expected))
     else:
         assert found.separation is None
     assert found.minimum == minimum

@@ -257,7 +257,9 @@ def test_a_scorer_of_this_very_corpus_is_known(tmp_path: Path, vectors: Path) ->
     assert not trained_on_corpus(found(scored_corpus(news_and_web(), vectors, tmp_path)))
 
 
-def test_changed_meanings_are_made_of_the_rows_own_translations(tmp_path: Path, vectors: Path) -> None:
+def test_changed_meanings_are_made_of_the_rows_own_translations(
+    tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By rule, with both sides' scores; the first rows by their keys, so that many rows cost no more."""
     texts = [f"The man paid {number} crowns and was happy." for number in range(100, 250)]
     rows = table(["a"] * 150, texts, texts)
@@ -274,6 +276,10 @@ def test_changed_meanings_are_made_of_the_rows_own_translations(tmp_path: Path, 
     verdict = judge_changed(whole)
     assert verdict["pairs"] == 150 and verdict["separation"]["value"] == verdict["found"] == 1
     assert judge(whole, "paraphrase_score").changed is not None
+    monkeypatch.setattr("paraforge.corpus.scoring.wrong_pairs.MOST_CHANGED", 20)
+    few = changed_meanings(draw_wrong_pairs(ShardView(tmp_path / "translated", scored), {"a": 150}))
+    by_key = np.argsort(sampling_keys(rows.select(["source", "line"]), _SEED), kind="stable")
+    assert few["line"].to_pylist() == sorted((by_key[:20] + 1).tolist())
 
 
 @pytest.mark.full

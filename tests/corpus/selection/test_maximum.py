@@ -31,7 +31,7 @@ def sampled(rows: int, seed: int = 0) -> pa.Table:
             "rule": [None] * rows + ["negation"] * rows,
             "weight": np.ones(2 * rows),
             "contradiction": wrong,
-            "right_contradiction": np.concatenate([right, right]),
+            "right_contradiction": np.concatenate([right, right / 2]),
         }
     )
 

@@ -88,6 +88,18 @@ def test_text(
     assert scores[PAIRS[1]] == 0.5 and scores.get(PAIRS[0], 1) == 1
 
 
+def test_texts_are_repaired_and_counted(
+    tmp_path: Path, vectors: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pairs = [("the c\u00adat", "the dog &amp; cat"), ("the &lt;cat", "the &quot;dog")]
+    (tmp_path / "pairs.tsv").write_text(tsv(pairs), encoding="utf-8")
+    run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet", "--vectors", vectors)
+    found = pq.read_table(tmp_path / "scored.parquet").select(TEXTS).to_pydict()
+    assert [*zip(*found.values(), strict=True)] == [("the cat", "the dog & cat"), ("the <cat", 'the "dog')]
+    assert "pairs.tsv: 3 texts had entities, which were repaired" in caplog.text
+    assert "pairs.tsv: 1 text had invisible characters, which were repaired" in caplog.text
+
+
 def test_the_output_may_be_text(tmp_path: Path, vectors: Path) -> None:
     (tmp_path / "pairs.tsv").write_text(tsv(PAIRS), encoding="utf-8")
     output = tmp_path / "new" / "scored.csv.gz"
