@@ -12,6 +12,7 @@ from paraforge.translation.models.model import open_model
 from paraforge.translation.stage import quantisation
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.quantisation import QuantisationLoss, decided, measure_loss
+from tests.here import each_changed
 from tests.translation.engines.tiny_models import listed
 from tests.translation.models.tiny import bitext
 from tests.translation.stage.test_population import write_corpus
@@ -80,6 +81,16 @@ def test_a_sample_is_translated_once_for_a_model_and_its_options(
     assert again.calibration == report.calibration
     with pytest.raises(AssertionError, match="measured again"):
         run(tmp_path, corpus, lenient.model_copy(update={"beam": 3}), model=tiny_model)
+
+
+@pytest.mark.filterwarnings("ignore")  # of values that are not checked
+def test_a_measured_loss_is_of_a_model_all_options_and_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = DecodingOptions(shortlist=True)
+    keys = [quantisation._key("1", options), quantisation._key("2", options)]
+    keys += [quantisation._key("1", one) for _, one in each_changed(options)]
+    monkeypatch.setattr(quantisation, "installed", lambda libraries: dict.fromkeys(libraries, "0.1"))
+    keys.append(quantisation._key("1", options))
+    assert len({*keys}) == len(keys)
 
 
 def test_the_side_that_float32_finds_hopeless_is_ruined(monkeypatch: pytest.MonkeyPatch) -> None:

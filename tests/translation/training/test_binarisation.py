@@ -200,6 +200,8 @@ def test_loss_and_bleu_are_of_the_same_text(tmp_path: Path) -> None:
         expected = encode_sentences(processor, held_out[column].to_pylist()).to_pylist()
         assert read_part(tmp_path / "work" / prepared.parts[0], "valid", language) == expected
         assert max(map(len, expected)) <= 24
+    both = [read_part(tmp_path / "work" / prepared.parts[0], "train", one) for one in ("cs", "en")]
+    assert max(len(row) for side in both for row in side) == 24
 
 
 def test_separate_vocabularies(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from paraforge.translation.training.finishing import training_signature
 from paraforge.translation.training.parameters import NmtParameters, doubt_about
 from paraforge.translation.training.stage import NmtReport, build_nmt, training_key
 from paraforge.translation.training.training_pairs import accepted_pairs, pair_columns
+from tests.here import each_changed
 from tests.project import digests
 from tests.translation.models.tiny import bitext
 from tests.translation.training.test_binarisation import accepted, read_part, write_shards
@@ -72,6 +73,20 @@ def test_training_once_and_publishing_again(tmp_path: Path, monkeypatch: pytest.
     assert not list((tmp_path / "work" / "nmt").glob("*/parts"))
     build(tmp_path, parameters())
     assert digests(tmp_path / "nmt") == before
+
+
+@pytest.mark.filterwarnings("ignore")  # of values that are not checked
+def test_every_parameter_that_decides_the_result_is_in_the_key(tmp_path: Path) -> None:
+    shards = write_shards(tmp_path / "in", [("pes", "dog", None)])
+    other = write_shards(tmp_path / "other", [("pes", "cat", None)])
+    base = training_key(parameters(), shards)
+    keys: dict[str, Any] = {name: training_key(one, shards) for name, one in each_changed(parameters())}
+    assert {name for name, key in keys.items() if key == base} == {"model", "forward", "bitext"}
+    keys |= {
+        "shards": training_key(parameters(), other),
+        "version": training_key(parameters(), shards, version=0),
+    }
+    assert len({*keys.values()}) == len(keys) - 2
 
 
 @pytest.mark.parametrize("damage", ["changed", "gone", "model.json gone"])

@@ -16,6 +16,7 @@ from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.training import training_run as trainer
 from paraforge.translation.training.binarisation import PreparedBitext, prepare_bitext
 from paraforge.translation.training.parameters import NmtParameters
+from paraforge.translation.training.ranks import Ranks
 from paraforge.translation.training.training import trainer_settings
 from paraforge.translation.training.training_run import TrainingRun
 from tests.translation.training.test_binarisation import accepted, write_shards
@@ -123,6 +124,19 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
         assert ours["bleu"] == expected["bleu"]
         assert ours["valid_loss"] == expected["valid_loss"]
         assert ours["target_tokens"] == expected["target_tokens"]
+
+
+def test_a_checkpoint_counts_the_batches_of_all_processes(
+    tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start(tmp_path / "run", prepared)
+    monkeypatch.setattr(trainer, "stop_requested", lambda: run.updates >= 2)
+    with pytest.raises(Interrupted):
+        run.train()
+    run.ranks = Ranks(0, 2)  # as if another process had trained on as many
+    run.save()
+    again = start(tmp_path / "run", prepared)
+    assert again.epochs.iterations_in_epoch == 2 * run.epochs.iterations_in_epoch > 0
 
 
 @pytest.mark.full
