@@ -7,7 +7,7 @@ import errno
 import importlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from os import PathLike, fspath
 from pathlib import Path
 from types import ModuleType
@@ -61,28 +61,23 @@ class InputError(ParaforgeError):
 
 @contextmanager
 def describing(path: str | PathLike[str], what: str = "damaged", remedy: str | None = None) -> Iterator[None]:
-    """Turn missing keys and wrong types into an InputError that says the file is damaged; wraps code that
-    reads a description file."""
+    """Turn what reading a damaged file raises, such as missing keys, wrong types and Arrow's errors, into an
+    InputError that names it."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, BadZipFile) as error:
         raise InputError(f"{what}: {_in_one_line(error)}", path, remedy=remedy) from error
 
 
-@contextmanager
-def reading(path: PathLike[str]) -> Iterator[None]:
-    """Turn what a library raises for a cut file of a work directory into an InputError that names it."""
-    try:
-        yield
-    except (ValueError, BadZipFile) as error:  # Arrow's errors are ValueErrors
-        remedy = f"Remove {Path(path).parent}; the same command makes it again."
-        raise InputError(f"damaged: {first_line(error)}", path, remedy=remedy) from error
+def reading(path: PathLike[str]) -> AbstractContextManager[None]:
+    """Return :func:`describing` for a file of a work directory, which the same command makes again."""
+    return describing(path, remedy=f"Remove {Path(path).parent}; the same command makes it again.")
 
 
 def _in_one_line(error: Exception) -> str:
     problems = getattr(error, "errors", None)
     if problems is None:
-        return repr(error)
+        return repr(error) if isinstance(error, KeyError) else first_line(error)
     first = problems()[0]  # pydantic's own text fills a page
     place = ".".join(map(str, first["loc"]))
     return f"{place}: {first['msg']}" if place else str(first["msg"])

@@ -11,7 +11,7 @@ import sys
 
 VERSION = "0.12.2"
 NEWEST_PYTHON = (3, 14)
-NEEDS = ("hydra-core>=1.3.2", "cython", "regex", "bitarray>=2.9", "cffi", "portalocker")
+NEEDS = ("hydra-core>=1.3.2", "omegaconf>=2.3", "cython", "regex", "bitarray>=2.9", "cffi", "portalocker")
 
 
 def install_fairseq() -> bool:
