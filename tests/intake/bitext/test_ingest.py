@@ -1,6 +1,7 @@
 """Ingest as a whole: counts that add up, duplicates over all sources, every format."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.intake.bitext import parts
+from paraforge.intake.bitext.cleaning import Findings
+from paraforge.intake.bitext.report import RowCounts
 from tests.intake.bitext.helpers import Row, run, tsv, write
 
 
@@ -247,13 +250,33 @@ def test_an_open_quotation_mark_in_the_first_row_is_named(tmp_path: Path) -> Non
 def test_a_reason_that_rejects_many_rows_is_shown_with_examples(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lines = "".join(f"word {n}\tslovo {n}\n" for n in range(95)) + "same\tsame\n" * 6 + "<b>a?b\tc\n"
+    lines = "".join(f"word {n}\tslovo {n}\n" for n in range(95)) + "same\tsame\n" * 6
+    lines += "<b>a?b\tc\na\ufffd\tb\n"
     report, _ = run(tmp_path, tsv(write(tmp_path / "a.tsv", lines)))
     found = report.sources["a"].frequent["identical"]
-    assert found["share"] == round(6 / 102, 4) and [row[0] for row in found["examples"]] == [96, 97, 98]
-    assert report.metrics()["sources"]["a"]["frequent"] == {"identical": found}
+    assert found["share"] == round(6 / 103, 4) and [row[0] for row in found["examples"]] == [96, 97, 98]
+    # Lost characters are always named.
+    assert report.sources["a"].frequent.keys() == {"damaged_characters", "identical"}
+    assert report.metrics()["sources"]["a"]["frequent"] == report.sources["a"].frequent
     assert report.sources["a"].noticed == {"markup": 1, "question_marks": 1}
     assert "6% of the rows are rejected as identical" in caplog.text and "'<b>a?b'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "count", "warned"),
+    [
+        ("question_marks", 100, 2, False),
+        ("question_marks", 100, 3, True),
+        ("question_marks", 1000, 9, False),
+        ("question_marks", 1000, 10, True),
+        ("markup", 1000, 1, True),
+    ],
+)
+def test_what_is_noticed_in_a_share_of_the_rows_is_a_warning(
+    name: str, rows: int, count: int, warned: bool
+) -> None:
+    findings = Findings(noticed=Counter({name: count}), examples={name: "text"})
+    assert bool(RowCounts(rows).report(findings).warnings()) == warned
 
 
 @pytest.mark.parametrize(

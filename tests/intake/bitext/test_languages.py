@@ -206,7 +206,9 @@ def test_rows_further_on_are_looked_at_before_anything_is_published(tmp_path: Pa
     with pytest.raises(ConfigurationError, match=r"a\.tsv: column 0 \(source_text\) is in 'en'.*swapped"):
         ingest(_parameters(str(path), columns), tmp_path / "out", resources, CZECH_ENGLISH)
     assert not (tmp_path / "out").exists()
-    right_only = _parameters(str(_written(tmp_path, right, "b.tsv")), columns)
+    # What was left untranslated is rejected, and is not looked at.
+    untranslated = [(english, english) for _, english in right]
+    right_only = _parameters(str(_written(tmp_path, right + 2 * untranslated, "b.tsv")), columns)
     assert ingest(right_only, tmp_path / "out", resources, CZECH_ENGLISH).kept == len(right)
 
 
