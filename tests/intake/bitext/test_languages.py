@@ -198,7 +198,7 @@ def test_a_remedy_can_be_followed() -> None:
 
 
 def test_rows_further_on_are_looked_at_before_anything_is_published(tmp_path: Path) -> None:
-    right = [(f"{czech} {n}", f"{english} {n}") for n in range(180) for czech, english in _pairs()]
+    right = [(f"{czech} {n}", f"{english} {n}") for n in range(60) for czech, english in _pairs()]
     path = _written(tmp_path, right[:1200] + [pair[::-1] for pair in right[1200:]])
     resources = Resources(work=tmp_path / "work", workers=1)
     columns = {"source_text": 0, "reference": 1}
@@ -208,7 +208,7 @@ def test_rows_further_on_are_looked_at_before_anything_is_published(tmp_path: Pa
     assert not (tmp_path / "out").exists()
     # What was left untranslated is rejected, and is not looked at.
     untranslated = [(english, english) for _, english in right]
-    right_only = _parameters(str(_written(tmp_path, right + 2 * untranslated, "b.tsv")), columns)
+    right_only = _parameters(str(_written(tmp_path, right + 6 * untranslated, "b.tsv")), columns)
     assert ingest(right_only, tmp_path / "out", resources, CZECH_ENGLISH).kept == len(right)
 
 
