@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import ConfigurationError
@@ -14,6 +16,7 @@ from paraforge.intake.bitext.examination import problems
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.intake.bitext.languages import Languages, identified, other_language, wrong_language
 from paraforge.intake.bitext.parameters import IngestParameters
+from paraforge.intake.bitext.sources import resolve
 from paraforge.intake.sample_bitext import write_sample
 from tests.intake.bitext.grammar import SENTENCES
 
@@ -198,7 +201,7 @@ def test_a_remedy_can_be_followed() -> None:
 
 
 def test_rows_further_on_are_looked_at_before_anything_is_published(tmp_path: Path) -> None:
-    right = [(f"{czech} {n}", f"{english} {n}") for n in range(60) for czech, english in _pairs()]
+    right = [(f"{czech} {n}", f"{english} {n}") for n in range(180) for czech, english in _pairs()]
     path = _written(tmp_path, right[:1200] + [pair[::-1] for pair in right[1200:]])
     resources = Resources(work=tmp_path / "work", workers=1)
     columns = {"source_text": 0, "reference": 1}
@@ -206,10 +209,19 @@ def test_rows_further_on_are_looked_at_before_anything_is_published(tmp_path: Pa
     with pytest.raises(ConfigurationError, match=r"a\.tsv: column 0 \(source_text\) is in 'en'.*swapped"):
         ingest(_parameters(str(path), columns), tmp_path / "out", resources, CZECH_ENGLISH)
     assert not (tmp_path / "out").exists()
-    # What was left untranslated is rejected, and is not looked at.
-    untranslated = [(english, english) for _, english in right]
-    right_only = _parameters(str(_written(tmp_path, right + 6 * untranslated, "b.tsv")), columns)
+    right_only = _parameters(str(_written(tmp_path, right, "b.tsv")), columns)
     assert ingest(right_only, tmp_path / "out", resources, CZECH_ENGLISH).kept == len(right)
+
+
+def test_rows_that_are_rejected_are_not_looked_at(tmp_path: Path) -> None:
+    """Such as those that were left untranslated."""
+    parameters = _parameters(str(_written(tmp_path, _pairs())), {"source_text": 0, "reference": 1})
+    english = [f"{text} {n}" for n in range(9) for text in ENGLISH]
+    rows = [(*pair, None) for pair in _pairs()] + [(text, text, "identical") for text in english]
+    columns = zip(("source_text", "reference", "rejected"), zip(*rows, strict=True), strict=True)
+    pq.write_table(pa.table(dict(columns)), tmp_path / "part.parquet")
+    (source,) = resolve(parameters, tmp_path)
+    examination.check_spread_rows(source, [[tmp_path / "part.parquet"]], parameters, CZECH_ENGLISH)
 
 
 def test_of_many_files_a_few_are_identified(
