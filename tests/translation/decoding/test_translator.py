@@ -11,7 +11,7 @@ import pytest
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.intake.sample_bitext import generate
 from paraforge.translation.decoding import translator
-from paraforge.translation.decoding.pieces import limited_options, positions_of
+from paraforge.translation.decoding.pieces import SentencePieces, limited_options, positions_of
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
     Hypotheses,
@@ -214,6 +214,16 @@ def test_the_smaller_of_both_is_chosen_said_once_and_in_the_key(
 def test_a_model_that_says_how_long_its_sources_are_keeps_its_keys(untrained: Path) -> None:
     found = limited_options(DecodingOptions(maximum_target_tokens=40), open_model(untrained))
     assert found == DecodingOptions(maximum_target_tokens=40)
+
+
+def test_tags_around_a_sentence_count_as_its_tokens(tiny_model: Path) -> None:
+    model = dataclasses.replace(
+        open_model(tiny_model), source_prefix=("__cs__",), source_suffix=("</s>", "__en__")
+    )
+    pieces = SentencePieces(model, DecodingOptions(maximum_source_tokens=10))
+    fits, cut = pieces.encode(["pes " * 6, "pes " * 7])  # and the end of the sentence
+    assert (fits.truncated, cut.truncated) == (False, True)
+    assert fits.tokens == cut.tokens == ["__cs__", *["▁pes"] * 6, "</s>", "__en__"]
 
 
 def test_positions_that_are_not_in_the_file(tmp_path: Path, untrained: Path) -> None:
