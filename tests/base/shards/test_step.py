@@ -10,7 +10,14 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import Step, compute_shard, run_step, shard_keys
 from paraforge.base.shards.store import ShardDirectory, ShardView, read_parquet
 from paraforge.base.shards.work import WorkDirectory
-from tests.base.shards.steps import Spoilt, build_nothing, build_spoilt, multiply_step, write_input
+from tests.base.shards.steps import (
+    Spoilt,
+    build_nothing,
+    build_shorter,
+    build_spoilt,
+    multiply_step,
+    write_input,
+)
 
 
 @pytest.fixture
@@ -159,6 +166,12 @@ def test_a_process_that_is_spoilt_is_replaced_and_nothing_is_lost(place: Path) -
     report = run_step(step, [place / "in"], place / "out", resources(place, workers=2))
     assert (report.rows, report.shards) == (95, 10)
     assert log.stat().st_size >= 2  # the first, and another in its place or beside it
+
+
+def test_a_lost_row_stops_the_run_and_nothing_is_published(place: Path) -> None:
+    with pytest.raises(IncompleteError, match="shorter: shard 0 has 9 rows, its input has 10"):
+        run_step(Step("shorter", 1, {}, build_shorter), [place / "in"], place / "out", resources(place))
+    assert not (place / "out").exists()
 
 
 def test_what_cannot_begin_fails_no_shard(place: Path) -> None:
