@@ -51,10 +51,11 @@ def counts(report: TranslationReport) -> tuple[int, int, int]:
 MANY = [f"věta {number * 7919 % 97} zde" for number in range(150)]
 
 
-def test_what_a_killed_run_finished_is_known_to_a_run_over_another_corpus(
+def test_what_a_killed_run_finished_is_known_to_a_run_over_another_corpus_and_not_with_other_options(
     tmp_path: Path, seen: list[str]
 ) -> None:
-    before = corpus_of(tmp_path / "before", MANY)
+    before, other = corpus_of(tmp_path / "before", MANY), CHOSEN.model_copy(update={"nbest": 1})
+    run(tmp_path, corpus_of(tmp_path / "part", MANY[:80]), other)
     for name in ("first", "whole"):  # the first run also imports modules
         with ended_at() as calls:
             run(tmp_path / name, before, CHOSEN)
@@ -62,6 +63,9 @@ def test_what_a_killed_run_finished_is_known_to_a_run_over_another_corpus(
         run(tmp_path, before, CHOSEN)
     finished = len(list((tmp_path / "work" / "translate-sentences").glob("?" * 40 + ".json")))
     assert finished > 0
+    seen.clear()
+    run(tmp_path, before, other)
+    assert sorted(seen) == sorted({*MANY} - {*MANY[:80]})  # none of the killed run's tasks is translated
     seen.clear()
     report, _ = run(tmp_path, corpus_of(tmp_path / "after", MANY[::-1]), CHOSEN)
     assert counts(report) == (8 * finished, 97 - 8 * finished, 0)
