@@ -17,7 +17,7 @@ from paraforge.base.text.tokens import tokenize, tokenize_column
 from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors
 from paraforge.corpus.scoring.cosine import cosine_of_rows
 from paraforge.corpus.scoring.pairs import Pairs
-from paraforge.corpus.scoring.scorers.models import ParaphraseScore
+from paraforge.corpus.scoring.scorers.models import CrossEncoderScore, ParaphraseScore
 from paraforge.corpus.scoring.scorers.words import CopyRate, DigitMismatch, Lengths, Overlap
 
 PAIR_CASES = [
@@ -152,6 +152,21 @@ def test_cosine_of_rows_without_direction() -> None:
     left = np.array([[1, 0], [0, 0], [np.inf, 1], [1e-30, 0]], dtype=np.float32)
     cosine = cosine_of_rows(left, np.array([[2, 0]] * 4, dtype=np.float32))
     np.testing.assert_array_equal(cosine, np.array([1, np.nan, np.nan, 1], dtype=np.float32))
+
+
+@pytest.mark.parametrize(("entailment", "expected"), [(None, 0.5), (1, 0.25)])
+def test_a_cross_encoder_judges_both_directions(
+    entailment: int | None, expected: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mean of both, or the smaller probability of entailment."""
+    judged = {("a", "b"): 0.75, ("b", "a"): 0.25}
+    monkeypatch.setattr(CrossEncoderScore, "__init__", lambda self: None)
+    monkeypatch.setattr(
+        CrossEncoderScore, "_judge", lambda _, *sides: np.array([*map(judged.get, zip(*sides, strict=True))])
+    )
+    scorer = CrossEncoderScore()  # type: ignore[call-arg]
+    scorer._entailment = entailment
+    assert scorer.similarity(["a", "b"], ["b", "a"]).tolist() == [expected] * 2
 
 
 @pytest.mark.full
