@@ -194,6 +194,7 @@ rows_of_signs = st.lists(
 
 
 @given(rows_of_signs)
+@example([[0.0] * (len(NAMES) - 1) + [left_over] for left_over in (0.5, 1.0, 2.0)])
 def test_the_model_is_a_layer_and_a_logistic_unit(rows: list[list[float]]) -> None:
     about = read_json(WEIGHTS)
     assert about["signs"] == [*NAMES]
