@@ -232,6 +232,15 @@ def test_nothing_to_describe_is_a_mistake(tmp_path: Path) -> None:
         describe(tmp_path / "nothing", nothing)
 
 
+def test_deciles_of_other_shards_are_refused(tmp_path: Path) -> None:
+    rows = make_rows(30)
+    describe(tmp_path, rows, 10)
+    describe(tmp_path, rows, 15)
+    inputs = [tmp_path / "translated10", tmp_path / "scored10"]
+    with pytest.raises(InputError, match=r"selected15: its shards are not aligned with the corpus"):
+        describe_corpus(inputs, tmp_path / "selected15", StatisticsParameters(), Resources(workers=1))
+
+
 def test_tables_are_written(tmp_path: Path) -> None:
     found = describe(tmp_path, make_rows())
     write_tables(found, tmp_path / "statistics", tmp_path / "plots")

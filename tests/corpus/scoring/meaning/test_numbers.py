@@ -71,3 +71,16 @@ def test_a_number_is_its_value(number: int, other: int, rng: Random) -> None:
 def test_a_number_is_known_in_what_it_is_part_of(first: str, second: str) -> None:
     assert columns((first, second), (second, first)) == [columns((first, second))[0]] * 2
     assert columns((first, second))[0]["numbers_missing"] == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("one of the dogs", "a dog"),
+        ("the two of them", "both of them"),
+        ("hundreds of people", "many people"),
+        ("a dozen eggs", "some eggs"),
+    ],
+)
+def test_what_need_not_be_a_number_is_not_missing(first: str, second: str) -> None:
+    assert [row["numbers_missing"] for row in columns((first, second), (second, first))] == [0, 0]
