@@ -50,10 +50,14 @@ def test_vectors_are_those_of_the_slow_way() -> None:
     words = [f"w{number:02}" for number in range(14)]
     vectors = {word: 2 * (common + 0.4 * generator.normal(size=6)) for word in words}
     synonyms: set[Pair] = {("w00", "w01"), ("w01", "w02"), ("w03", "w09"), ("absent", "w00")}
-    antonyms: set[Pair] = {("w02", "w04"), ("w00", "w05"), ("w06", "w07")}
+    antonyms: set[Pair] = {("w02", "w04"), ("w00", "w05"), ("w06", "w07"), ("near", "x"), ("far", "x")}
+    # Antonyms only stay where they are if their cosine is not above 0.
+    for word, cosine in (("x", 1), ("near", 0.01), ("far", -0.01)):
+        vectors[word] = np.array([cosine, (1 - cosine**2) ** 0.5, 0, 0, 0, 0])
+    words = list(vectors)
     table = WordVectors(words, np.array([vectors[word] for word in words], dtype=np.float32))
     fitted, used = counter_fit(table, synonyms, antonyms)
-    assert used == {"synonyms": 3, "antonyms": 3} and fitted.words == words
+    assert used == {"synonyms": 3, "antonyms": 5} and fitted.words == words
     expected = slow(vectors, synonyms - {("absent", "w00")}, antonyms)
     np.testing.assert_allclose(fitted.vectors, [expected[word] for word in words], rtol=2e-4, atol=2e-4)
     unused = [row for row, word in enumerate(words) if word in ("w08", "w10", "w11", "w12", "w13")]

@@ -2,6 +2,7 @@
 
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,12 @@ def test_a_loss_sees_the_teacher_of_its_pairs(tmp_path: Path, monkeypatch: pytes
     encoder_trainer(encoder, store.subset(np.array([5, 0, 3, 1, 2])), parameters).run()
     chosen = [row for number, row in enumerate(ROWS) if number != 4]
     assert len(seen) == len({side for row in chosen for side in row})
+
+
+def test_a_teachers_vectors_of_a_pair_are_next_to_each_other() -> None:
+    teacher = SimpleNamespace(encode=lambda texts, **_: np.array([[len(text)] for text in texts]))
+    found = np.frombuffer(teacher_module._of_both_sides(teacher, ["a", "bb", "ccc", "a"]), np.float32)
+    assert found.tolist() == [1, 3, 2, 1]
 
 
 @pytest.fixture
