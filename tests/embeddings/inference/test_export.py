@@ -67,14 +67,13 @@ def test_word_similarity_finds_no_unknown_words(tmp_path: Path, unit: Literal["w
     assert (found["found"], found["pairs"]) == (2, 4)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("kind", ["addition", "nested"])
-def test_word_models_side_by_side_or_added_need_the_library_alone(tmp_path: Path, kind: str) -> None:
-    library = pytest.importorskip("sentence_transformers")
+@pytest.fixture(params=["addition", "nested"])
+def several(request: pytest.FixtureRequest, tmp_path: Path) -> SentenceModel:
+    """Averages of words, added or side by side, in the directory ``several``."""
     vocabulary = word_model(tmp_path / "model").vocabularies["word"]
     word = {"kind": "average", "dimension": 4}
-    content: dict[str, object] = {"kind": kind, "parts": [word, word, word]}
-    if kind == "nested":
+    content: dict[str, object] = {"kind": "addition", "parts": [word, word, word]}
+    if request.param == "nested":
         inner = {"kind": "addition", "parts": [word, word]}
         content = {"kind": "concatenation", "parts": [inner, {"kind": "average", "dimension": 3}]}
     parameters = CombinationParameters.model_validate(content)
@@ -83,18 +82,25 @@ def test_word_models_side_by_side_or_added_need_the_library_alone(tmp_path: Path
     )
     model = SentenceModel(encoder, parameters, {"word": vocabulary}, about=ABOUT)
     model.save(tmp_path / "several")
-    export_model(tmp_path / "several", tmp_path / "exported", "sentence-transformers")
-    loaded = library.SentenceTransformer(str(tmp_path / "exported"), device="cpu")
-    expected = model.encode(TEXTS)
-    assert expected.shape == (len(TEXTS), {"addition": 4, "nested": 7}[kind])
-    np.testing.assert_allclose(loaded.encode(TEXTS), expected, atol=1e-6)
-    types = [module["type"] for module in json.loads((tmp_path / "exported" / "modules.json").read_text())]
-    assert types == ["sentence_transformers.models.StaticEmbedding"]
+    return model
+
+
+def test_word_models_side_by_side_or_added_are_one_table(tmp_path: Path, several: SentenceModel) -> None:
     export_model(tmp_path / "several", tmp_path / "vectors.txt", "word2vec")
     vectors = WordVectors.from_text(tmp_path / "vectors.txt")
     words = ["a", "dog", "bone"]
     rows = vectors.vectors[vectors.known_rows(words)]
-    np.testing.assert_allclose(rows, model.encode(words), atol=1e-5)
+    np.testing.assert_allclose(rows, several.encode(words), atol=1e-5)
+
+
+@pytest.mark.full
+def test_they_need_the_library_alone(tmp_path: Path, several: SentenceModel) -> None:
+    library = pytest.importorskip("sentence_transformers")
+    export_model(tmp_path / "several", tmp_path / "exported", "sentence-transformers")
+    loaded = library.SentenceTransformer(str(tmp_path / "exported"), device="cpu")
+    np.testing.assert_allclose(loaded.encode(TEXTS), several.encode(TEXTS), atol=1e-6)
+    types = [module["type"] for module in json.loads((tmp_path / "exported" / "modules.json").read_text())]
+    assert types == ["sentence_transformers.models.StaticEmbedding"]
 
 
 @pytest.mark.parametrize("unknown_words", ["own", "shared"])
