@@ -156,6 +156,7 @@ def test_a_header_without_a_score(tmp_path: Path) -> None:
     ("pairs", "gold", "file", "line"),
     [
         pytest.param("a\tb\nc\td\n", "1\n", "STS.gs.x.txt", 2, id="a score is missing"),
+        pytest.param("a\tb\n", "1\n2\n", "STS.gs.x.txt", 2, id="a score too many"),
         pytest.param("a\tb\nc d\n", "1\n2\n", "STS.input.x.txt", 2, id="one sentence"),
         pytest.param("a\tb\nc\td\n", "1\ntwo\n", "STS.gs.x.txt", 2, id="no number"),
         pytest.param("a\tb\n\nc\td\n", "1\n\n2\n", "STS.input.x.txt", 2, id="a blank pair in the midst"),

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from paraforge.embeddings.learning import adam_rows, optimisers
-from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser
+from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, clip_
 
 ROWS, DIMENSION, STEPS = 12, 3, 60
 
@@ -177,3 +177,10 @@ def test_the_layout_of_a_gradient_does_not_matter(kind: str) -> None:
         weights.append(weight)
     assert torch.equal(*weights)
     assert (weights[0].sign() == -gradient.sign()).all()
+
+
+def test_only_a_longer_gradient_is_clipped() -> None:
+    gradients = torch.tensor([3.0]), torch.tensor([[4.0]])
+    for largest, expected in ((6.0, (3, 4)), (2.5, (1.5, 2))):
+        clip_(gradients, largest)
+        assert tuple(gradient.item() for gradient in gradients) == pytest.approx(expected)

@@ -173,6 +173,7 @@ def test_an_untrained_unknown_vector_is_that_of_rare_words() -> None:
     counts = np.array([0, *range(40, 20, -1)])
     settle_unknown(vocabulary, vectors, counts)
     assert np.array_equal(vectors[0], vectors[19:].mean(axis=0))
+    vectors[0] = 7
     before = vectors.copy()
     counts[0] = 3
     settle_unknown(vocabulary, vectors, counts)
