@@ -132,6 +132,9 @@ def test_damage_in_a_unit_is_one_bad_row_and_elsewhere_an_error(tmp_path: Path) 
     with pytest.raises(InputError, match=r"a\.tmx:4: not well-formed XML: .*malformed to 'reject'"):
         read(path)
     assert [row[-1] for row in read(path, strict=False)] == [None, "malformed", None, None]
+    path = write(tmp_path / "c.tmx", document("".join(units[:3]) + units[3].replace("a3", "\f")))
+    with pytest.raises(InputError, match=r"c\.tmx:9: not well-formed XML"):
+        read(path)
     path = write(tmp_path / "b.tmx", document("".join(units[:3]) + "\f" + units[3]))
     with pytest.raises(InputError, match=r"b\.tmx:9: not well-formed XML"):
         read(path, strict=False)
