@@ -139,6 +139,14 @@ def test_close_languages_are_told_apart_by_any_code(meant: str, found: str) -> N
 def test_languages_that_are_too_alike_are_not_told_apart() -> None:
     croatian = [f"Pas broj {place} trči u parku ispod starog drveća." for place in range(40)]
     assert all(other_language(croatian, language) is None for language in ("hr", "sr", "bs"))
+    both = [
+        "Moj stariji brat zaboravio je ključ kod kuće.",
+        "Naš susjed želio bi kupiti svježi kruh.",
+        "Stari kapetan ne zna što se jučer dogodilo.",
+        "Stari kapetan ne zna šta se juče desilo.",
+        "Naš komšija bi želeo da kupi svež hleb.",
+    ]
+    assert [identified(texts) for texts in (both[:3], both[3:], both)] == ["hr", "sr", "hr"]
     assert other_language(SENTENCES["nb"], "nn") is None and other_language(croatian, "cs") is not None
 
 
