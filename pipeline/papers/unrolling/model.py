@@ -135,10 +135,9 @@ def expand(model: DecoderModel, vectors: WordVectors) -> DecoderModel:
     Raises InputError if there are fewer words in common than `vectors` has dimensions.
     """
     vocabulary, network = model.vocabulary, model.network
-    own = {vocabulary.unknown, END}
     given = vectors.words
     # Without the words of an earlier expansion, whose vectors come from another map.
-    trained = {*vocabulary.units[: network.predicted]} - own
+    trained = {*vocabulary.units[: network.predicted]} - {vocabulary.unknown, END}
     shared = [row for row, word in enumerate(given) if word in trained]
     if len(shared) < vectors.dimension:
         raise InputError(
@@ -149,11 +148,7 @@ def expand(model: DecoderModel, vectors: WordVectors) -> DecoderModel:
     ids = vocabulary.ids_of([given[row] for row in shared])
     source = np.asarray(vectors.vectors[shared], dtype=np.float64)
     mapping = np.linalg.lstsq(source, table[ids], rcond=None)[0]
-    added = [
-        row
-        for row, word in enumerate(given)
-        if word not in vocabulary and word not in own and word != vectors.unknown
-    ]
+    added = [row for row, word in enumerate(given) if word not in vocabulary]
     new = (np.asarray(vectors.vectors[added], dtype=np.float64) @ mapping).astype(np.float32)
     words = Vocabulary([*vocabulary.units, *(given[row] for row in added)], vocabulary.unknown)
     larger = SentencePredictor(network.architecture, len(words), 0, network.predicted)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError, reading
@@ -82,9 +81,8 @@ def link_keys(rows: pa.Table, same_lines: Sequence[str]) -> NDArray[np.uint64]:
     if same_lines and {"source", "line"} <= set(rows.column_names):
         names = rows["source"].combine_chunks().dictionary_encode()
         groups = [_first_match(name, same_lines) for name in names.dictionary.to_pylist()]
-        places = pc.fill_null(names.indices, len(groups)).to_numpy(zero_copy_only=False)
-        group = np.array([*groups, 0], np.uint64)[places]
-        line = pc.fill_null(rows["line"], -1).to_numpy().astype(np.uint64)
+        group = np.array(groups, np.uint64)[names.indices.to_numpy()]
+        line = rows["line"].to_numpy().astype(np.uint64)
         keys[:, 3, 0] = np.where(group > 0, line ^ np.uint64(_SALTS[1]), 0)
         keys[:, 3, 1] = group
     return keys
