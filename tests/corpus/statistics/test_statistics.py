@@ -249,6 +249,8 @@ def test_tables_are_written(tmp_path: Path) -> None:
     with (tmp_path / "plots" / "statistics_histograms.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert sum(int(row["pairs"]) for row in rows if row["column"] == "reference_tokens") == found.total.pairs
+    lengths = [row for row in rows if row["column"] == "reference_tokens" and row["source"] == "books"]
+    assert [(float(row["low"]), float(row["high"])) for row in lengths] == [(n, n + 1) for n in range(101)]
     bands = pq.read_table(tmp_path / "statistics" / "bands.parquet").to_pylist()
     assert [row["source"] for row in bands[:5]] == ["all"] * 5
     deciles = pq.read_table(tmp_path / "statistics" / "deciles.parquet")
