@@ -1,6 +1,7 @@
 """Files by name and content: what a directory's fingerprint sees, and what killed processes left."""
 
 import errno
+import gzip
 import itertools
 import os
 import socket
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from paraforge.base import files
-from paraforge.base.files import sha256_directory, sweep, write_json
+from paraforge.base.files import sha256_directory, sweep, text_output, write_json
 
 
 def test_a_fingerprint_sees_linked_directories(tmp_path: Path) -> None:
@@ -72,3 +73,12 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
         temporary.write_text("half")
         raise OSError(errno.ENOSPC, "full")
     assert [*tmp_path.iterdir()] == [path] and path.read_text() == "old"
+
+
+def test_compressed_text_has_neither_a_time_nor_a_name(tmp_path: Path) -> None:
+    for name in ("one.gz", "two.gz"):
+        with text_output(tmp_path / name) as file:
+            file.write("text\n")
+    content = (tmp_path / "one.gz").read_bytes()
+    assert content == (tmp_path / "two.gz").read_bytes() and content[3:8] == bytes(5)
+    assert gzip.decompress(content) == b"text\n"

@@ -73,11 +73,11 @@ def test_a_small_vocabulary_has_no_shortlist(tmp_path: Path) -> None:
 def test_of_many_pairs_every_few_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shortlist, "FEWEST_TYPES", 1)
     monkeypatch.setattr(shortlist, "MOST_PAIRS", 3)
-    pieces = [[f"s{number}" for number in range(6)], [f"t{number}" for number in range(6)]]
-    parts = write_parts(tmp_path, [([number], [number]) for number in range(6)], pieces)
+    pieces = [[f"s{number}" for number in range(7)], [f"t{number}" for number in range(7)]]
+    parts = write_parts(tmp_path, [([number], [number]) for number in range(7)], pieces)
     shortlist.write_shortlist(tmp_path, parts, ("cs", "en"), tmp_path)
     lines = (tmp_path / "vmap.txt").read_text(encoding="utf-8").splitlines()
-    assert lines[1:] == ["s0\tt0", "s2\tt2", "s4\tt4"]
+    assert lines[1:] == ["s0\tt0", "s3\tt3", "s6\tt6"]
 
 
 @pytest.mark.parametrize("types", [10, 70_000])
