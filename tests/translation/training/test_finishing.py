@@ -27,8 +27,6 @@ from tests.translation.models.tiny import bitext, write_tiny_fairseq
 from tests.translation.training.test_binarisation import accepted, write_shards
 from tests.translation.training.test_training import RESOURCES, parameters, start
 
-pytestmark = pytest.mark.full
-
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TrainingResult]:
@@ -41,6 +39,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TrainingRes
     return directory / "run", TrainingResult(reason, history, prepared)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("scores", "weights"),
     [
@@ -85,6 +84,7 @@ def test_the_better_of_best_and_average(
     assert all(torch.equal(written[name], expected["model"][name]) for name in written)
 
 
+@pytest.mark.full
 def test_a_large_vocabulary_gets_a_shortlist(
     tmp_path: Path, trained: tuple[Path, TrainingResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,17 +154,20 @@ def score(directory: Path, beam: int = 3, threads: int = 1, **changes: Any) -> S
     )
 
 
+@pytest.mark.full
 def test_evaluation(directory: Path) -> None:
     scores = score(directory)
     assert 0 < scores.bleu <= 100
     assert scores == score(directory, threads=2)
 
 
+@pytest.mark.full
 def test_fairseq_gives_the_scores_of_ctranslate2(directory: Path) -> None:
     """What CTranslate2 does not run is decoded by fairseq; of what both run, both find the same."""
     assert score(directory, architecture={"kind": "lstm"}, beam=1) == score(directory, beam=1)
 
 
+@pytest.mark.full
 def test_hypotheses_are_bounded_by_the_sources(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     opened = validation.open_translator
