@@ -5,6 +5,7 @@ import random
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -19,7 +20,7 @@ from paraforge.translation.engines.fake import Fake
 from paraforge.translation.memory import memory
 from paraforge.translation.memory.memory import HypothesisRows
 from paraforge.translation.memory.recall import recall
-from paraforge.translation.stage import ordered_hypotheses
+from paraforge.translation.stage import ordered_hypotheses, translate
 from paraforge.translation.stage.remembering import open_memory, remember
 from paraforge.translation.stage.sentences import EngineChoice
 from paraforge.translation.stage.translate import TranslationReport
@@ -70,6 +71,18 @@ def test_what_a_killed_run_finished_is_known_to_a_run_over_another_corpus_and_no
     report, _ = run(tmp_path, corpus_of(tmp_path / "after", MANY[::-1]), CHOSEN)
     assert counts(report) == (8 * finished, 97 - 8 * finished, 0)
     assert len(seen) == 97 - 8 * finished
+
+
+def test_a_run_killed_after_its_last_task_translates_nothing_again(
+    tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = corpus_of(tmp_path / "corpus", [*MANY, "špatná věta"])
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(translate, "assemble", Mock(side_effect=KeyboardInterrupt))
+        run(tmp_path, corpus, CHOSEN)
+    seen.clear()
+    report, _ = run(tmp_path, corpus, CHOSEN)
+    assert counts(report) == (0, 97, 1) and seen == []
 
 
 def test_projects_share_a_memory_and_the_first_translation_counts(tmp_path: Path, seen: list[str]) -> None:
