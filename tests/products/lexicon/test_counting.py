@@ -7,6 +7,7 @@ import pytest
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.scheduler import Jobs
+from paraforge.products.lexicon import counting
 from paraforge.products.lexicon.counting import PairCounts, count_pairs
 from paraforge.products.lexicon.encoding import read_arrow
 from paraforge.products.lexicon.pair_sources import open_pairs
@@ -71,6 +72,15 @@ def test_counts_are_those_of_the_oracle(tmp_path: Path, minimum: int, memory: in
     assert sentences == {word: number for word, number in oracle.single.items() if number >= minimum}
     assert list(sentences) == sorted(sentences, key=lambda word: (-sentences[word], word))
     assert counts.pairs == 400
+
+
+def test_more_pairs_than_counters_hold_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = zipf_corpus(400)
+    monkeypatch.setattr(counting, "MOST_PAIRS", 400)
+    assert count(corpus, tmp_path / "all").pairs == 400
+    monkeypatch.setattr(counting, "MOST_PAIRS", 399)
+    with pytest.raises(InputError, match="400 pairs; one lexicon can count 399"):
+        count(corpus, tmp_path / "more")
 
 
 def test_both_layouts_are_used_and_agree(tmp_path: Path) -> None:
