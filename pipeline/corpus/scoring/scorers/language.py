@@ -82,8 +82,8 @@ class LanguageIdentification(Scorer):
         distinct = texts.dictionary_encode()
         lettered = pa.array(_has_letter(distinct.dictionary))
         languages = self._classify(distinct.dictionary.filter(lettered))
-        place = pc.if_else(lettered, pc.subtract(pc.cumulative_sum(pc.cast(lettered, pa.int64())), 1), None)
-        return languages.take(place.take(distinct.indices))
+        found = pc.replace_with_mask(pa.nulls(len(lettered), pa.string()), lettered, languages)
+        return found.take(distinct.indices)
 
     def _classify(self, texts: Any) -> Any:
         if self._model is None:
