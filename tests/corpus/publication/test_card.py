@@ -5,10 +5,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 
 from paraforge.base.errors import InputError
+from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.publication.card import CARD_NAME, describe, size_category
 from paraforge.corpus.publication.manifest import read_manifest
 from tests.base.test_markdown import RENDER, Seen, plain
@@ -88,6 +90,17 @@ def test_languages_and_kinds(
     assert ("back-translation" in metadata["tags"], "annotations_creators" in metadata) == (not given,) * 2
     assert ("synthetic" in metadata["tags"], len(metadata["language_creators"])) == (not given, 2 - given)
     assert ("English side" in body) == (expected[0] == "en" and not given)
+
+
+def test_languages_of_pivots(tmp_path: Path) -> None:
+    pivots = pa.array(["cs", "de+pl"] * 30)
+    pairs = random_pairs(60, seed=1).append_column(COLUMNS["pivot"], pivots)
+    publish_pairs(tmp_path, table=pairs, languages=["en", "cs"])
+    metadata, body = split((tmp_path / "corpus" / CARD_NAME).read_text(encoding="utf-8"))
+    assert metadata["language"] == ["en", "cs", "de", "pl"]
+    assert metadata["multilinguality"] == ["translation"]
+    assert "Where it is de+pl, both sides are translations of one reference." in body
+    assert re.search(r"\| de\+pl \| 30 \| ", body)
 
 
 def test_no_description(tmp_path: Path) -> None:

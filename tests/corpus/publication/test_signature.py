@@ -79,6 +79,7 @@ def test_what_made_translations_and_scores_is_named(steps: dict[str, Any], field
 def test_sources_cannot_break_the_line() -> None:
     line = signature(["b|c:d", "a b+c"], {}, parameters())
     assert line.split("|")[0] == "src:a-b-c+b-c-d"
+    assert signature(list("dcba"), {}, parameters()).startswith("src:a+b+c+d|")
     many = signature([f"s{n}" for n in range(9)], {}, parameters())
     assert many.startswith("src:9-sources:")
     assert many == signature([f"s{n}" for n in reversed(range(9))], {}, parameters())

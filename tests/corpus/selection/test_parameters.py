@@ -101,6 +101,12 @@ def test_what_is_refused(filters: list[Any], message: str) -> None:
         SelectParameters.model_validate({"filters": filters})
 
 
+def test_filters_by_name_judge_in_the_given_order_and_then_by_name() -> None:
+    one = {"kind": "length", "maximum": 3}
+    given = {"order": ["d", "b"], "filters": {"c": one, "b": one, "a": one, "d": one, "e": None}}
+    assert [found.reason for found in SelectParameters.model_validate(given).filters] == ["d", "b", "a", "c"]
+
+
 def test_all_problems_are_told_at_once() -> None:
     with pytest.raises(ValidationError) as error:
         SelectParameters.model_validate(

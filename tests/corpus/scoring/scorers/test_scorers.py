@@ -1,10 +1,12 @@
 """Every scorer equals a slow implementation of its definition, on odd, random and real pairs."""
 
 import gzip
+import json
 import math
 import re
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paraforge.base.errors import InputError
 from paraforge.base.text.ngrams import shared_ngrams
 from paraforge.base.text.tokens import tokenize, tokenize_column
 from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors
 from paraforge.corpus.scoring.cosine import cosine_of_rows
 from paraforge.corpus.scoring.pairs import Pairs
+from paraforge.corpus.scoring.scorers import models
 from paraforge.corpus.scoring.scorers.models import CrossEncoderScore, ParaphraseScore
 from paraforge.corpus.scoring.scorers.words import CopyRate, DigitMismatch, Lengths, Overlap
 
@@ -167,6 +171,18 @@ def test_a_cross_encoder_judges_both_directions(
     scorer = CrossEncoderScore()  # type: ignore[call-arg]
     scorer._entailment = entailment
     assert scorer.similarity(["a", "b"], ["b", "a"]).tolist() == [expected] * 2
+
+
+def test_a_directory_with_code_of_its_own_is_not_given_to_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One strange class among the library's own is enough."""
+    library = SimpleNamespace(SentenceTransformer=lambda *_, **__: pytest.fail("it was loaded"))
+    monkeypatch.setattr(models, "require", lambda *_: library)
+    kinds = ["sentence_transformers.models.Pooling", "stranger.Module"]
+    (tmp_path / "modules.json").write_text(json.dumps([{"type": kind} for kind in kinds]))
+    with pytest.raises(InputError, match="code of its own, which is never run"):
+        models.load_model(tmp_path)
 
 
 @pytest.mark.full
