@@ -118,7 +118,7 @@ def line_blocks(path: Path, reading: Reading | None = None) -> Iterator[LineBloc
         if cut:
             yield splitter.split(data[:cut], overlong)
             overlong = False
-        if len(rest) > reading.max_line_bytes:
+        if len(rest) - rest.endswith(b"\r") > reading.max_line_bytes:
             rest, overlong = _beginning(rest), True
     if rest:
         if splitter.next_line == 1 and rest.rstrip(b"\r").count(b"\r"):

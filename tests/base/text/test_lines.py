@@ -145,6 +145,14 @@ def test_an_overlong_line_is_marked_cut_and_passed_over(tmp_path: Path, block_by
     assert set(lines[4]) == {"š"}
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_line_at_the_limit_is_whole_wherever_blocks_end(tmp_path: Path, end: str) -> None:
+    path = write(tmp_path / "a.txt", f"{'y' * 100}{end}b\n".encode())
+    for block_bytes in range(95, 105):
+        lines, reasons, _ = read(path, max_line_bytes=100, block_bytes=block_bytes)
+        assert (lines, reasons) == (["y" * 100, "b"], {})
+
+
 def test_an_endless_line_does_not_fill_memory(tmp_path: Path) -> None:
     import tracemalloc
 
