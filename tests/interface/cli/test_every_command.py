@@ -178,6 +178,8 @@ def place(tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     (tmp_path / "pairs.tsv").write_text("a\tb\n")
     for name in NAMES:
         (tmp_path / name).write_text("years of work\n")
+    (tmp_path / "shards").mkdir()
+    (tmp_path / "shards" / "_shards.json").touch()
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.tex").write_text("years of work\n")
     monkeypatch.chdir(tmp_path)
@@ -202,8 +204,8 @@ def test_only_what_the_command_makes_is_replaced(name: str, place: Path, corpus:
         assert "already exists (use --force to overwrite)" in run(name, output)
     said = run(name, "thesis", "--force")
     assert "not written by paraforge" in said or "is a directory" in said
-    for part in [*sorted(before[1]), "new.parquet"]:
-        assert "is inside the directory" in run(name, f"corpus/{part}", "--force")
+    for inside in (*(f"corpus/{part}" for part in before[1]), "corpus/new.parquet", "shards/new.parquet"):
+        assert "is inside the directory" in run(name, inside, "--force")
     assert (digests(place), digests(corpus)) == before
 
 

@@ -68,6 +68,20 @@ def test_with_pivots_there_is_no_limit_of_sentences() -> None:
         compose(CONFIGS, ["pivots=sample", "translate.maximum_sentences=9"])
 
 
+@pytest.mark.parametrize(
+    ("given", "language"), [([], "art"), (["pivots.art.nmt.source_language=art_Latn"], "art_Latn")]
+)
+def test_each_pivot_has_a_language_and_a_work_directory_of_its_own(given: list[str], language: str) -> None:
+    parameters = check_parameters(
+        compose(CONFIGS, ["pivots=sample", "pivots.art.nmt.model=none", *given]), "here"
+    )
+    first, (name, place, other) = parameters.by_pivot()
+    assert first == ("cs", Path(), parameters)
+    assert (name, place, other.nmt.source_language) == ("art", Path("pivots/art"), language)
+    assert other.resources.work == parameters.resources.work / "pivot-art"
+    assert other.resources.memory_directory() == parameters.resources.memory_directory()
+
+
 def test_the_default_is_what_the_repository_holds() -> None:
     assert yaml.safe_load((ROOT / "params.yaml").read_text()) == compose(CONFIGS, [])
 

@@ -100,6 +100,8 @@ def test_a_given_rate_needs_no_model_and_any_number_of_sentences(
     expected = 51.4e6 / rate + math.ceil(51.4e6 / size) * TASK_SECONDS + 10 + 51.4e6 * ROW_SECONDS
     assert plan.walls[0].hours * 3600 == pytest.approx(expected, rel=1e-9)
     assert "sentences/s" not in plan_text({"": plan}, 3.0)
+    own = make_plan(parameters, corpus, tmp_path / "none", devices=[1], rate=rate)
+    assert plan.disk == pytest.approx(51.4e6 / 3000 * own.disk, rel=1e-4)
 
 
 def test_nothing_to_translate(parameters: Parameters, tmp_path: Path) -> None:
