@@ -55,9 +55,10 @@ def test_store_gives_back_the_pairs_with_text(
         with pytest.raises(InputError, match="no pair to train on"):
             build_pair_store(directory, blocks, [Words(), Trigrams()], EVERYTHING)
         return
-    store = build_pair_store(directory, blocks, [Words(), Trigrams()], EVERYTHING)
+    store = build_pair_store(directory, blocks, [Words(), Trigrams()], EVERYTHING, with_sentences=True)
     assert (len(store), store.skipped) == (len(kept), len(pairs) - len(kept))
     sides = [left for left, _ in kept] + [right for _, right in kept]
+    assert store.sentences(np.arange(len(store))) == sides
     assert texts(store, "word") == [tokenize(side) for side in sides]
     assert texts(store, "trigram") == [plain_trigrams(side) for side in sides]
     counted = store.counts("word")
