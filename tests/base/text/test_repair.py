@@ -32,6 +32,7 @@ INVISIBLE = {
     "\ufeff\u200eword\u200f": "word",
     "a\u200cb": "ab",
     "I \u2764\ufe0f it": "I \u2764 it",
+    "a\U000e0062\U000e007fb": "ab",  # a flag's letters without the flag
 }
 NEEDED = [
     "می\u200cروم",  # Persian
