@@ -109,8 +109,8 @@ def test_requests_at_a_time(server: FakeServer) -> None:
 
 
 def test_samples_are_ranked_and_asked_for_until_there_are_enough(server: FakeServer) -> None:
-    """Each request brings two of the three answers that are asked for, or fewer."""
-    answers = [choice("one", [-1.0]), choice("", [-0.1]), choice("two", [-0.5])]
+    """Each request brings two answers, whether three or one are asked for."""
+    answers = [choice("one", [-1.0]), choice("", [-0.1]), choice("two", [-0.5]), choice("three", [-0.2])]
 
     def behave(sentence: str, body: Json, nth: int) -> Reply:
         return Reply(completion(answers[2 * (nth - 1) : 2 * nth]))
