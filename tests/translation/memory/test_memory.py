@@ -21,7 +21,7 @@ from paraforge.translation.memory import memory
 from paraforge.translation.memory.memory import HypothesisRows
 from paraforge.translation.memory.recall import recall
 from paraforge.translation.stage import ordered_hypotheses, translate
-from paraforge.translation.stage.remembering import open_memory, remember
+from paraforge.translation.stage.remembering import open_memory, remember, usable_segments
 from paraforge.translation.stage.sentences import EngineChoice
 from paraforge.translation.stage.translate import TranslationReport
 from tests.here import ended_at
@@ -203,6 +203,18 @@ def test_what_another_version_of_a_library_translated_is_used_with_a_warning(
     assert report.sentences_from_memory == 50
     assert len(published.description["libraries"]["numpy"]) == 2
     assert "(0.1 is installed); the manifest lists all versions" in caplog.text
+
+
+def test_what_the_installed_version_translated_is_preferred(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paraforge.translation.engines.fake.LIBRARIES", ("numpy",))
+    choice = EngineChoice("fake", DecodingOptions(), {}, "1", None)
+    target = open_memory(choice, Resources(work=tmp_path))
+    for version in ("0.1", libraries.version("numpy"), "0.2"):
+        target.add([(table_of(["a"]), {"numpy": version})])
+    ordered = [segment.path.name[:8] for segment in usable_segments(target, choice)]
+    assert ordered == ["00000002", "00000001", "00000003"]
 
 
 def test_the_index_says_how_the_corpus_came_about(tmp_path: Path) -> None:
