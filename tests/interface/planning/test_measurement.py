@@ -135,6 +135,12 @@ def test_the_interval_holds_the_truth_nineteen_times_in_twenty(blocks: int) -> N
     assert held / 150 == pytest.approx(0.95, abs=0.05)
 
 
+def test_the_interval_is_that_of_students_t() -> None:
+    # By hand: mean 2, deviation 1, and Student's t is 4.3027 for two degrees of freedom.
+    few = estimate([1.9, 2.0, 2.1], 2)
+    assert (few.seconds, few.high - few.seconds) == pytest.approx((1, 0.1 * 4.3027 / 3**0.5 / 2), rel=1e-4)
+
+
 def test_one_block_says_nothing_of_the_spread() -> None:
     rate = estimate([3.0], 100)
     assert (rate.seconds, rate.low) == (0.03, 0.0)
