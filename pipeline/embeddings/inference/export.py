@@ -23,7 +23,6 @@ from paraforge.embeddings.encoders.parameters import (
 )
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.evaluation.leakage import OF_WHAT
-from paraforge.embeddings.inference.moses_normalizer import word_tokenizer
 from paraforge.embeddings.learning.checkpoint import write_tensors
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.versions import __version__
@@ -210,6 +209,9 @@ def word_vectors(model: SentenceModel) -> WordVectors:
 def _write_static(model: SentenceModel, target: Path) -> None:
     """Write the library's module for the mean of token vectors, with a tokenizer for our tokens."""
     (unit,) = model.vocabularies
+    # sacremoses takes half a second to import, and opening a model imports this module.
+    from paraforge.embeddings.inference.moses_normalizer import word_tokenizer
+
     vocabulary = model.vocabularies[unit]
     place = target / "0_StaticEmbedding"
     place.mkdir()
