@@ -121,6 +121,13 @@ def test_samples_are_ranked_and_asked_for_until_there_are_enough(server: FakeSer
     assert [(body.get("n"), body["seed"]) for body in server.bodies] == [(3, 1), (None, 3)]
 
 
+def test_answers_without_scores_are_ranked_by_how_often_they_come(server: FakeServer) -> None:
+    answers = [choice(text) for text in ("one", "two", "two")]
+    server.behave = lambda *_: Reply(completion(answers))
+    (found,) = translate(["věta"], nbest=3, temperature=1.0)
+    assert [one.text for one in found.hypotheses] == ["two", "one"]
+
+
 def test_a_source_that_is_too_long_is_cut_and_marked(server: FakeServer) -> None:
     options = DecodingOptions(maximum_source_tokens=4)
     translator = open_translator("server", None, options, settings={"model": "m"})
