@@ -15,7 +15,8 @@ from paraforge.base.errors import InputError, MissingPackageError
 from paraforge.base.files import hash_json
 from paraforge.base.shards.resources import Resources
 from paraforge.translation.decoding.faults import EngineError
-from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses
+from paraforge.translation.decoding.server_answers import best_answers
+from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Hypothesis, Usage
 from paraforge.translation.engines import open_translator
 from paraforge.translation.stage.sentences import choose_engine
 from tests.translation.engines.fake_server import (
@@ -69,6 +70,7 @@ def test_what_is_made_of_an_answer(server: FakeServer, answer: Json, text: str, 
     [
         (choice("I'm sorry, but I can't assist with that."), "refusal"),
         (choice("The dog.", refusal="No."), "refusal"),
+        (choice("The dog.", reason="content_filter"), "refusal"),
         (choice("two\nlines"), "several lines"),
     ],
 )
@@ -108,6 +110,30 @@ def test_requests_at_a_time(server: FakeServer) -> None:
     assert server.most_under_way == 7
 
 
+def test_requests_that_nobody_waits_for_are_not_made(server: FakeServer) -> None:
+    """Each may cost money."""
+    ended = threading.Event()
+
+    def behave(sentence: str, body: Json, nth: int) -> Reply:
+        if len(server.bodies) > 1:
+            ended.wait(60)
+        return Reply("no key", 401)
+
+    server.behave = behave
+    translator = open_translator("server", None, DecodingOptions(), settings={"model": "m", "concurrency": 1})
+    with pytest.raises(InputError, match="Check the key"):
+        list(translator.translate(SENTENCES))
+    ended.set()
+    translator._threads.shutdown()
+    assert len(server.bodies) <= 2  # the second may be under way
+
+
+def test_fields_of_the_body_come_first(server: FakeServer) -> None:
+    chosen = {"temperature": 0.5, "max_tokens": 7, "seed": 8, "logprobs": None}
+    translate(["Pes."], body=chosen)
+    assert {name: server.bodies[0].get(name) for name in chosen} == chosen
+
+
 def test_samples_are_ranked_and_asked_for_until_there_are_enough(server: FakeServer) -> None:
     """Each request brings two answers, whether three or one are asked for."""
     answers = [choice("one", [-1.0]), choice("", [-0.1]), choice("two", [-0.5]), choice("three", [-0.2])]
@@ -126,6 +152,12 @@ def test_answers_without_scores_are_ranked_by_how_often_they_come(server: FakeSe
     server.behave = lambda *_: Reply(completion(answers))
     (found,) = translate(["věta"], nbest=3, temperature=1.0)
     assert [one.text for one in found.hypotheses] == ["two", "one"]
+
+
+def test_the_best_of_equal_answers_stays() -> None:
+    answers = [("a", -1.0), ("a", -0.5), ("a", -0.9), ("b", -0.7)]
+    found = best_answers([(Hypothesis(text, score, 1), None) for text, score in answers])
+    assert [(one.text, one.score) for one in found] == [("a", -0.5), ("b", -0.7)]
 
 
 def test_a_source_that_is_too_long_is_cut_and_marked(server: FakeServer) -> None:
@@ -167,6 +199,7 @@ def test_the_set_of_the_memory_depends_on_what_decides_a_translation(monkeypatch
         ({"system": "Translate {sentence}."}, "unknown placeholder {sentence}; use {source_language}"),
         ({"system": "One { brace"}, "write a literal brace twice"),
         ({"user": "{source_language}: {sentence}"}, "source_language is missing"),
+        ({"system": "From {source_language}."}, "source_language is missing"),
         ({"body": {"n": 2}}, "the engine sets this itself"),
         ({"top_p": 0.5}, "has no setting top_p"),
     ],
@@ -194,6 +227,12 @@ def test_no_key(server: FakeServer, monkeypatch: pytest.MonkeyPatch, key: str) -
     with pytest.raises(InputError, match="OPENAI_API_KEY is not a key") as error:
         translate()
     assert key not in str(error.value) and not server.bodies
+
+
+def test_usage_is_that_of_all_requests(server: FakeServer) -> None:
+    translator = open_translator("server", None, DecodingOptions(), settings={"model": "m"})
+    assert texts(list(translator.translate(SENTENCES[:3]))) == EXPECTED[:3]
+    assert translator.usage == Usage(requests=3, input_tokens=150, output_tokens=30)
 
 
 @pytest.mark.parametrize("usage", [None, [], {"prompt_tokens": None}])
@@ -238,9 +277,8 @@ def test_a_busy_server_is_asked_again(server: FakeServer) -> None:
     assert set(server.asked.values()) == {5}
 
 
-@pytest.mark.full
 def test_a_slow_server_is_not_waited_for(server: FakeServer) -> None:
-    server.behave = lambda sentence, body, nth: Reply(translated(sentence, body).body, seconds=1.0)
+    server.behave = lambda sentence, body, nth: Reply(translated(sentence, body).body, seconds=0.5)
     with pytest.raises(EngineError, match="does not answer"):
         translate(SENTENCES[:1], timeout_seconds=0.2, max_retries=0)
     assert texts(translate(SENTENCES[:1], timeout_seconds=30)) == EXPECTED[:1]
@@ -252,7 +290,10 @@ def test_a_slow_server_is_not_waited_for(server: FakeServer) -> None:
         (401, InputError, "the server refuses: HTTP 401.*Check the key in OPENAI_API_KEY"),
         (404, InputError, "HTTP 404.*translate.server.model, 'm'"),
         (400, InputError, "HTTP 400.*leave out what the server does not know"),
-        (500, EngineError, "fails: HTTP 500.*run the same command again"),
+        *(
+            (one, EngineError, f"fails: HTTP {one}.*run the same command again")
+            for one in (408, 409, 429, 500)
+        ),
     ],
 )
 def test_what_never_works_is_an_error(
@@ -263,7 +304,7 @@ def test_what_never_works_is_an_error(
     with pytest.raises(kind, match=message) as error:
         translate(max_retries=1)
     assert "no $OPENAI_API_KEY" in str(error.value) and KEY not in str(error.value)
-    assert max(server.asked.values()) == (2 if status == 500 else 1)
+    assert max(server.asked.values()) == (2 if kind is EngineError else 1)
 
 
 def test_a_sentence_that_the_server_refuses_fails_alone(server: FakeServer) -> None:
