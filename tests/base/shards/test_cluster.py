@@ -7,8 +7,10 @@ import socket
 import ssl
 import subprocess
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import dask
 import psutil
@@ -19,7 +21,7 @@ from distributed.nanny import WorkerProcess
 
 from paraforge.base.errors import IncompleteError
 from paraforge.base.shards import cluster
-from paraforge.base.shards.cluster import connect, watched_connection, worker_number
+from paraforge.base.shards.cluster import Workers, connect, watched_connection, worker_number
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import run_step
 from tests.base.shards.steps import multiply_step, write_input
@@ -48,6 +50,34 @@ def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_outside_of_a_cluster_there_is_one_process() -> None:
     assert worker_number() == 0
+
+
+def test_workers_that_go_away_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of an hour from when the last one was seen. Only those with a GPU count, if it needs one."""
+    clock = {"now": 0.0}
+    monkeypatch.setattr(cluster.time, "monotonic", lambda: clock["now"])
+    known = {str(number): {"resources": {}} for number in range(99)} | {"gpu": {"resources": {"GPU": 1}}}
+    client = Mock(sync=lambda _: {"workers": known})
+    workers, with_gpu = Workers(client), Workers(client, gpu=True)
+    for clock["now"] in (0.0, 2000.0, 4000.0):
+        assert (workers.tasks_out(), with_gpu.tasks_out()) == (400, 64)
+    del known["gpu"]
+    for clock["now"] in (4020.0, 4040.0, 4900.0):
+        assert (workers.tasks_out(), with_gpu.tasks_out()) == (396, 64)
+    clock["now"] = 4920.0
+    assert workers.tasks_out() == 396
+    with pytest.raises(IncompleteError, match="no usable worker for 15 minutes"):
+        with_gpu.tasks_out()
+
+
+def test_local_workers_have_what_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    local = Mock(return_value=nullcontext())
+    monkeypatch.setattr(cluster, "_local_cluster", local)
+    monkeypatch.setattr("distributed.Client", Mock(return_value=nullcontext()))
+    with connect(Resources(memory_limit="3GB"), 5, gpu=True, at_once=2):
+        pass
+    wanted = {"n_workers": 5, "threads_per_worker": 2, "memory_limit": "3GB", "resources": {"GPU": 2}}
+    assert {name: local.call_args.kwargs.get(name) for name in wanted} == wanted
 
 
 @pytest.mark.full

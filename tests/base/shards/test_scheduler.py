@@ -11,12 +11,14 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import dask
 import psutil
 import pytest
+from distributed import Client, KilledWorker, LocalCluster, get_worker
 
 from paraforge.base.errors import IncompleteError, InputError, RetryError
 from paraforge.base.shards import scheduler
@@ -73,7 +75,7 @@ SQUARES = {number: number * number for number in range(8)}
 
 
 def test_in_process() -> None:
-    with open_jobs(Resources(workers=2), rows=10) as jobs:
+    with open_jobs(Resources(workers=2, in_process_rows=10), rows=10) as jobs:
         assert jobs._client is None
         assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
         assert dict(jobs.run(square, [], description="test")) == {}
@@ -105,7 +107,7 @@ def test_workers_are_threads_of_as_few_processes_as_can_hold_them(monkeypatch: p
         yield None
 
     monkeypatch.setattr(scheduler, "connect", connect)
-    for workers, at_once, jobs_known in [(2, 1, None), (3, 2, None), (4, 2, None), (8, 2, 3), (5, 8, 1)]:
+    for workers, at_once, jobs_known in [(2, 1, None), (3, 2, None), (4, 2, None), (8, 2, 3), (8, 2, 1)]:
         resources = two.model_copy(update={"workers": workers})
         with open_jobs(resources, 100, at_once=at_once, jobs=jobs_known):
             pass
@@ -114,9 +116,18 @@ def test_workers_are_threads_of_as_few_processes_as_can_hold_them(monkeypatch: p
     assert started == [(2, 1), (2, 2), (2, 2), (3, 2), (2, 2)]
 
 
-def test_errors_of_the_user_come_through() -> None:
+def test_jobs_know_where_their_workers_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("announced", "connect"):
+        monkeypatch.setattr(scheduler, name, lambda *_, name=name: nullcontext(name))
+    with open_jobs(Resources(workers=2, in_process_rows=0), 100, gpu=True) as jobs:
+        assert (jobs._client, jobs._disk, jobs._gpu) == ("connect", "announced", True)
+
+
+def test_errors_come_through() -> None:
     with pytest.raises(InputError, match="third"):
         dict(Jobs().run(fail, ARGUMENTS, description="test"))
+    with pytest.raises(TypeError, match="can't multiply"):
+        dict(Jobs().run(square, [("no number",)], description="test"))
 
 
 @pytest.mark.parametrize(
@@ -146,26 +157,42 @@ def test_on_a_local_cluster(tmp_path: Path) -> None:
         assert len((tmp_path / "died").read_text()) == 2 * 3
 
 
-def try_in_vain(mark: str, times: int) -> str:
-    with Path(mark).open("a") as file:
-        file.write("x")
-    if len(Path(mark).read_text()) <= times:
-        raise RetryError("not yet")
-    return "done"
-
-
-@pytest.mark.parametrize(("failures", "tries"), [(0, 1), (2, 3), (9, 3)])
-def test_a_job_that_can_be_retried_is_tried_three_times(tmp_path: Path, failures: int, tries: int) -> None:
-    from distributed import Client, LocalCluster
-
+@contextmanager
+def threads_of_a_cluster() -> Iterator[Client]:
+    """A client of a cluster in this process."""
     with (
         LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
-        given = [(str(tmp_path / "mark"), failures)]
+        yield client
+
+
+def try_in_vain(mark: str, times: int, problem: Exception) -> str:
+    with Path(mark).open("a") as file:
+        file.write("x")
+    if len(Path(mark).read_text()) <= times:
+        raise problem
+    return "done"
+
+
+_RETRY = (RetryError("not yet"), "RetryError: not yet")
+# Dask's error for a job whose worker has died three times.
+_KILLED = (KilledWorker("job", SimpleNamespace(address="a worker"), 2), "its worker died 3 times")
+
+
+@pytest.mark.parametrize(
+    ("failures", "tries", "problem"),
+    [(0, 1, _RETRY), (2, 3, _RETRY), (9, 3, _RETRY), (1, 2, _KILLED), (9, 2, _KILLED)],
+)
+def test_a_job_that_can_be_retried_is_tried_again(
+    tmp_path: Path, failures: int, tries: int, problem: tuple[Exception, str]
+) -> None:
+    """Three times, or once more if it may have been another job that killed its workers."""
+    with threads_of_a_cluster() as client:
+        given = [(str(tmp_path / "mark"), failures, problem[0])]
         ((_, found),) = Jobs(client).attempt(try_in_vain, given, description="test")
     assert len((tmp_path / "mark").read_text()) == tries
-    assert found == "done" if failures < tries else "RetryError: not yet" in str(found)
+    assert found == "done" if failures < tries else problem[1] in str(found)
 
 
 @pytest.mark.full
@@ -204,12 +231,24 @@ class Shown:
         self.units += amount
 
 
+def tell_of_another_run(rows: int) -> int:
+    report_rows(rows)
+    get_worker().log_event(scheduler._TOPIC, ("another run", 0, 2 * rows))
+    return rows
+
+
+def test_rows_of_another_run_on_the_scheduler_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(scheduler.JobCounter, "tell", lambda self, index, rows: told.append(rows))
+    with threads_of_a_cluster() as client:
+        jobs = Jobs(client).run(tell_of_another_run, [(7,), (7,)], description="test", sizes=[7, 7])
+        assert dict(jobs) == {0: 7, 1: 7}
+    assert set(told) <= {7}
+
+
 @pytest.mark.full
 @pytest.mark.filterwarnings("error::UserWarning")
 def test_two_projects_on_one_scheduler_count_their_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    import dask
-    from distributed import Client, LocalCluster
-
     shown: dict[str, Shown] = {}
 
     @contextmanager
