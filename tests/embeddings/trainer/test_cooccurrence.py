@@ -41,18 +41,18 @@ def expected_gram(store: PairStore) -> np.ndarray:
     return (left * values) @ left.T
 
 
-@pytest.mark.parametrize("block", [2, 1000])
+@pytest.mark.parametrize(("block", "minimum", "alone"), [(2, 1, 4), (1000, 1, 4), (2, 2, 1)])
 def test_the_start_is_that_of_dense_matrices(
-    tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, block: int, minimum: int, alone: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(initial, "_BLOCK", block)
-    store = store_of(tmp_path, LEFT, RIGHT)
+    store = store_of(tmp_path, LEFT, RIGHT, minimum)
     size = len(store.vocabularies["word"])
     table = cooccurrence_table(store, "word", size + 3, seed=1).numpy()
     gram = expected_gram(store)
     near = np.diag(gram) > 1e-6
-    # "alone", "once" and "lonely" stand near nothing, and nothing is unknown.
-    assert (~near).sum() == 4
+    # The unknown word, and with every word "alone", "once" and "lonely", which stand near nothing.
+    assert (~near).sum() == alone
     np.testing.assert_allclose((table @ table.T)[np.ix_(near, near)], gram[np.ix_(near, near)], atol=1e-4)
     assert not table[near, size:].any()
     assert 0.3 < table[~near].std() / table[near].std() < 3

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import torch
@@ -13,9 +14,12 @@ import torch
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import write_index, write_shard
+from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors
 from paraforge.corpus.publication.datasets import Dataset, open_published, published_tables
 from paraforge.embeddings.inference.export import model_card
 from paraforge.embeddings.trainer.data import TrainingData
+from paraforge.embeddings.trainer.initial import table_from_vectors
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.parameters import EmbeddingsParameters, ModelParameters, PairFileParameters
 from paraforge.embeddings.trainer.train_model import EmbeddingsReport, train_model, train_named_model
@@ -158,6 +162,15 @@ def test_a_concatenation_starts_from_given_vectors(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="dimension 5, the initial vectors have 4"):
         train(tmp_path, model_parameters({"kind": "average", "dimension": 5}, vectors=str(vectors)),
               data_of(tmp_path / "pairs.tsv"))  # fmt: skip
+
+
+def test_words_without_a_given_vector_start_as_the_unknown_word_or_at_random() -> None:
+    vocabulary = Vocabulary([UNKNOWN, "cat", "dog", *map(str, range(1000))])
+    numbers = np.array([[3, -3], [1, 2]], np.float32)
+    table = table_from_vectors(vocabulary, WordVectors(["dog", UNKNOWN_WORD], numbers), 1)
+    assert table[:4].tolist() == [[1, 2], [1, 2], [3, -3], [1, 2]]
+    table = table_from_vectors(vocabulary, WordVectors(["dog"], numbers[:1]), 1)
+    assert table[2].tolist() == [3, -3] and float(table.std()) == pytest.approx(3, rel=0.1)
 
 
 def test_corpora_with_empty_shards_and_empty_sides(tmp_path: Path) -> None:

@@ -21,10 +21,10 @@ from paraforge.embeddings.trainer.parameters import TrainingParameters, Vocabula
 WORDS = [f"w{number}" for number in range(40)]
 
 
-def store_of(directory: Path, left: list[str], right: list[str]) -> PairStore:
-    """Pairs of texts, with every word in the vocabulary."""
+def store_of(directory: Path, left: list[str], right: list[str], minimum: int = 1) -> PairStore:
+    """Pairs of texts, with every word that occurs as often in the vocabulary."""
     block = PairBlock(pa.array(left, pa.string()), pa.array(right, pa.string()))
-    return build_pair_store(directory, [block], [Words()], VocabularyParameters(minimum_count=1))
+    return build_pair_store(directory, [block], [Words()], VocabularyParameters(minimum_count=minimum))
 
 
 def make_store(directory: Path, pairs: int = 57, seed: int = 1) -> PairStore:
