@@ -10,6 +10,7 @@ from experiments.programs import app
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.evaluation.word_lists import Pair
+from paraforge.papers import counter_fitting as module
 from paraforge.papers.counter_fitting import counter_fit
 from tests.here import run_command
 
@@ -44,7 +45,8 @@ def slow(vectors: Vectors, synonyms: set[Pair], antonyms: set[Pair]) -> Vectors:
     }
 
 
-def test_vectors_are_those_of_the_slow_way() -> None:
+def test_vectors_are_those_of_the_slow_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BLOCK", 3)
     generator = np.random.default_rng(3)
     common = generator.normal(size=6)
     words = [f"w{number:02}" for number in range(14)]

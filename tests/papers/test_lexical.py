@@ -91,6 +91,8 @@ def test_bleu_by_hand() -> None:
     model = make_baseline("bleu", [])
     found = model.similarity(["The dog runs ."], ["the dog runs !"])
     assert found == pytest.approx([(3 / 4 * 2 / 3 * 1 / 2 * 1 / 2) ** 0.25])
+    shorter = model.similarity(["The dog runs ."], ["the dog runs"])
+    assert shorter == pytest.approx([math.exp(1 - 4 / 3)])  # all n-grams are right, and one word is missing
 
 
 def test_meteor_by_hand() -> None:
@@ -99,6 +101,8 @@ def test_meteor_by_hand() -> None:
     model = make_baseline("meteor", [])
     found = model.similarity(["The dog runs ."], ["the dog runs !"])
     assert found == pytest.approx([0.75 * (1 - 0.5 * (1 / 3) ** 3)])
+    shorter = model.similarity(["The dog runs ."], ["the dog runs"])  # recall weighs nine times as much
+    assert shorter == pytest.approx([0.75 / (0.9 + 0.1 * 0.75) * (1 - 0.5 * (1 / 3) ** 3)])
     assert model.similarity(["", "a"], ["a", " "]).tolist() == [0, 0]
 
 

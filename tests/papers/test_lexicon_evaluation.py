@@ -34,8 +34,8 @@ JUDGEMENTS = SimilarityList("list", PAIRS, [1.0, 2.0, 3.0, 4.0])
         ({("a", "b"): 0.1, ("c", "d"): 0.2, ("e", "f"): 0.3, ("g", "h"): 0.4}, 100.0, 4),
         # either order is found
         ({("b", "a"): 0.1, ("d", "c"): 0.2, ("f", "e"): 0.3, ("h", "g"): 0.4}, 100.0, 4),
-        # both orders are averaged: 0.5 is above 0.4
-        ({("a", "b"): 0.8, ("b", "a"): 0.2, ("c", "d"): 0.2, ("e", "f"): 0.3, ("g", "h"): 0.4}, -20.0, 4),
+        # both orders are averaged: 0.25 is between 0.2 and 0.3
+        ({("a", "b"): 0.5, ("b", "a"): 0.0, ("c", "d"): 0.2, ("e", "f"): 0.3, ("g", "h"): 0.4}, 80.0, 4),
         # unseen pairs are 0: ranks 2.5 1 2.5 4 against 1 2 3 4
         ({("c", "d"): -1.0, ("g", "h"): 1.0}, 63.25, 2),
         ({}, None, 0),
@@ -98,6 +98,7 @@ def test_table_13(lexicon: Lexicon, tmp_path: Path) -> None:
     assert -100 <= row["adjusted_pmi"] <= 100
     # 1 0 0 against 3 1 2: ranks 3 1.5 1.5 against 3 1 2
     assert row["ppdb.txt"] == {"found": 1, "spearman": 86.6}
+    assert evaluate_lexicon(lexicon.path, lists, minimum_pairs=10_000)["list"]["found"] == 0
 
 
 def test_the_command_flattens_the_figures(lexicon: Lexicon, tmp_path: Path) -> None:
