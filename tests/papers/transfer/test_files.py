@@ -96,6 +96,10 @@ def test_tasks_are_found_and_the_others_are_missing(tmp_path: Path) -> None:
     assert (found["SICK-R"].tested_on, found["SICK-R"].kind) == ("trial", "relatedness")
     assert found["SICK-R"].development is None
 
+    write(tmp_path / "sts" / "MR.tsv", LABELLED.replace("bad", "poor"))
+    for places in ([tmp_path, tmp_path / "sts"], [tmp_path / "sts", tmp_path]):
+        (task,) = find_tasks(places, ["MR"])[0]
+        assert task.train.first[0] == ("bad" if places[0] == tmp_path else "poor")
     write(tmp_path / "sts" / "SICK_test_annotated.txt", SICK.replace("a dog", "test"))
     tested = {task.name: task for task in find_tasks([tmp_path / "sts"])[0]}
     assert (tested["SICK-E"].tested_on, tested["SICK-E"].kind) == ("test", "classification")

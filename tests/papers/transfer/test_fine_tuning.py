@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.papers.transfer.evaluate import TransferScore
 from paraforge.papers.transfer.fine_tuning import (
     Variant,
     fine_tune_transfer,
@@ -170,6 +172,23 @@ def test_from_options_to_table_and_json(place: Path) -> None:
     fixed = run("evaluate", place / "model", "--transfer", place / "transfer", "--task", "MR", "--folds", "2")
     assert "fine-tuned" not in fixed
     assert "CR" not in fixed
+
+
+def test_seed_and_folds_are_those_asked_for(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+
+    def noted(*arguments: Any) -> list[TransferScore]:
+        given.append(arguments[-2:])
+        return []
+
+    monkeypatch.setattr("paraforge.papers.transfer.fine_tuning.fine_tune_transfer", noted)
+    monkeypatch.setattr("paraforge.papers.evaluation.evaluate_transfer", noted)
+    for more in ([], ["--fine-tune"]):
+        run(
+            *("evaluate", place / "model", "--transfer", place / "transfer", "--seed", "5", "--folds", "3"),
+            *more,
+        )
+    assert given == [(5, 3)] * 3  # fixed; fixed and trained
 
 
 @pytest.mark.parametrize(

@@ -188,11 +188,13 @@ def test_a_compressed_file(tmp_path: Path) -> None:
     assert read(path) == expected
 
 
-def test_documents_go_on_over_blocks(tmp_path: Path) -> None:
-    for name, text in (("books.tsv", TSV), ("chapters.tsv", CHAPTERS), ("book.txt", TEXT)):
+@pytest.mark.parametrize("size", [7, 12])
+def test_documents_go_on_over_blocks(tmp_path: Path, size: int) -> None:
+    short = "A\t1.\nB\t2.\nB\t3.\nB\t4.\n"  # two lines in a block
+    for name, text in (("books.tsv", TSV), ("chapters.tsv", CHAPTERS), ("short.tsv", short), ("a.txt", TEXT)):
         path = write(tmp_path / name, text)
-        assert len(list(read_sentences(path, block_bytes=7))) > 1
-        assert read(path, block_bytes=7) == read(path)
+        assert len(list(read_sentences(path, block_bytes=size))) > 1
+        assert read(path, block_bytes=size) == read(path)
 
 
 @pytest.mark.parametrize(
