@@ -135,23 +135,23 @@ def test_pairs_that_are_not_counted_are_told_by_reason(tmp_path: Path) -> None:
     translated = _shards(
         tmp_path / "translated",
         {
-            "reference": ["a", "a", "a", "a", "a", long, "a", "A ."],
-            "translation": ["b", "b", None, "b", "b", "b", "b", "b !"],
-            "rejected": pa.array(["duplicate", None, None, None, None, None, None, None], pa.string()),
-            "failed": pa.array([None, None, "crash", None, None, None, None, None], pa.string()),
-            "rank": pa.array([0, 1, 0, 0, 0, 0, 0, 0], pa.int8()),
+            "reference": ["a", "a", "a", "a", "a", long, "a", "A .", "a"],
+            "translation": ["b", "b", None, "b", "b", "b", "b", "b !", long],
+            "rejected": pa.array(["duplicate", *[None] * 8], pa.string()),
+            "failed": pa.array([None, None, "crash", *[None] * 6], pa.string()),
+            "rank": pa.array([0, 1, 0, 0, 0, 0, 0, 0, 0], pa.int8()),
         },
     )
     scored = _shards(
         tmp_path / "scored",
         {
-            "paraphrase_score": pa.array([0.9, 0.9, None, None, 0.34, 0.9, 0.35, 0.9], pa.float32()),
-            "reference_tokens": pa.array([1, 1, 1, 1, 1, 31, 1, 2], pa.int32()),
-            "translation_tokens": pa.array([1, 1, None, 1, 1, 1, 1, 2], pa.int32()),
+            "paraphrase_score": pa.array([0.9, 0.9, None, None, 0.34, 0.9, 0.35, 0.9, 0.9], pa.float32()),
+            "reference_tokens": pa.array([1, 1, 1, 1, 1, 31, 1, 2, 1], pa.int32()),
+            "translation_tokens": pa.array([1, 1, None, 1, 1, 1, 1, 2, 31], pa.int32()),
         },
     )
     report = extract(tmp_path, translated, scored)
-    assert report.dropped == {"rejected": 1, "failed": 1, "rank": 1, "no_score": 1, "score": 1, "tokens": 1}
+    assert report.dropped == {"rejected": 1, "failed": 1, "rank": 1, "no_score": 1, "score": 1, "tokens": 2}
     assert report.pairs == 2
     assert report.rows == report.pairs + sum(report.dropped.values())
     # tokens: lower-cased, punctuation apart

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from paraforge.base.errors import InputError
@@ -11,6 +12,7 @@ from paraforge.base.parsing.brackets import template_of
 from paraforge.base.shards.resources import Resources
 from paraforge.corpus.publication.datasets import open_published, published_tables
 from paraforge.products.paraphrasing import pairs as module
+from paraforge.products.paraphrasing.controls import bucket_edges
 from paraforge.products.paraphrasing.pairs import PreparedPairs, prepare_pairs
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
 from tests.corpus.selection.corpora import random_pairs, with_columns
@@ -63,8 +65,10 @@ def test_both_directions_with_true_tags(root: Path, tmp_path: Path, monkeypatch:
     assert controls.templates.keys() == {template_of(tree) for tree in TREES}
     trees = dict(line.split("\t") for line in (root / "trees.tsv").read_text(encoding="utf-8").splitlines())
     expected = set()
+    lengths = []
     for row in pairs_of(root):
         length = row["translation_tokens"] / row["reference_tokens"]
+        lengths += [length, 1 / length] * (row["reference"] != row["translation"])
         for source, target, ratio in (
             ("reference", "translation", length),
             ("translation", "reference", 1 / length),
@@ -79,6 +83,7 @@ def test_both_directions_with_true_tags(root: Path, tmp_path: Path, monkeypatch:
             expected.add((f"{prefix} {texts[0]}", texts[1]))
     found = {(row["source_text"], row["reference"]) for row in rows_of(prepared)}
     assert found <= expected
+    assert controls.edges["length"] == bucket_edges(np.array(lengths))
     report = prepared.report
     assert len(rows_of(prepared)) == 2 * (report["used"] + report["held_out"])
     assert (

@@ -151,6 +151,13 @@ def test_cells_find_nearly_what_there_is(tmp_path: Path, monkeypatch: pytest.Mon
     assert read(tmp_path / "cells", "_clusters")["cluster"].equals(everything["cluster"])
 
 
+def test_rows_of_the_last_cell_are_evenly_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "CANDIDATES", 7)
+    centroids = np.array([[1, 0], [0, 1], [0.8, 0.6]], np.float32)
+    places = search.near_places(1, np.array([0, 10, 14, 20]), centroids)
+    assert places.tolist() == [10, 11, 12, 13, 14, 16, 18]
+
+
 def with_cells(monkeypatch: pytest.MonkeyPatch, rows_per_cell: int, candidates: int) -> None:
     """Compare each anchor with few candidates, from small cells, in small jobs."""
     monkeypatch.setattr(search, "ROWS_PER_CELL", rows_per_cell)
