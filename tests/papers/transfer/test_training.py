@@ -257,6 +257,15 @@ def test_development_examples_choose_the_settings() -> None:
     np.testing.assert_array_equal(both.predictions, alone[1].predictions)
 
 
+def test_the_epoch_is_the_best_one() -> None:
+    """What is learned is wrong on the development examples, so that the first epoch is the best."""
+    train, opposite = sentiment(200, 1), sentiment(50, 2)
+    names = sorted(set(train.labels))
+    opposite = Examples(opposite.first, None, [names[1 - names.index(label)] for label in opposite.labels])
+    split = split_of("classification", train, opposite, sentiment(20, 3))
+    assert fine_tune(make_model(), split, [FineTuningParameters(epochs=4, learning_rate=0.02)], 1).epoch == 1
+
+
 def test_texts_without_tokens_and_labels_that_training_lacks() -> None:
     blank = Examples(["", " ", WORDS[0], WORDS[1]], None, ["a", "b", "a", "b"])
     test = Examples(["", WORDS[0]], None, ["c", "a"])

@@ -88,7 +88,7 @@ def test_templates() -> None:
 
 def test_learnt_templates() -> None:
     counts = {"d": 5, "b": 9, "c": 2, "a": 5}
-    assert list(learnt_templates(counts, 3, 10).items()) == [("b", 9), ("a", 5), ("d", 5)]
+    assert list(learnt_templates(counts, 5, 10).items()) == [("b", 9), ("a", 5), ("d", 5)]
     assert list(learnt_templates(counts, 1, 2)) == ["b", "a"]
 
 
