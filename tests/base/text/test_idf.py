@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
+from paraforge.base.text import idf
 from paraforge.base.text.idf import (
     Background,
     background_of_frequencies,
@@ -24,11 +25,14 @@ from paraforge.base.text.tokens import tokenize_column
 
 
 def test_idf_is_the_logarithm_of_sentences_by_sentences_with_the_word() -> None:
-    background = Background("b", 8, {"a": 4, "b": 8})
-    assert background.idf(["a", "b", "absent"]).tolist() == pytest.approx([math.log(2), 0, math.log(8)])
+    background = Background("b", 8, {"a": 4, "b": 8, "more": 9})
+    expected = [math.log(2), 0, math.log(8), 0]
+    assert background.idf(["a", "b", "absent", "more"]).tolist() == pytest.approx(expected)
 
 
-def test_a_file_of_sentences(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [1, 2, 50])
+def test_a_file_of_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr(idf, "_SENTENCES_AT_ONCE", at_once)
     path = tmp_path / "text.txt.gz"
     path.write_bytes(gzip.compress(b"The cat, the dog.\n\nA cat.\n"))
     background = background_of_sentences(path)
@@ -43,6 +47,8 @@ def test_a_file_of_frequencies(tmp_path: Path) -> None:
     assert background.documents == 10
     assert background.idf(["the"])[0] == pytest.approx(-math.log(5 / 10))
     assert background_of_frequencies(path, 20).idf(["the"])[0] == pytest.approx(math.log(4))
+    path.write_text("New York\t7\n", encoding="utf-8")
+    assert background_of_frequencies(path, None).counts == {"new york": 7}
 
 
 @pytest.mark.parametrize("line", ["word", "word many", "word 0", "two words 3"])
@@ -93,10 +99,19 @@ def test_words_that_a_list_lacks_are_estimated_from_the_text(
     completed = background.completed(text)
     assert completed.documents == 1250
     assert completed.counts == {"the": 600, "dog": 300, "runs": 100, ".": 250}
-    assert [message for message in caplog.messages if "20%" in message and "such as ." in message]
+    background.completed(text)
+    (message,) = caplog.messages  # once per list
+    assert "20%" in message and "such as ." in message
     assert completed.idf(["."]).tolist() == pytest.approx([math.log(5)])
     # What is completed lacks nothing any more.
     assert completed.completed(text) is completed
+
+
+def test_the_most_frequent_missing_words_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    text = {"the": 10, "a": 1, "b": 1, "x": 1, "z": 3, "y": 3, "w": 1}
+    lacking = Background("named here", 10, {"the": 5}, partial=True).missing(text)
+    assert lacking == {word: count for word, count in text.items() if word != "the"}
+    assert caplog.messages == ["named here has no count for 50% of the words in the text, such as y z a b w"]
 
 
 def test_words_that_a_list_of_sentences_lacks_have_their_share_of_sentences(tmp_path: Path) -> None:

@@ -14,8 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
+from paraforge.base.text import compression
+from paraforge.base.text import lines as lines_module
 from paraforge.base.text.compression import compression_of, open_bytes, read_ahead
-from paraforge.base.text.lines import FAULTS, PIPE, Reading, line_blocks, paired_blocks, whole_lines
+from paraforge.base.text.lines import (
+    FAULTS,
+    PIPE,
+    Reading,
+    finite_number,
+    line_blocks,
+    paired_blocks,
+    whole_lines,
+)
 from tests.intake.bitext.helpers import COMPRESSORS, write
 
 
@@ -109,6 +119,18 @@ def test_invalid_utf8_names_file_and_line(tmp_path: Path, block_bytes: int) -> N
     assert raised.value.exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("bad", "message"), [(b"\xff", "3: not UTF-8"), (b"x" * (1 << 20) + b"y", "3: a line of")]
+)
+def test_lines_before_a_wrong_one_are_read(tmp_path: Path, bad: bytes, message: str) -> None:
+    path = write(tmp_path / "a.txt", b"a\nb\n" + bad + b"\nc\n" + bad + b"\n")
+    found: list[str] = []
+    with pytest.raises(InputError, match=f"a.txt:{message}"):
+        for block in whole_lines(path):
+            found += block.lines.to_pylist()
+    assert found == ["a", "b"]
+
+
 def test_invalid_utf8_can_be_counted_instead(tmp_path: Path) -> None:
     path = write(tmp_path / "a.txt", b"good\nb\xe1d\n\xff\ngood\n")
     lines, reasons, _ = read(path, strict=False)
@@ -123,6 +145,7 @@ def test_invalid_utf8_can_be_counted_instead(tmp_path: Path) -> None:
         ("a.txt", "\ufeff", "empty"),
         ("a.txt", "\ufeffa\tb\n".encode("utf-16-le"), "this is UTF-16"),
         ("a.txt", "a\n".encode("utf-16"), "this is UTF-16"),
+        ("a.txt", "\ufeffa\n".encode("utf-16-be"), "this is UTF-16"),
         ("a.txt.gz", "text\n".encode("utf-16"), "UTF-16"),
         ("a.txt", b"PK\x03\x04zip", "this is a zip"),
         ("a.txt", b"one\rtwo\rthree\r", "carriage returns alone"),
@@ -209,7 +232,7 @@ def read_all(path: Path) -> bytes:
 @pytest.mark.parametrize("suffix", COMPRESSORS)
 def test_reads_what_was_written(tmp_path: Path, suffix: str) -> None:
     path = write(tmp_path / f"a.tsv{suffix}", DATA)
-    assert read_all(path) == DATA
+    assert list(read_ahead(path, 7000)) == [DATA[start : start + 7000] for start in range(0, len(DATA), 7000)]
 
 
 @pytest.mark.parametrize("suffix", COMPRESSED)
@@ -235,7 +258,7 @@ ZSTD_SKIPPABLE = b"\x50\x2a\x4d\x18\x04\x00\x00\x00size"
 def test_members_are_joined_and_padding_is_allowed(tmp_path: Path, suffix: str, parts: list[bytes]) -> None:
     path = tmp_path / f"a{suffix}"
     path.write_bytes(b"".join(parts))
-    assert read_all(path) == b"one\ntwo\n"
+    assert list(read_ahead(path, 7)) == [b"one\ntwo", b"\n"]
 
 
 DAMAGE: list[Callable[[bytes], bytes]] = [
@@ -251,8 +274,14 @@ DAMAGE: list[Callable[[bytes], bytes]] = [
 def test_damaged_or_truncated(tmp_path: Path, suffix: str, damage: Callable[[bytes], bytes]) -> None:
     path = tmp_path / f"a{suffix}"
     path.write_bytes(damage(COMPRESSORS[suffix](DATA)))
-    with pytest.raises(InputError, match=r"a\.\w+: damaged or truncated"):
-        read_all(path)
+    read = 0
+    with (
+        pytest.raises(InputError, match=r"a\.\w+: damaged or truncated") as raised,
+        open_bytes(path) as stream,
+    ):
+        while data := stream.read(10_000):
+            read += len(data)
+    assert f"data after {read:,} bytes of text" in str(raised.value)
 
 
 def test_missing(tmp_path: Path) -> None:
@@ -268,10 +297,11 @@ def test_empty(tmp_path: Path, suffix: str) -> None:
         read_all(path)
 
 
-def test_named_as_what_it_is_not(tmp_path: Path) -> None:
-    path = tmp_path / "a.gz"
+@pytest.mark.parametrize("suffix", [".gz", ".GZ"])
+def test_named_as_what_it_is_not(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a{suffix}"
     path.write_bytes(b"plain text\n")
-    with pytest.raises(InputError, match=r"named \.gz, but its content is not compressed"):
+    with pytest.raises(InputError, match=rf"named \{suffix}, but its content is not compressed"):
         read_all(path)
 
 
@@ -279,6 +309,12 @@ def test_a_bomb_comes_out_block_by_block(tmp_path: Path) -> None:
     path = write(tmp_path / "a.xz", bytes(5_000_000))
     with open_bytes(path) as stream:
         assert max(len(stream.read(1000)) for _ in range(100)) == 1000
+
+
+def test_a_file_that_needs_much_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compression, "_XZ_MEMORY", 1 << 20)
+    with pytest.raises(InputError, match=r"a\.xz: damaged.*[Mm]emory"):
+        read_all(write(tmp_path / "a.xz", DATA))
 
 
 def test_a_reader_that_stops_early_leaves_no_thread(tmp_path: Path) -> None:
@@ -314,6 +350,29 @@ def test_where_parallel_files_lose_their_step(tmp_path: Path, lost: int, blank: 
     else:
         (found,) = re.findall(r"from about line (\d+) on", str(raised.value))
         assert abs(int(found) - lost - 1) <= 2
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1.5", 1.5),
+        (b"-2e3", -2000.0),
+        ("nan", None),
+        ("inf", None),
+        ("-inf", None),
+        ("one", None),
+        ("", None),
+    ],
+)
+def test_finite_numbers(text: str | bytes, number: float | None) -> None:
+    assert finite_number(text) == number
+
+
+def test_long_files_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines_module, "_LINES_COMPARED", 100)
+    a, b = (write(tmp_path / name, "x\n" * number) for name, number in (("a", 100), ("b", 101)))
+    with pytest.raises(InputError, match="in more than 100 lines, which were not compared"):
+        pairs(a, b)
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz", "a.parquet"])
