@@ -1,14 +1,17 @@
 """Workers that do not see this disk: files travel to them and back, and the bytes are the same."""
 
 import asyncio
+import errno
 import hashlib
 import json
 import logging
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -151,6 +154,34 @@ def test_a_run_asks_once_whether_the_disk_is_shared(
     assert len(calls) == asked
 
 
+@pytest.mark.parametrize(
+    ("answers", "seen"),
+    [([True, True], True), ([True, False], False), ([OSError("lost"), True], False)],
+)
+def test_every_worker_must_see_the_disk_and_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: list[Any], seen: bool
+) -> None:
+    asked: list[Any] = []
+    client = SimpleNamespace(run=lambda what, **_: asked.append(what) or dict(enumerate(answers)))
+    monkeypatch.setattr(disk, "connect", lambda *_: nullcontext(client))
+    monkeypatch.setattr(disk, "watched_connection", nullcontext)
+    monkeypatch.setattr(disk, "wait_for_worker", lambda _: None)
+    resources = Resources(scheduler="tcp://there:8786", work=tmp_path)
+    assert [disk.on_shared_disk(resources) for _ in range(2)] == [seen] * 2
+    assert len(asked) == 1
+
+
+def test_a_disk_is_seen_where_its_file_has_the_content_of_the_run(tmp_path: Path) -> None:
+    token = tmp_path / "run"
+    here = Disk("", (token, "run"), None, "run")
+    assert not here.is_seen()
+    for content, seen in ((b"run", True), (b"another", False), (b"", False), (b"\xff", False)):
+        token.write_bytes(content)
+        assert here.is_seen() is seen
+    token.write_bytes(b"run")
+    assert not replace(here, token=None).is_seen()
+
+
 @pytest.mark.full
 def test_an_error_names_the_file_as_the_user_knows_it(tmp_path: Path, cluster: tuple[str, Client]) -> None:
     """A model that goes while it is wanted, and workers that cannot write."""
@@ -221,6 +252,7 @@ def test_a_host_asks_once_for_a_model_and_again_when_its_copy_is_not_complete(tm
         with copied(Disk("", None, cache, run), JobFiles((model,)), 0, "worker", ask) as here:
             place = here.place(model)
             assert (place / "weights").read_bytes() == b"weights"
+            assert here.place(model / "weights") == place / "weights" and place.is_relative_to(cache)
         assert not list(cache.glob(".*"))
         return place.parents[1]
 
@@ -240,6 +272,7 @@ class Choice:
 
     model: Path | None
     rate: float
+    made: Path = field(default=Path("/project/in/a"), init=False)
 
 
 def test_paths_are_changed_wherever_they_are(tmp_path: Path) -> None:
@@ -271,6 +304,25 @@ def test_what_does_not_come_or_comes_damaged_is_an_error(
             copied(own, JobFiles(read=(path,)), 0, "worker", ask),
         ):
             pass
+        assert not copies._incoming
+
+
+def test_a_disk_that_is_full_or_cannot_be_written_gives_the_job_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another error of the block stays what it is."""
+    monkeypatch.setattr(copies, "_SECONDS_FOR_ROOM", 0.0)
+    here = Disk("", None, tmp_path / "cache", "run")
+    for own, number, expected in (
+        (replace(here, cache=Path("/proc")), 0, RetryError),
+        (here, errno.ENOSPC, RetryError),
+        (here, errno.ENOENT, FileNotFoundError),
+    ):
+        with (
+            pytest.raises(expected, match="cannot write to" if expected is RetryError else "gone"),
+            copied(own, JobFiles(), 0, "worker", lambda *_: None),
+        ):
+            raise OSError(number, "gone")
 
 
 def test_a_piece_that_comes_twice_or_early_is_not_taken(tmp_path: Path) -> None:
@@ -298,8 +350,32 @@ def test_a_host_gives_no_more_than_the_job_names(tmp_path: Path) -> None:
     given = copies.Sender(None, Disk("", None, None, "run"), [JobFiles((tmp_path / "model",))])  # type: ignore[arg-type]  # stand-ins for what is not used
     for path in (tmp_path / "secret", tmp_path / "model" / ".." / "secret", tmp_path):
         assert given._piece(0, path, False, 0) == (b"", "", "is not a file of this job")
+    given.asked((0.0, ("another run", 0, "request", "worker", str(tmp_path / "model/weights"), False, 0)))
+    assert not given._sending
     digest = hashlib.sha256(b"bytes").hexdigest()
     assert given._piece(0, tmp_path / "model" / "weights", False, 2) == (b"tes", digest, "")
+
+
+def test_a_host_lists_all_files_of_a_model(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    for name in ("b", "a/c", "d"):
+        (model / name).parent.mkdir(parents=True, exist_ok=True)
+        (model / name).write_bytes(name.encode())
+    given = copies.Sender(None, Disk("", None, None, "run"), [JobFiles((model, model / "b"))])  # type: ignore[arg-type]  # stand-ins for what is not used
+    for path, names in ((model, ("a/c", "b", "d")), (model / "b", ("",))):
+        content, digest, _ = given._piece(0, path, True, 0)
+        listed = [[name, hashlib.sha256((name or "b").encode()).hexdigest()] for name in names]
+        assert json.loads(content) == listed and digest == hashlib.sha256(content).hexdigest()
+
+
+def test_what_a_job_leaves_is_read_in_the_order_of_its_files(tmp_path: Path) -> None:
+    paths = tuple(tmp_path / name for name in ("shard", "record", "empty"))
+    here = Disk("", None, tmp_path / "cache", "run")
+    with copied(here, JobFiles(written=paths), 0, "worker", lambda *_: None) as made:
+        made.place(paths[2]).touch()
+        made.place(paths[0]).write_bytes(b"1")
+        assert made.left() == [b"1", None, b""]
+    assert not any(map(Path.exists, paths))
 
 
 def test_files_are_committed_in_their_order(tmp_path: Path) -> None:
