@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paraforge.stages import common, ingest
+from paraforge.stages import common, ingest, watched
 from tests.project import make_project, read_parameters, write_parameters
 
 ROOT = Path(__file__).parents[2]
@@ -110,6 +110,32 @@ def test_a_file_that_changes(
     said = capfd.readouterr().err
     assert f"named.txt: changed while the stage '{stage}' was running" in said
     assert "run the same command again" in said
+
+
+@pytest.mark.parametrize("small", [0, 100])
+def test_content_is_compared_wherever_times_can_lie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
+) -> None:
+    """A small file is read again even if no time has changed, a large one if any has."""
+    monkeypatch.setattr(watched, "_SMALL", small)
+    if small:
+        monkeypatch.setattr(watched, "_times", lambda _: (0, 0))
+    path = tmp_path / "named.txt"
+    path.write_text("one\n")
+    before = watched._look_at(path)
+    assert not watched._has_changed(path, before)
+    first = path.stat().st_ctime_ns
+    while path.stat().st_ctime_ns == first:  # a file system's clock has steps
+        rewritten(path)
+    assert watched._has_changed(path, before)
+
+
+def test_a_file_that_is_missing_all_the_time_has_not_changed(tmp_path: Path) -> None:
+    path = tmp_path / "named.txt"
+    before = watched._look_at(path)
+    assert not watched._has_changed(path, before)
+    path.touch()
+    assert watched._has_changed(path, before)
 
 
 def test_what_a_failed_stage_has_finished_is_kept(project: Path, caplog: pytest.LogCaptureFixture) -> None:
