@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraforge.translation.decoding.batching import Decoded, SourceTokens, translate_in_batches
+from paraforge.translation.decoding.batching import (
+    WINDOW,
+    Decoded,
+    SourceTokens,
+    translate_in_batches,
+    usual_window,
+)
 from paraforge.translation.decoding.faults import DeviceLostError, EngineError
 from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
 
@@ -174,3 +180,22 @@ def test_a_source_that_the_engine_does_not_know_fails_with_the_reason() -> None:
 
     found = list(translate_in_batches(Knows(), ["a", "x", "b"]))
     assert [one.failed for one in found] == [None, "unknown source", None]
+
+
+def test_a_source_that_was_cut_is_marked_whatever_becomes_of_it() -> None:
+    class Cuts(Upper):
+        def encode(self, sentences: list[str]) -> list[SourceTokens]:
+            reasons = ["unknown source" if one == "x" else None for one in sentences]
+            return [
+                SourceTokens(one, one.split(), True, reason)
+                for one, reason in zip(sentences, reasons, strict=True)
+            ]
+
+    found = list(translate_in_batches(Cuts(bad="!"), ["a", "x", "!", ""]))
+    assert [one.failed is None for one in found] == [True, False, False, True]
+    assert all(one.source_truncated for one in found)
+
+
+def test_only_a_gpu_has_large_windows() -> None:
+    assert {usual_window(device) for device in ("cpu", "cpu:0")} == {WINDOW}
+    assert min(usual_window(device) for device in ("cuda", "cuda:1")) > WINDOW

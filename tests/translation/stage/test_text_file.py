@@ -1,7 +1,9 @@
 """A file of sentences to a file of hypotheses, also of other languages."""
 
 import io
+import math
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ from paraforge.base.text.lines import PIPE
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.interface.configuration import check_parameters
 from paraforge.interface.configuration.composition import compose
+from paraforge.translation.decoding.faults import EngineError
+from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.model import open_model
 from paraforge.translation.stage.text_file import read_sentences, translate_lines
@@ -32,6 +36,32 @@ def test_a_sentence_that_fails_is_an_empty_row_and_an_error(tmp_path: Path) -> N
     rows = [line.split("\t") for line in (tmp_path / "out.tsv").read_text(encoding="utf-8").splitlines()]
     assert rows[1] == ["2", "0", "", ""]
     assert rows[0][1:] == rows[2][1:]
+
+
+class Given:
+    """An engine that gives what it has, and then fails."""
+
+    def __init__(self, *results: Hypotheses) -> None:
+        self.results = results
+
+    def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
+        yield from self.results
+        if not sentences:
+            raise EngineError("gone")
+
+
+def test_a_row_is_a_line_of_four_columns(tmp_path: Path) -> None:
+    some = (Hypothesis(" a\tb\nc\u2028d", -0.5, 3), Hypothesis("e", math.nan, 1))
+    counts = translate_lines(Given(Hypotheses(some, True)), ["x"], tmp_path / "out.tsv")
+    assert (tmp_path / "out.tsv").read_bytes() == b"1\t0\t-0.500000\ta b c d\n1\t1\t\te\n"
+    assert +counts == {"sentences": 1, "hypotheses": 2, "source_truncated": 1}  # all others are 0
+
+
+def test_what_was_translated_before_an_error_is_kept_apart(tmp_path: Path) -> None:
+    with pytest.raises(EngineError):
+        translate_lines(Given(Hypotheses((Hypothesis("a", -1.0, 2),))), [], tmp_path / "out.tsv")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.tsv.part"]
+    assert (tmp_path / "out.tsv.part").read_text() == "1\t0\t-1.000000\ta\n"
 
 
 def test_counts(tmp_path: Path) -> None:
