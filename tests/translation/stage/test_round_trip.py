@@ -238,6 +238,10 @@ def test_nothing_comes_back_where_nothing_came_there(tmp_path: Path) -> None:
     waiting = sum(rejected is None for _, rejected in ROWS[:30])
     assert back.failed == {"forward: InjectedFailure: told to fail on 'here'": waiting}
     assert len(published) == 5
+    # The rows between the ways are gone; the memory is of both.
+    work = tmp_path / "work"
+    assert not {"translated", "turned", "memory"} & {path.name for path in (work / "forward").iterdir()}
+    assert (work / "memory").is_dir()
 
 
 def test_reasons_that_quote_sentences_are_counted_by_way_and_kind(
