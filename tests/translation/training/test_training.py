@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,6 +42,12 @@ def parameters(**changes: Any) -> NmtParameters:
     for section, values in changes.items():
         tiny[section] = {**tiny.get(section, {}), **values} if isinstance(values, dict) else values
     return NmtParameters.model_validate(tiny)
+
+
+@pytest.mark.parametrize(("limit", "late"), [(None, False), (1, True), (1.5, True), (1.6, False)])
+def test_the_limit_of_time_is_in_minutes(limit: float | None, late: bool) -> None:
+    run: Any = SimpleNamespace(parameters=parameters(training={"maximum_minutes": limit}), seconds=lambda: 90)
+    assert TrainingRun._is_late(run) is late
 
 
 @pytest.fixture(scope="module")
