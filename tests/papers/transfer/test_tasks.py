@@ -12,6 +12,7 @@ from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.embeddings.evaluation.evaluate import Evaluation
 from paraforge.papers.evaluation import PaperEvaluation, evaluate_for_papers, open_model
 from paraforge.papers.lexical import make_baseline
+from paraforge.papers.transfer import evaluate as module
 from paraforge.papers.transfer.evaluate import (
     do_task,
     evaluate_transfer,
@@ -75,6 +76,24 @@ def test_no_fold_is_trained_on_what_it_is_tested_on() -> None:
     numbers = [" ".join(map(str, row)) for row in drawn.standard_normal((80, 40)).round(3).tolist()]
     examples = Examples(numbers, None, drawn.permutation(["a", "b"] * 40).tolist())
     assert (do_task(Numbers(), Task("x", "classification", examples), folds=4).accuracy or 0) < 70
+
+
+def test_the_last_classifier_is_trained_on_every_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def noted(train: module.Labelled, test: npt.NDArray[np.float32], penalty: float) -> module.Labels:
+        sizes.append(len(train[1]))
+        return np.full(len(test), "a")
+
+    monkeypatch.setattr(module, "_predicted", noted)
+    vectors, labels = np.zeros((40, 2), np.float32), np.array(["a", "b"] * 20)
+    module.predicted_on_test((vectors, labels), None, vectors, 1)
+    assert sizes == [36] * len(module.PENALTIES) + [40]
+
+
+def test_repeated_examples_are_those_of_the_test_set() -> None:
+    train, test = Examples(["a", "b"], None, ["0", "1"]), Examples(["a", "a", "c"], None, ["0", "0", "1"])
+    assert module.transfer_score(Task("x", "classification", train, None, test, "test"), 0).repeated == 2
 
 
 def test_features_of_pairs() -> None:

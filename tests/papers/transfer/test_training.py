@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import partial
+from unittest.mock import Mock
 
 import numpy as np
 import numpy.typing as npt
@@ -255,6 +256,12 @@ def test_development_examples_choose_the_settings() -> None:
     assert both.parameters == fast
     assert both.epoch == alone[1].epoch
     np.testing.assert_array_equal(both.predictions, alone[1].predictions)
+
+
+def test_an_undefined_development_score_is_the_worst(monkeypatch: pytest.MonkeyPatch) -> None:
+    fits = iter([Mock(development_score=score) for score in (None, -20.0, -10.0, None)])
+    monkeypatch.setattr("paraforge.papers.transfer.training._fit", lambda *_: next(fits))
+    assert fine_tune(Mock(), Mock(), [FineTuningParameters()] * 4, 1).development_score == -10
 
 
 def test_the_epoch_is_the_best_one() -> None:
