@@ -1,6 +1,7 @@
 """What can be asked of a paraphraser: buckets, templates, tags, and what is refused."""
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import write_json
+from paraforge.products.paraphrasing import paraphraser
 from paraforge.products.paraphrasing.controls import (
     Controls,
     bucket_edges,
@@ -124,3 +126,15 @@ def test_reading(tmp_path: Path) -> None:
         Controls.read(tmp_path)
     with pytest.raises(InputError, match="no such model"):
         Controls.read(tmp_path / "absent")
+
+
+def test_an_engine_is_opened_for_each_new_wish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_json(tmp_path / "controls.json", Controls().as_json())
+    opened = Mock(side_effect=lambda *_: Mock())
+    monkeypatch.setattr(paraphraser, "open_model", lambda _: Mock(folders=["ctranslate2"]))
+    monkeypatch.setattr(paraphraser, "open_translator", opened)
+    model = paraphraser.Paraphraser(tmp_path)
+    for wishes in ({"nbest": 4, "beam": 2}, {"nbest": 4, "beam": 2}, {"nbest": 5}):
+        model.translator(paraphraser.Wishes.model_validate(wishes))
+    options = [call.args[2] for call in opened.call_args_list]
+    assert [(one.beam, one.nbest) for one in options] == [(4, 4), (8, 5)]

@@ -158,6 +158,12 @@ def test_rows_of_the_last_cell_are_evenly_spread(monkeypatch: pytest.MonkeyPatch
     assert places.tolist() == [10, 11, 12, 13, 14, 16, 18]
 
 
+def test_a_foreign_sentence_is_not_the_same_as_an_english_one() -> None:
+    rows = pa.table({"reference": ["Taxi"], "translation": ["Cab"], "source_text": ["Taxi"]})
+    (keys,) = pieces.link_keys(rows, ())
+    assert len(np.unique(keys[:3], axis=0)) == 3
+
+
 def with_cells(monkeypatch: pytest.MonkeyPatch, rows_per_cell: int, candidates: int) -> None:
     """Compare each anchor with few candidates, from small cells, in small jobs."""
     monkeypatch.setattr(search, "ROWS_PER_CELL", rows_per_cell)
