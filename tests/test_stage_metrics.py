@@ -14,6 +14,7 @@ from paraforge.products.lexicon.extraction import LexiconReport
 from paraforge.stages import metrics
 from paraforge.stages.metrics import _FIGURES, headline, write_metrics
 from paraforge.stages.results import _PARTS, result_line
+from paraforge.translation.memory.distinct import NOT_CHOSEN
 from paraforge.translation.stage.translate import TranslationReport
 from tests.project import ROOT
 
@@ -57,7 +58,17 @@ def test_every_stage_ends_with_one_line() -> None:
     [
         ("ingest", {"kept": 18, "rows": 20, "rejected": {"too_long": 2}, "seconds": 0.34},
          "18 of 20 pairs kept; 10.0% too long; 0.3 s"),
+        ("ingest", {"kept": 17, "rows": 20, "rejected": {"short": 1, "too_long": 2}},
+         "17 of 20 pairs kept; 10.0% too long"),
         ("nmt", {"origin": "none", "bleu": None, "seconds": 0.0}, "no model; 0.0 s"),
+        ("translate",
+         {"rows": 100, "translated": 90, "failed": {"a": 4, NOT_CHOSEN: 6}, "sentences_per_second": None},
+         "90 of 100 rows translated; 6.0% left for later; 4.0% failed"),
+        ("score", {"rows": 5, "scored": 5, "mean_paraphrase_score": 0.5, "mean_overlap_3": 0.25},
+         "5 of 5 pairs scored; mean paraphrase score 0.50, trigram overlap 25.0%"),
+        ("triplets", {"triplets": 7, "encoder": "word", "rows": 0}, "7 triplets"),
+        ("triplets", {"triplets": 0, "encoder": "none", "rows": 9, "clusters": 2},
+         "no triplets; 9 pairs in 2 clusters"),
         ("translate",
          {"rows": 2000, "translated": 1990, "failed": {"a": 10}, "sentences_per_second": 1234.4,
           "seconds": 2},
@@ -89,6 +100,9 @@ def test_a_headline_and_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     years = {"2012": {"pearson": 60.0}, "2013": {"pearson": 65.0}}
     found = headline("embeddings", {"pairs": 5, "best_score": 0.8, "sets": {}, "years": years})
     assert found == {"rows": 5, "development": 0.8, "sts": 62.5}
+    sets = {"a": {"pearson": 10.0}, "b": {"pearson": 0.0}, "c": {"pearson": None}}
+    assert headline("embeddings", {"sets": sets, "years": years})["sts"] == 62.5
+    assert headline("embeddings", {"sets": sets, "years": {}})["sts"] == 5.0
     write_metrics("embeddings", {"pairs": 5, "sets": {}, "years": {}}, "embeddings-word")
     assert read_json(Path("metrics/headlines/embeddings-word.json")) == {"rows": 5}
     write_metrics("statistics", {"pairs": 7})
