@@ -62,13 +62,15 @@ def test_scores_are_not_taken_for_sentences(tmp_path: Path) -> None:
     assert pairs(read_pair_file(path, columns=(1, 2)))[0] == ("a dog", "the dog")
     path.write_text("2016\t2017\nin 2016\tthat year\n")
     assert len(pairs(read_pair_file(path))) == 2
+    path.write_text("2016\t2017\n")
+    assert pairs(read_pair_file(path)) == [("2016", "2017")]
 
 
 def test_blocks_cut_lines_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "pairs.tsv"
     expected = [(f"left {number}", "r" * (number % 7)) for number in range(100)]
     path.write_text("".join(f"{left}\t{right}\n" for left, right in expected))
-    monkeypatch.setattr(lines, "Reading", partial(lines.Reading, block_bytes=13))
+    monkeypatch.setattr(lines, "whole_lines", partial(lines.whole_lines, block_bytes=13))
     assert pairs(read_pair_file(path)) == expected
     assert pairs(read_pair_file(path, limit=7)) == expected[:7]
     path.write_text(path.read_text() + "only one field\n")
