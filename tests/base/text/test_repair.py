@@ -14,7 +14,7 @@ from paraforge.base.text.repair import (
 
 ENTITIES = {
     "I don&apos;t &quot;know&quot; &amp; &#39;say&#x27;": "I don't \"know\" & 'say'",
-    "a &#91; b &#93; &#124; &bar; c": "a [ b ] | | c",
+    "a &#91; b &#93; &#124; &bar; &bra; &ket; c": "a [ b ] | | [ ] c",
     "A&nbsp;man": "A\u00a0man",
     "&amp;lt;b&amp;gt;": "&lt;b&gt;",  # once
     "AT&T; R&D &nosuch; ?a=1&copy=2": "AT&T; R&D &nosuch; ?a=1&copy=2",
@@ -103,6 +103,8 @@ def test_letters_are_restored(page: str) -> None:
 
 
 def test_lost_letters_and_markup() -> None:
-    texts = pa.array(["Mal? p?ed", "What? Yes", "see http://a.b/c?d=e", "a <f0> b", "1 < 2 > 0", "</seg>"])
+    texts = pa.array(
+        ["Mal? p?ed", "What? Yes", "see http://a.b/c?d=e", "a <f0> b", "1 < 2 > 0", "</blockquote>"]
+    )
     assert has_lost_letters(texts).tolist() == [True, False, False, False, False, False]
     assert has_markup(texts).tolist() == [False, False, False, True, False, True]

@@ -124,7 +124,7 @@ def test_wrong_models_and_names_are_refused(tmp_path: Path) -> None:
 def test_most_frequent_units_by_count_then_code_points() -> None:
     units = ["b", "rare", "a", "z", UNKNOWN]
     counts = np.array([5, 1, 5, 9, 100])
-    vocabulary, ids = most_frequent(units, counts, minimum_count=2, maximum_size=10)
+    vocabulary, ids = most_frequent(units, counts, minimum_count=5, maximum_size=10)
     assert vocabulary.units == [UNKNOWN, "z", "a", "b"]
     assert ids.tolist() == [3, 0, 2, 1, 0]
     vocabulary, ids = most_frequent(units, counts, minimum_count=1, maximum_size=2)
