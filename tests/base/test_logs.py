@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paraforge.base.logs import configure_logging, say_result
+from paraforge.base.logs import configure_logging, counted, say_result
 from paraforge.base.progress import JobCounter, _Bar, progress
 
 
@@ -83,6 +83,18 @@ def test_a_brief_console_has_warnings_and_the_result(
     say_result("5 of 7 pairs scored")
     assert capsys.readouterr().err == "score: no score at all\nscore: 5 of 7 pairs scored\n"
     assert "details" in (tmp_path / "score.log").read_text()
+
+
+def test_a_second_call_replaces_the_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("score", "select"):
+        configure_logging(name, tmp_path)
+    logging.getLogger("paraforge").info("once")
+    assert capsys.readouterr().err == "select: once\n"
+    assert "once" not in (tmp_path / "score.log").read_text()
+
+
+def test_counts_have_their_nouns() -> None:
+    assert [counted(number, "pair") for number in (0, 1, 2000)] == ["0 pairs", "1 pair", "2,000 pairs"]
 
 
 def test_what_is_over_at_once_needs_no_line(capsys: pytest.CaptureFixture[str]) -> None:
