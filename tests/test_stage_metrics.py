@@ -107,3 +107,20 @@ def test_a_headline_and_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert read_json(Path("metrics/headlines/embeddings-word.json")) == {"rows": 5}
     write_metrics("statistics", {"pairs": 7})
     assert [said[0], said[2]] == ["done", "7 pairs described"]
+
+
+@pytest.mark.parametrize(
+    ("stage", "content", "figures"),
+    [
+        ("select",
+         {"rows_in": 9, "kept": 4, "verdict": {"scores": {"paraphrase_score": {"passing": {"value": 0.1}}}}},
+         {"rows": 9, "kept": 4, "wrong": 0.1}),
+        ("score",
+         {"rows": 5, "mean_overlap_3": 0.25,
+          "verdicts": {"paraphrase_score": {"separation": {"value": 0.9}}}},
+         {"rows": 5, "overlap_3": 0.25, "separation": 0.9}),
+        ("lexicon", {"rows": 9, "pairs": 4, "entries": 7}, {"rows": 9, "kept": 4, "entries": 7}),
+    ],
+)  # fmt: skip
+def test_headlines(stage: str, content: dict[str, Any], figures: dict[str, float]) -> None:
+    assert headline(stage, content) == figures
