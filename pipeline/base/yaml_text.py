@@ -69,7 +69,7 @@ class _Loader(yaml.SafeLoader):
         try:
             return super().construct_object(node, deep)
         except (ValueError, ArithmeticError, AttributeError, TypeError, LookupError):
-            # A day such as 2026-13-40, a number of 5,000 digits, '!!int many'.
+            # A number of 5,000 digits, '!!int many', '!!timestamp 2026-13-40'.
             kind = node.tag.rpartition(":")[2]
             _refuse(f"not a value of the type {kind}", node)
 

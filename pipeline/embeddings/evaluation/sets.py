@@ -235,11 +235,12 @@ def read_set_file(path: Path, name: str, group: str) -> list[SentencePairs]:
         InputError: an unknown format or no pairs; with file and line: a wrong number of fields, a score that
             is not a number, or a blank sentence.
     """
-    if next(numbered_lines(path), None) is None:
+    opening = next(numbered_lines(path), None)
+    if opening is None:
         raise InputError("the set is empty", path, remedy="Remove the file, or download it again.")
     if _OFFICIAL.fullmatch(path.name):
         return [_official(path)]
-    rows = _rows(path)
+    rows = _rows(path, opening[1])
     first = next(rows)
     layout = _by_header(first[1], path)
     if layout is None:
@@ -252,8 +253,7 @@ def read_set_file(path: Path, name: str, group: str) -> list[SentencePairs]:
     return sets
 
 
-def _rows(path: Path) -> Iterator[Row]:
-    _, first_line = next(numbered_lines(path))
+def _rows(path: Path, first_line: str) -> Iterator[Row]:
     if ppdb.SEPARATOR in first_line:
         for number, line in numbered_lines(path):
             fields = ppdb.split_fields(line)
