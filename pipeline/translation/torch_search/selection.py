@@ -129,12 +129,11 @@ def _note(
     body: 1, their number of tokens without end-of-sentence. ended: whether they ended with end-of-sentence.
     """
     place = state.done_count[:, None] + counted.cumsum(1) - 1
-    fits = counted & (place < rules.beam)
     # Hypotheses that do not fit go to the last place, which is never read.
-    target = torch.where(fits, place, rules.beam)
+    target = torch.where(counted, place, rules.beam).clamp(max=rules.beam)
     length = (body + ended - rules.free).clamp(min=1).to(torch.float32)
     state.done_score.scatter_(1, target, sums / length**rules.length_penalty)
     state.done_slot.scatter_(1, target, slots)
     state.done_length.scatter_(1, target, body.expand_as(target))
     state.done_ended.scatter_(1, target, torch.full_like(target, ended, dtype=torch.bool))
-    state.done_count.add_(fits.sum(1))
+    state.done_count.add_(counted.sum(1))

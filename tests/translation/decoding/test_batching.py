@@ -152,7 +152,7 @@ def test_batches_are_halved_where_memory_runs_out(whole: bool) -> None:
     class Small(Upper):
         def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
             size = self.batch_tokens if whole else 2 * len(batch)
-            if size > 5:
+            if size > 5 or any(self.bad in source.sentence for source in batch):
                 raise RuntimeError("CUDA failed with error out of memory")
             return super().submit(batch)
 
@@ -161,6 +161,9 @@ def test_batches_are_halved_where_memory_runs_out(whole: bool) -> None:
     sentences = [f"w{number}" for number in range(30)]
     assert texts(list(translate_in_batches(engine, sentences))) == [one.upper() for one in sentences]
     assert engine.batch_tokens <= 5 if whole else engine.batch_tokens < 20
+    engine.bad = "w7"  # does not fit alone
+    assert [one.failed for one in translate_in_batches(engine, sentences)].count(None) == 29
+    assert engine.batch_tokens == 1
 
 
 def test_an_engine_may_make_batches_of_its_own() -> None:

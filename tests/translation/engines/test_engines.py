@@ -1,6 +1,7 @@
 """Engines over one tiny model: the same hypotheses, the same scores, the same marks."""
 
 import dataclasses
+import math
 import shutil
 import statistics
 import subprocess
@@ -13,6 +14,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.translation.engines import ENGINES, open_translator
+from paraforge.translation.engines.ctranslate2 import CTranslate2Translator
 from paraforge.translation.models.ctranslate2_library import load_ctranslate2
 from paraforge.translation.models.model import open_model
 from paraforge.translation.stage.sentences import choose_engine
@@ -172,7 +174,8 @@ def test_tokens_that_a_hypothesis_is_made_to_begin_with_are_no_part_of_it(
     engine: str, tiny_model: Path
 ) -> None:
     model = dataclasses.replace(open_model(tiny_model), target_prefix=("▁house", "▁big"))
-    (result,) = open_translator(engine, model, OPTIONS).translate(["pes spí velký dům"])
+    translator = open_translator(engine, model, OPTIONS)
+    (result,) = translator.translate(["pes spí velký dům"])
     best = result.hypotheses[0]
     assert best.text == "sleeps dog"
     assert best.tokens == 3
@@ -182,6 +185,13 @@ def test_tokens_that_a_hypothesis_is_made_to_begin_with_are_no_part_of_it(
     )
     (gain,) = gains(engine, tiny_model, ["pes spí velký dům"], ("▁house", "▁big"))
     assert best.score == pytest.approx((sum(scored.log_probs[2:]) + gain) / 3, abs=1e-5)
+    if isinstance(translator, CTranslate2Translator):
+        given = translator.score(["pes", "", "pes spí velký dům"], ["", "dog", best.text])
+        expected = [math.nan, math.nan, sum(scored.log_probs[2:]) / 3]
+        assert given == pytest.approx(expected, abs=1e-5, nan_ok=True)
+        cut = open_translator(engine, model, OPTIONS.with_changes(maximum_target_tokens=4))
+        (scored,) = scorer.score_batch([["▁pes"]], [["▁house", "▁big", "▁sleeps"]])
+        assert cut.score(["pes"], ["sleeps dog"]) == pytest.approx([sum(scored.log_probs[2:]) / 2])
 
 
 @pytest.mark.parametrize(

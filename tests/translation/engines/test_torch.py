@@ -17,12 +17,15 @@ from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
 from paraforge.translation.engines import open_translator
-from paraforge.translation.engines.torch import TorchTranslator
+from paraforge.translation.engines.torch import TorchTranslator, check
+from paraforge.translation.models import model_file
 from paraforge.translation.models.importing import import_model
-from paraforge.translation.models.model_file import ModelFile
+from paraforge.translation.models.model import open_model
+from paraforge.translation.models.model_file import ModelFile, Variable
 from paraforge.translation.stage.sentences import choose_engine
 from paraforge.translation.torch_search.graphs import RecordedSteps
-from paraforge.translation.torch_search.search import Search
+from paraforge.translation.torch_search.results import Findings
+from paraforge.translation.torch_search.search import Pace, Search
 from paraforge.translation.torch_search.weights import load_weights
 from tests.translation.engines.tiny_models import OPTIONS, SENTENCES, agree, gains, run, write_variant
 from tests.translation.models.ready import make_marian, write_m2m100, write_nllb
@@ -75,6 +78,39 @@ def test_weights_stored_in_few_bits_are_read(tiny_fairseq: Path, tiny_model: Pat
         assert len(run("torch", tmp_path / f"{kind}-imported", SENTENCES[:3])) == 3
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("encoder/layer_0/q_norm/gamma", 0, "has no encoder/layer_0/q_norm/gamma"),
+        ("encoder/strange", 0, "has no encoder/strange"),
+        ("decoder/alibi", 1, "has no decoder/alibi"),
+        ("encoder/position_encodings/encodings", None, "needs the encoder's positions"),
+        ("decoder/activation", 99, "does not know the decoder's activation function"),
+        ("decoder/embeddings/weight", (60, 16), "needs one width, but the encoder has 32 and the decoder 16"),
+        ("encoder/num_heads", 4, "needs the same num_heads"),
+        ("encoder/pre_norm", 1, "needs the same pre_norm"),
+        ("decoder/activation", 1, "needs the same activation"),
+        ("decoder/alibi", 0, None),
+    ],
+)
+def test_a_part_that_the_search_does_not_support_is_refused(
+    name: str, value: Any, message: str | None, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Changed(ModelFile):
+        def __init__(self, folder: Path) -> None:
+            super().__init__(folder)
+            self.variables[name] = Variable(0, value if isinstance(value, tuple) else (1,), 0)
+            if value is None:
+                del self.variables[name]
+
+        def scalar(self, wanted: str, default: float = 0.0) -> float:
+            return float(value) if wanted == name else super().scalar(wanted, default)
+
+    monkeypatch.setattr(model_file, "ModelFile", Changed)
+    with pytest.raises(InputError, match=message) if message else contextlib.nullcontext():
+        check(open_model(tiny_model))
+
+
 def test_a_vocabulary_of_another_size_is_refused_before_any_work(tiny_model: Path, tmp_path: Path) -> None:
     model = Path(shutil.copytree(tiny_model, tmp_path / "model"))
     vocabulary = model / "ctranslate2" / "shared_vocabulary.json"
@@ -87,9 +123,10 @@ def test_a_vocabulary_of_another_size_is_refused_before_any_work(tiny_model: Pat
 
 
 def test_tied_matrices_are_there_once(tiny_model: Path) -> None:
-    weights = load_weights(ModelFile(tiny_model / "ctranslate2"), torch.device("cpu"), torch.float32)
-    assert weights.source.tokens.data_ptr() == weights.target.tokens.data_ptr()
-    assert weights.target.tokens.data_ptr() == weights.projection.weight.data_ptr()
+    file = ModelFile(tiny_model / "ctranslate2")
+    loaded = load_weights(file, torch.device("cpu"), torch.float32)
+    tied = (loaded.source.tokens, loaded.target.tokens, loaded.projection.weight)
+    assert len({matrix.data_ptr() for matrix in tied}) == 1
 
 
 def test_bfloat16_is_close(tiny_model: Path) -> None:
@@ -105,6 +142,25 @@ def test_bfloat16_is_close(tiny_model: Path) -> None:
         assert not equal or abs(one.hypotheses[0].score - other.hypotheses[0].score) < 0.05
 
 
+def test_sentences_that_give_no_number_are_translated_again_in_float32(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = OPTIONS.with_changes(nbest=2)
+    found = []
+    for kind, bad in (("bfloat16", []), ("float32", []), ("bfloat16", [1, 4])):
+        translator = open_translator(
+            "torch", tiny_model, options.with_changes(compute_type=kind), Placement("cpu")
+        )
+        assert isinstance(translator, TorchTranslator)
+        monkeypatch.setattr(Findings, "non_finite", lambda self, bad=bad: bad)
+        scored = translator.submit(translator.encode(SENTENCES[:6]))()
+        found.append([[hypothesis.score for hypothesis in one] for one in scored])
+    half, full, mixed = found
+    for place, scores in enumerate(mixed):
+        assert scores == pytest.approx((full if place in (1, 4) else half)[place], abs=1e-6)
+        assert len(scores) == 2 and full[place] != pytest.approx(half[place], abs=1e-4)
+
+
 def test_recorded_steps_give_what_plain_steps_give(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bookkeeping of CUDA graphs with a recording that computes; the graphs themselves need a GPU."""
 
@@ -118,8 +174,6 @@ def test_recorded_steps_give_what_plain_steps_give(tiny_model: Path, monkeypatch
     translator = open_translator("torch", tiny_model, OPTIONS, Placement("cpu"))
     assert isinstance(translator, TorchTranslator)
     plain = translator._search("float32")
-    from paraforge.translation.torch_search.search import Pace
-
     pace = Pace(look_every=4, keep=0.75, doubling=True, batch_sizes=(8, 16, 32, 64), source_multiple=8)
     recorded = RecordedSteps(Search(plain.weights, plain.rules, pace))
     replaying = Search(plain.weights, plain.rules, pace, recorded.state, recorded.step)

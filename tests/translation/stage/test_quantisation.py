@@ -1,6 +1,7 @@
 """The check of quantised models: what it measures, what follows, and that it is made once."""
 
 import logging
+import math
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ def test_the_loss_is_a_mean_with_an_upper_bound() -> None:
     # Standard deviation 0.01 (n - 1: 0.0100125), standard error of 400: 0.000500626; 1.645 of them.
     assert (found.loss, found.bound) == (0.01, pytest.approx(0.010824, abs=1e-6))
     assert found.identical == 0.5 and found.within(0.011) and not found.within(0.0108)
+    alone = measure_loss("int8", [0.1, math.nan], [0, 0], 0)
+    assert (alone.loss, alone.bound) == (None, None) and not alone.within(9.0)
+    assert measure_loss("int8", [0.1, 0.3], [0, 0], 0).loss == 0.2
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,7 @@ import pytest
 import torch
 
 from paraforge.base.errors import InputError
-from paraforge.base.shards.store import read_parquet
-from paraforge.base.text.units import load_processor
-from paraforge.translation.decoding.translator import DecodingOptions, Placement, Translator
+from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Hypothesis, Placement
 from paraforge.translation.models.checkpoint import average_checkpoints, weights_only_state
 from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.training import criterion, finishing, shortlist, validation
@@ -167,21 +165,27 @@ def test_fairseq_gives_the_scores_of_ctranslate2(directory: Path) -> None:
     assert score(directory, architecture={"kind": "lstm"}, beam=1) == score(directory, beam=1)
 
 
-@pytest.mark.full
-def test_hypotheses_are_bounded_by_the_sources(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
-    opened = validation.open_translator
+@pytest.mark.parametrize(("kind", "maximum", "longest"), [("transformer", 1000, 16), ("lstm", 5, 5)])
+def test_hypotheses_are_found_with_the_beam_and_are_bounded_by_the_sources(
+    kind: str, maximum: int, longest: int, tiny_fairseq: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Opened:
+        def __init__(self, engine: str, model: Any, options: DecodingOptions, placement: Placement) -> None:
+            assert engine == {"transformer": "ctranslate2", "lstm": "fairseq"}[kind]
+            assert (options.beam, options.maximum_target_tokens, placement.threads) == (3, longest, 2)
 
-    def noted(engine: str, model: Any, options: DecodingOptions, placement: Placement) -> Translator:
-        seen.append(options.maximum_target_tokens)
-        return opened(engine, model, options, placement)
+        def translate(self, sentences: list[str]) -> list[Hypotheses]:
+            return [Hypotheses((Hypothesis(text, -1.0, 1),) if text != "pes" else ()) for text in sentences]
 
-    monkeypatch.setattr(validation, "open_translator", noted)
-    sources = read_parquet(directory / "held_out.parquet")["source_text"].to_pylist()
-    longest = max(map(len, load_processor(directory / "source.spm").encode(sources)))
-    for maximum in (1000, 5):
-        score(directory, beam=1, maximum_tokens=maximum)
-    assert seen == [2 * longest + 10, 5]
+    for name in ("source.spm", "fairseq/checkpoint.pt", "dict.cs.txt", "dict.en.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes((tiny_fairseq / "sentencepiece.model").read_bytes())
+    monkeypatch.setattr(validation, "open_translator", Opened)
+    monkeypatch.setattr(validation, "convert_fairseq", lambda *_: None)
+    sources, references = ["pes spí dům", "pes"], ["pes spí velký dům", "dog"]  # three pieces, one
+    pq.write_table(pa.table({"source_text": sources, "reference": references}), tmp_path / "held_out.parquet")
+    found = score(tmp_path, threads=2, maximum_tokens=maximum, architecture={"kind": kind})
+    assert found == score_hypotheses(["pes spí dům", ""], references)
 
 
 PADDING = 1
