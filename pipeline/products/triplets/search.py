@@ -46,7 +46,8 @@ CANDIDATES = 8192
 """Number of translations that an anchor is compared with, or all of a smaller corpus."""
 ROWS_PER_CELL = 1000
 ROWS_PER_JOB = 16_384
-# Most allowed candidates to examine, the most similar first, until each negative has its own cluster.
+# Most allowed candidates to examine, the most similar first, until each negative has its own cluster;
+# above the most negatives that can be asked for.
 _NEAREST = 64
 _MOST_CELLS = 4096  # to keep finding the nearest cell cheap
 _SAMPLED_PER_CELL = 32
@@ -250,7 +251,7 @@ def find_negatives(
     own = torch.from_numpy(anchors.clusters)[:, None] == torch.from_numpy(candidates.clusters)
     too_similar = ~own & (reduce(torch.maximum, products).double() >= limits)
     allowed = cosines.masked_fill(own | too_similar, -torch.inf)
-    best, at = allowed.topk(min(max(_NEAREST, negatives), allowed.shape[1]), dim=1)
+    best, at = allowed.topk(min(_NEAREST, allowed.shape[1]), dim=1)
     clusters = np.where(best.isfinite().numpy(), candidates.clusters[at.numpy()], -1)
     # Only the first candidate of each cluster is used.
     repeated = np.zeros(clusters.shape, np.bool_)

@@ -11,7 +11,7 @@ import yaml
 
 from paraforge.base.errors import InputError
 from paraforge.corpus.columns import COLUMNS
-from paraforge.corpus.publication.card import CARD_NAME, describe, size_category
+from paraforge.corpus.publication.card import CARD_NAME, configs, describe, size_category
 from paraforge.corpus.publication.manifest import read_manifest
 from tests.base.test_markdown import RENDER, Seen, plain
 from tests.corpus.selection.corpora import random_pairs, with_columns
@@ -109,6 +109,15 @@ def test_no_description(tmp_path: Path) -> None:
     (tmp_path / CARD_NAME).write_text("# a page of somebody", encoding="utf-8")
     with pytest.raises(InputError, match="not the card"):
         describe(tmp_path)
+
+
+def test_types_are_named_as_datasets_names_them() -> None:
+    kinds = ("int8", "string", "float", "double", "list<element: float>", "list<item: string>")
+    expected = ["int8", "string", "float32", "float64", "float32", "string"]
+    columns = [{"name": kind, "type": kind} for kind in kinds]
+    (info,) = configs({"default": ({}, columns)})["dataset_info"]
+    assert [one.get("dtype", one.get("list")) for one in info["features"]] == expected
+    assert ["list" in one for one in info["features"]] == [False] * 4 + [True] * 2
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.shards.store import ShardDirectory
+from paraforge.corpus.publication.card import CARD_NAME
 from paraforge.corpus.publication.datasets import open_shards
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.parameters import PublishParameters
@@ -97,6 +98,8 @@ def test_an_empty_dataset_has_its_schema(tmp_path: Path, caplog: pytest.LogCaptu
         assert set(kept.column_names) - set(rejected.column_names) == {"group"}
         assert set(rejected.column_names) - set(kept.column_names) == {"rejected", "failed"}
         assert ("the published corpus is empty" in caplog.text) == (rows == 0)
+        card = (tmp_path / name / "corpus" / CARD_NAME).read_text(encoding="utf-8")
+        assert ("Nothing was rejected." in card) == (rows > 0)
     assert "'length' rejects" in caplog.text
 
 

@@ -158,23 +158,23 @@ def test_symbolic_links_are_refused(copy: Path, tmp_path: Path, name: str) -> No
 
 
 def test_marks_that_do_not_belong(sound: Path, tmp_path: Path) -> None:
-    """A rejected row in the corpus, and a reason changed among rejected rows, under checksums that fit."""
+    """A rejected row in the corpus, and other reasons or none among rejected rows, under checksums that
+    fit."""
+
+    def marked(table: pa.Table, reason: str | None) -> pa.Table:
+        reasons = [one and reason for one in table["rejected"].to_pylist()]
+        return with_columns(table, rejected=reasons)
+
     for kind, change, message in (
-        (
-            "corpus",
-            lambda t: t.append_column("rejected", pa.array(["length"] * len(t))),
-            "'rejected' is not in",
-        ),
-        (
-            "rejected",
-            lambda t: with_columns(t, rejected=[one and "another" for one in t["rejected"].to_pylist()]),
-            "the reasons of",
-        ),
+        ("corpus", lambda t: t.append_column("rejected", pa.nulls(len(t))), "'rejected' is not in"),
+        ("rejected", lambda t: marked(t, "another"), "the reasons of news"),
+        ("rejected", lambda t: marked(t, None), "the reasons of news"),
     ):
         target = tmp_path / kind
         shutil.copytree(sound / kind, target)
         rewrite(change)(target)
         assert any(message in problem.message for problem in check(target))
+        shutil.rmtree(target)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,9 @@ def test_all_problems_are_listed(copy: Path) -> None:
     }
 
 
-def test_directories_of_two_publications(sound: Path, tmp_path: Path) -> None:
+def test_directories_of_two_publications(
+    sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a kill between the two leaves: each is sound by itself, and they do not belong together."""
     publish_pairs(tmp_path, rows=300)
     assert check(tmp_path / "corpus") == check(tmp_path / "rejected") == []
@@ -216,4 +218,6 @@ def test_directories_of_two_publications(sound: Path, tmp_path: Path) -> None:
     assert check(tmp_path / "corpus") == []  # a corpus may be passed on alone
     shutil.copytree(sound / "rejected", tmp_path / "rejected")
     for one in ("corpus", "rejected"):
-        assert "another publication" in check(tmp_path / one)[0].message
+        monkeypatch.chdir(tmp_path / one)
+        for path in (tmp_path / one, Path()):
+            assert "another publication" in check(path)[0].message

@@ -43,7 +43,8 @@ def directory(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def test_scores_are_the_models_cosines(directory: Path) -> None:
+def test_scores_are_the_models_cosines(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paraforge.corpus.scoring.cosine._BLOCK_ROWS", 9)
     model = SentenceModel.open(directory)
     table = rows(40)
     scored = score_table(table, build_scorers(directory, load_fixed))

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -26,6 +27,8 @@ from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.score import build_scorers, score, score_steps, score_table
 from paraforge.corpus.scoring.scorers import language, models
 from paraforge.corpus.scoring.scorers.meaning import Meaning
+from paraforge.corpus.scoring.verdict import judge
+from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs, other_rows
 from tests.corpus.selection.corpora import write_shards
 
 WITHOUT_LANGUAGE = ScoreParameters(identify_language=False)
@@ -125,8 +128,11 @@ def test_threads_share_the_scorers() -> None:
 
 
 @pytest.mark.parametrize("scorer", ["vectors", "built-in"])
-def test_a_score_does_not_depend_on_the_other_rows(vectors: Path, scorer: str) -> None:
+def test_a_score_does_not_depend_on_the_other_rows(
+    vectors: Path, scorer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of more rows than are scored at once."""
+    monkeypatch.setattr("paraforge.corpus.scoring.word_scorer._BLOCK_ROWS", 2_500)
     table = rows(40)
     by = general.DIRECTORY if scorer == "built-in" else vectors
     scorers = build_scorers(by, counts=counted(table), lexical=NO_SOURCE)
@@ -156,6 +162,11 @@ def test_stage(tmp_path: Path, vectors: Path) -> None:
     assert report.scored == expected.num_rows - expected["overlap_1"].null_count
     scores = [value for value in expected["paraphrase_score"].to_pylist() if value is not None]
     assert report.mean_paraphrase_score == pytest.approx(np.mean(scores), abs=1e-5)
+    overlaps = expected["overlap_3"].drop_null().to_numpy()
+    assert report.mean_overlap_3 == pytest.approx(np.mean(overlaps), abs=1e-5)
+    wrong = find_wrong_pairs([tmp_path / "scored"])
+    assert wrong is not None and report.wrong_pairs == other_rows(wrong).num_rows > 50
+    assert report.verdicts["paraphrase_score"] == asdict(judge(wrong, "paraphrase_score"))
     assert ShardView(translated, tmp_path / "scored").total_rows == 95
 
     again = score(WITHOUT_LANGUAGE, translated, vectors, tmp_path / "scored", resources)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import InputError
@@ -43,7 +44,7 @@ def expected(vectors: Any, scores: Any, cosine: float) -> list[int]:
 def clustered(rows: int, seed: int = 1) -> tuple[Any, Any]:
     """Vectors around a few directions, some of them zero or not finite, and scores with ties and gaps."""
     random = np.random.default_rng(seed)
-    centres = random.standard_normal((rows // 8, 40))
+    centres = random.standard_normal((rows // 20, 40))
     spread = random.choice([0, 0.1, 0.3, 0.5], (rows, 1))
     vectors = centres[random.integers(0, len(centres), rows)] + spread * random.standard_normal((rows, 40))
     vectors[::50], vectors[7] = 0, np.nan
@@ -59,11 +60,15 @@ def found_in(directory: Path, vectors: Any, scores: Any, cosine: float, block: i
     return near.find(partial(in_order, threads=workers)).tolist()
 
 
-@pytest.mark.full
 def test_all_in_one_bucket_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more near pairs than there is room for at first, and of several parts, of which all but one are
+    empty."""
     monkeypatch.setattr(near_vectors, "bands_for", lambda cosine, rows: (0, 1))
-    vectors, scores = clustered(800)
+    monkeypatch.setattr(near_vectors, "_PART_ROWS", 150)
+    monkeypatch.setattr(near_vectors, "_BLOCK", 90)
+    vectors, scores = clustered(400)
     assert found_in(tmp_path / "near", vectors, scores, 0.9, 300) == expected(vectors, scores, 0.9)
+    assert sum(pq.read_metadata(file).num_rows for file in tmp_path.glob("near/near-*.parquet")) > 1024
 
 
 @pytest.mark.full

@@ -67,6 +67,7 @@ FAILED = {
         ([{"kind": "bounds", "score": "overlap_3", "minimum": 0.7, "maximum": 0.4}], "minimum 0.7 is above"),
         ([{"kind": "length", "minimum": 31, "maximum": 30}], "minimum 31 is above maximum 30"),
         ([{"kind": "bounds", "score": "overlap_3"}], "set minimum, maximum or both"),
+        ([{"kind": "bounds", "score": "overlap_3", "maximum": float("nan")}], "should be a finite number"),
         ([{"kind": "decile", "score": "overlap_3"}], "either top or keep"),
         ([{"kind": "decile", "score": "overlap_3", "top": 1, "keep": [1]}], "either top or keep"),
         ([{"kind": "decile", "score": "overlap_3", "top": 11}], "less than or equal to 10"),
@@ -76,6 +77,9 @@ FAILED = {
         ([{"kind": "near_duplicates", "per_reference": 0}], "greater than or equal to 1"),
         ([DECONTAMINATION | {"files": []}], "at least 1 item"),
         ([{"kind": "length", "maximum": 3}, {"kind": "length", "maximum": 4}], "two filters are called"),
+        ({"a": {"kind": "length", "maximum": 3, "name": "b"}}, "a: the key is the filter's name"),
+        ({"length": {"kind": "length", "maximum": 3}, "lenght": {"maximum": 4}},
+         "no filter 'lenght'.*did you mean 'length'.*the filters are length, and a new one needs its kind"),
         ([{"kind": "lenght", "maximum": 3}], "does not match any of the expected tags"),
         ([{"kind": "length", "maximum": 3, "max": 4}], "Extra inputs are not permitted"),
         ([{"kind": "length", "maximum": 3, "name": "Length!"}], "should match pattern"),
@@ -96,7 +100,7 @@ FAILED = {
         *(([{"kind": "length", "maximum": 3, "name": name}], f"{name}: ingest has") for name in REASONS),
     ],
 )  # fmt: skip
-def test_what_is_refused(filters: list[Any], message: str) -> None:
+def test_what_is_refused(filters: list[Any] | dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         SelectParameters.model_validate({"filters": filters})
 
@@ -105,13 +109,17 @@ def test_filters_by_name_judge_in_the_given_order_and_then_by_name() -> None:
     one = {"kind": "length", "maximum": 3}
     given = {"order": ["d", "b"], "filters": {"c": one, "b": one, "a": one, "d": one, "e": None}}
     assert [found.reason for found in SelectParameters.model_validate(given).filters] == ["d", "b", "a", "c"]
+    for order, message in ((["d", "x"], "order names x, but"), (["d", "d"], "order names a filter twice")):
+        with pytest.raises(ValidationError, match=message):
+            SelectParameters.model_validate({**given, "order": order})
 
 
 def test_all_problems_are_told_at_once() -> None:
     with pytest.raises(ValidationError) as error:
         SelectParameters.model_validate(
-            {"required": ["x"], "deciles": ["source_text"], "filters": [{"kind": "flag"}]}
+            {"required": ["x"], "deciles": ["overlap_1"] * 2, "filters": [{"kind": "flag"}]}
         )
+    assert "a score is named twice" in str(error.value)
     assert {problem["loc"][0] for problem in error.value.errors()} == {"required", "deciles", "filters"}
 
 

@@ -90,6 +90,7 @@ def test_any_filters_over_any_shards(
     """Rows in = kept + rejected + failed, and each row's fate is that of the row-by-row oracle."""
     parameters = {"required": required, "deciles": ["paraphrase_score"], "filters": filters}
     root = Path(tempfile.mkdtemp())
+    (root / "work" / "select" / "passes" / "of-a-killed-run").mkdir(parents=True)
     try:
         report = run(parameters, PAIRS, root, shard_rows, workers)
         found = fates(root / "selected", PAIRS)

@@ -183,8 +183,13 @@ def test_inputs_that_are_not_there_or_lack_columns(tmp_path: Path) -> None:
         extract(tmp_path, tmp_path / "empty")
     with pytest.raises(InputError, match="no column translation"):
         extract(tmp_path, _shards(tmp_path / "half", {"reference": ["a"]}))
+    bare = _shards(tmp_path / "bare", {"reference": ["a"], "translation": ["b"]})
     with pytest.raises(InputError, match="no paraphrase scores"):
-        extract(tmp_path, _shards(tmp_path / "bare", {"reference": ["a"], "translation": ["b"]}))
+        extract(tmp_path, bare)
+    with pytest.raises(InputError, match="empty: only shard directories can be read side by side"):
+        extract(tmp_path, bare, tmp_path / "empty")
+    with pytest.raises(InputError, match="name at least one input"):
+        extract(tmp_path)
 
 
 LAYOUTS = [pa.string_view(), pa.dictionary(pa.int8(), pa.large_string())]

@@ -99,6 +99,10 @@ def test_damaged_lexicons(lexicon: Lexicon) -> None:
     with pytest.raises(InputError, match="damaged"):
         Lexicon(lexicon.path)
     write_json(lexicon.path / "lexicon.json", manifest)
+    write_json(lexicon.path / "lexicon.json", manifest | {"files": [manifest["files"][0] | {"rows": 1}]})
+    with pytest.raises(InputError, match="rows, its manifest says 1"):
+        Lexicon(lexicon.path)
+    write_json(lexicon.path / "lexicon.json", manifest)
     last = lexicon.files[-1]
     content = last.read_bytes()
     last.write_bytes(content[:-100])

@@ -120,8 +120,6 @@ class IntervalParameters(FilterParameters):
         low, high = bounds.values()
         if low is None and high is None:
             raise ValueError("set minimum, maximum or both")
-        if any(isinstance(bound, float) and math.isnan(bound) for bound in bounds.values()):
-            raise ValueError("a bound is not a number")
         for score in self.columns():
             check_scale(score, bounds)
         if isinstance(low, float) and isinstance(high, float) and low > high:

@@ -12,7 +12,15 @@ from paraforge.base.files import read_json
 from paraforge.corpus.scoring.alignment import directions_of
 from paraforge.corpus.scoring.meaning.contradiction import WEIGHTS, contradiction
 from paraforge.corpus.scoring.meaning.signs import NAMES
-from paraforge.corpus.scoring.meaning.words import CONTENT, NUMBER, WordBook, antonyms, stem
+from paraforge.corpus.scoring.meaning.words import (
+    CONTENT,
+    DENIAL,
+    NEGATION,
+    NUMBER,
+    WordBook,
+    antonyms,
+    stem,
+)
 from tests.corpus.scoring.meaning.pairs import columns, found_in, signs, vectors
 
 WORDS = [
@@ -89,8 +97,9 @@ def test_a_long_text_is_read_to_its_limit() -> None:
     assert columns((text, text + "not"))[0]["contradiction"] == 0
 
 
-# Words of which many pairs are related: antonyms, affixes, pronouns, numbers.
+# Words of which many pairs are related: negations, denials, antonyms, affixes, pronouns, numbers.
 RELATED = [
+    "not", "never", "fail", "few",
     "happy", "unhappy", "sad", "big", "small", "large", "safe", "unsafe", "hot", "cold", "open", "close",
     "he", "she", "his", "her", "i", "you", "they", "two", "three", "stone", "river", "the", "of",
 ]  # fmt: skip
@@ -118,8 +127,8 @@ def matched(one: list[int], other: list[int]) -> dict[int, int]:
     return found
 
 
-def expected_of_left_over(one: list[str], other: list[str], turned: bool) -> dict[str, float]:
-    """The signs of words that are left over on both sides, by looking at every two of them."""
+def expected_signs(one: list[str], other: list[str], turned: bool) -> dict[str, float]:
+    """All signs but that of numbers; of words that are left over, by looking at every two of them."""
     if turned:
         one, other = other, one
     rows, words = WordBook().numbered([*one, *other])
@@ -129,7 +138,8 @@ def expected_of_left_over(one: list[str], other: list[str], turned: bool) -> dic
     persons_of, properties = words.persons[rows].tolist(), words.properties[rows].tolist()
     a, b = stems[: len(one)], stems[len(one) :]
     to_b = matched(a, b)
-    taken = set(to_b.values())
+    taken_as_equal = set(to_b.values())
+    taken = {*taken_as_equal}
     found: dict[str, float] = defaultdict(float)
     for i in (place for place in range(len(a)) if place not in to_b):
         for j in (place for place in range(len(b)) if place not in taken):
@@ -155,24 +165,43 @@ def expected_of_left_over(one: list[str], other: list[str], turned: bool) -> dic
     found["left_over"] = min(8, *(sum(side[one] for one in content) for side in loose)) / 4
     found["replacements"] = sum(one > 0.6 for one in distances[2])
     found["replaced_near"], found["replaced_in_place"] = max(distances[1]), max(distances[2])
+    negations, denials, near = [0, 0], [0, 0], 0
+    for side, equal in ((0, to_b.keys()), (1, taken_as_equal)):
+        kinds = (properties[: len(a)], properties[len(a) :])[side]
+        negations[side] = sum(kind & NEGATION > 0 for kind in kinds)
+        denials[side] = sum(kind & DENIAL > 0 and i not in equal for i, kind in enumerate(kinds))
+        content_of = [i for i, kind in enumerate(kinds) if kind & CONTENT]
+        for i in (i for i, kind in enumerate(kinds) if kind & NEGATION and i not in equal):
+            beside = [j for j in content_of if j < i][-1:] + [j for j in content_of if j > i][:1]
+            near = max(near, len(equal & {*beside}))
+    found["negations"], found["denials"] = (abs(first - second) for first, second in (negations, denials))
+    found["negation_odd"] = found["negations"] % 2
+    found["negation_near"] = near * found["negation_odd"]
+    opposites = sum(found[name] for name in ("antonyms", "antonyms_near", "antonyms_in_place"))
+    flips = found["negations"] + opposites
+    found["flipped"], found["flipped_twice"] = flips % 2, 2 if flips and not flips % 2 else 0
+    people = [Counter(side) for side in (persons_of[: len(a)], persons_of[len(a) :])]
+    alone, there = (Counter({n: k for n, k in (x - y).items() if n}) for x, y in (people, people[::-1]))
+    found["gender"] = min(alone[4], there[5]) + min(alone[5], there[4])
+    found["person"] = min(alone.total(), there.total()) - found["gender"]
     return {name: min(count, 2) for name, count in found.items() if count}
 
 
 def compare_with_the_slow_way(one: list[str], other: list[str]) -> None:
-    names = {
-        "affixes", "antonyms", "antonyms_near", "antonyms_in_place", "gender_in_place", "person_in_place",
-        "replaced_near", "replaced_in_place", "replacements", "left_over",
-    }  # fmt: skip
     pair = (" ".join(one), " ".join(other))
-    seen = {name: value for name, value in signs(pair)[0].items() if name in names}
+    seen = {name: value for name, value in signs(pair)[0].items() if name != "numbers"}
     # Which side is looked at first is a matter of the words' hashes where the sides have equally many.
     turns = {len(one) > len(other)} if len(one) != len(other) else {False, True}
-    expected = [expected_of_left_over(one, other, turned) for turned in turns]
+    expected = [expected_signs(one, other, turned) for turned in turns]
     assert any(seen == pytest.approx(found, abs=1e-4) for found in expected)
 
 
 @given(related, related)
 @example(["happy", "safe", "happy", "safe", "happy"], ["happy", "unsafe", "happy", "safe"])
+@example(["never", "happy"], ["never", "happy", "big", "not", "hot"])
+@example(["not"] * 3 + ["happy", "of"] * 3, ["the", "unhappy"] * 3)
+@example(["happy"] * 3 + ["he", "i"] * 3 + ["fail"] * 3, ["the"] + ["sad"] * 3 + ["she", "you"] * 3)
+@example(["the", "open"] * 3, ["the", "close"] * 3 + ["of"])
 def test_words_that_are_left_over_are_compared_two_by_two(one: list[str], other: list[str]) -> None:
     compare_with_the_slow_way(one, other)
 

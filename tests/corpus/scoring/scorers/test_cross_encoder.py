@@ -68,10 +68,3 @@ def test_it_can_be_evaluated_and_gives_no_vectors(tmp_path: Path) -> None:
     assert found == pytest.approx(expected, abs=1e-6)
     with pytest.raises(InputError, match="gives no vectors"):
         load(directory)
-
-
-def test_what_is_no_judge_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"config\.json"):
-        CrossEncoderScore(tmp_path)
-    with pytest.raises(InputError, match="positive, negative"):
-        CrossEncoderScore(save_model(tmp_path / "model", ["positive", "negative"]))

@@ -21,7 +21,11 @@ from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors
 from paraforge.corpus.scoring.cosine import cosine_of_rows
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.scorers import models
-from paraforge.corpus.scoring.scorers.models import CrossEncoderScore, ParaphraseScore
+from paraforge.corpus.scoring.scorers.models import (
+    CrossEncoderScore,
+    ParaphraseScore,
+    SentenceTransformerCosine,
+)
 from paraforge.corpus.scoring.scorers.words import CopyRate, DigitMismatch, Lengths, Overlap
 
 PAIR_CASES = [
@@ -158,27 +162,40 @@ def test_cosine_of_rows_without_direction() -> None:
     np.testing.assert_array_equal(cosine, np.array([1, np.nan, np.nan, 1], dtype=np.float32))
 
 
-@pytest.mark.parametrize(("entailment", "expected"), [(None, 0.5), (1, 0.25)])
+@pytest.mark.parametrize(("labels", "expected"), [(["similar"], 0.5), (["no", "Entailment"], 0.25)])
 def test_a_cross_encoder_judges_both_directions(
-    entailment: int | None, expected: float, monkeypatch: pytest.MonkeyPatch
+    labels: list[str], expected: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The mean of both, or the smaller probability of entailment."""
-    judged = {("a", "b"): 0.75, ("b", "a"): 0.25}
-    monkeypatch.setattr(CrossEncoderScore, "__init__", lambda self: None)
-    monkeypatch.setattr(
-        CrossEncoderScore, "_judge", lambda _, *sides: np.array([*map(judged.get, zip(*sides, strict=True))])
-    )
-    scorer = CrossEncoderScore()  # type: ignore[call-arg]
-    scorer._entailment = entailment
-    assert scorer.similarity(["a", "b"], ["b", "a"]).tolist() == [expected] * 2
+    """The mean of both, or the smaller probability of entailment; none for a side without a token."""
+
+    def predict(pairs: list[tuple[str, str]], apply_softmax: bool, **_: object) -> np.ndarray:
+        judged = [0.75 if pair == ("a", "b") else 0.25 for pair in pairs]
+        return np.array([[9, one] for one in judged] if apply_softmax else judged)
+
+    config = SimpleNamespace(id2label=dict(enumerate(labels)))
+    model = SimpleNamespace(model=SimpleNamespace(config=config), predict=predict)
+    monkeypatch.setattr(models, "load_model", lambda *_: model)
+    pairs = Pairs.of(pa.array(["a", "b", "", "a", ""]), pa.array(["b", "a", "b", " ", ""]))
+    found = CrossEncoderScore("model")(pairs)["cross_encoder"]
+    assert found.to_pylist() == [expected, expected, None, None, None]
+    assert CrossEncoderScore("model").similarity([], []).shape == (0,)
+    config.id2label = {0: "positive", 1: "negative"}
+    with pytest.raises(InputError, match="positive, negative"):
+        CrossEncoderScore("model")
 
 
 def test_a_directory_with_code_of_its_own_is_not_given_to_the_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One strange class among the library's own is enough."""
+    """One strange class among the library's own is enough; nor is a directory without a model."""
+    for scorer, file in ((CrossEncoderScore, r"config\.json"), (SentenceTransformerCosine, r"modules\.json")):
+        with pytest.raises(InputError, match=f"no .* here .no {file}"):
+            scorer(tmp_path)
     library = SimpleNamespace(SentenceTransformer=lambda *_, **__: pytest.fail("it was loaded"))
     monkeypatch.setattr(models, "require", lambda *_: library)
+    (tmp_path / "modules.json").write_text("[]x")
+    with pytest.raises(InputError, match="cannot be loaded"):
+        models.load_model(tmp_path)
     kinds = ["sentence_transformers.models.Pooling", "stranger.Module"]
     (tmp_path / "modules.json").write_text(json.dumps([{"type": kind} for kind in kinds]))
     with pytest.raises(InputError, match="code of its own, which is never run"):

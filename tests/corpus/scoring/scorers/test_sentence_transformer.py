@@ -50,15 +50,6 @@ def test_cosine(model_directory: Path) -> None:
         assert cosine == pytest.approx(expected, abs=1e-5)
 
 
-def test_not_a_model(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"modules\.json"):
-        models.SentenceTransformerCosine(tmp_path)
-    (tmp_path / "modules.json").write_text("[]x")
-    pytest.importorskip("sentence_transformers")
-    with pytest.raises(InputError, match="cannot be loaded"):
-        models.SentenceTransformerCosine(tmp_path)
-
-
 @pytest.mark.parametrize(
     "kind", ["stranger.Module", "sentence_transformers_of_a_stranger.Module", "os.Module"]
 )
