@@ -27,6 +27,9 @@ def test_a_fingerprint_sees_linked_directories(tmp_path: Path) -> None:
     assert len({plain, linked, sha256_directory(tmp_path / "model")}) == 3
     (tmp_path / "elsewhere" / "round").symlink_to(tmp_path / "model")  # ends, all the same
     assert sha256_directory(tmp_path / "model")
+    named = sha256_directory(tmp_path / "model")
+    (tmp_path / "model" / "lost").symlink_to(tmp_path / "nowhere")
+    assert sha256_directory(tmp_path / "model") == named
 
 
 def test_a_fingerprint_does_not_depend_on_the_order_of_a_directory(
@@ -69,10 +72,24 @@ def test_what_a_killed_command_left_goes_with_the_next_one_that_writes_there(tmp
 def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "part.parquet"
     path.write_text("old")
-    with pytest.raises(OSError, match="No space left"), files.atomic_path(path) as temporary:
+    with (
+        pytest.raises(OSError, match="No space left"),
+        files.scratch_directory(tmp_path / "scratch") as scratch,
+        files.atomic_path(path) as temporary,
+    ):
         temporary.write_text("half")
+        assert scratch.is_dir() and {temporary, scratch} <= files.unfinished_paths
         raise OSError(errno.ENOSPC, "full")
     assert [*tmp_path.iterdir()] == [path] and path.read_text() == "old"
+    assert not {temporary, scratch} & files.unfinished_paths
+
+
+def test_what_is_unfinished_goes_before_a_process_exits_at_once(tmp_path: Path) -> None:
+    with files.scratch_directory(tmp_path / "scratch"), files.atomic_path(tmp_path / "file") as temporary:
+        temporary.touch()
+        files.remove_unfinished()
+        assert not [*tmp_path.iterdir()]
+        temporary.touch()
 
 
 def test_compressed_text_has_neither_a_time_nor_a_name(tmp_path: Path) -> None:

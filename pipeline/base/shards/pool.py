@@ -70,7 +70,6 @@ def in_processes(
 def _begin(start: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     # A terminal sends Ctrl-C to all of its processes. The parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     start(*arguments)
 

@@ -227,9 +227,7 @@ def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
 
 
 def _put_in_place(new: Path, output: Path) -> None:
-    """Rename ``new`` to ``output``, and remove the previous directory."""
-    if output.is_symlink():
-        output.unlink()  # a link's target stays
+    """Rename ``new`` to ``output``, and remove the previous directory; of a link, the target stays."""
     old = new.with_name(f"{new.name.removesuffix('.tmp')}-old.tmp")
     with suppress(FileNotFoundError):
         output.rename(old)

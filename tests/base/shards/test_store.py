@@ -121,6 +121,14 @@ def test_rows_other_than_the_index_says(tmp_path: Path) -> None:
         read_aligned([path, other])
 
 
+def test_a_shard_is_compressed_and_only_values_that_repeat_have_a_dictionary(tmp_path: Path) -> None:
+    table = pa.table({"source": ["a"] * 9, "source_text": [*"abcdefghi"]})
+    write_shard(table, tmp_path / "shard.parquet")
+    columns = map(pq.read_metadata(tmp_path / "shard.parquet").row_group(0).column, (0, 1))
+    found = [(one.compression, one.has_dictionary_page, one.is_stats_set) for one in columns]
+    assert found == [("ZSTD", True, True), ("ZSTD", False, True)]
+
+
 def test_missing_directory_and_newer_format(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="dvc repro"):
         ShardDirectory(tmp_path / "nowhere")

@@ -49,10 +49,13 @@ def test_truncated_and_swapped_shards_are_not_believed(tmp_path: Path) -> None:
     assert work.find("k1") is None
 
 
-def test_a_shard_without_its_record_is_not_believed(tmp_path: Path) -> None:
+def test_a_shard_without_its_own_record_is_not_believed(tmp_path: Path) -> None:
     work = WorkDirectory("step", tmp_path)
     work.commit("k1", pa.table({"a": [1]}))
-    work.file("k1").with_suffix(".json").unlink()
+    record = work.file("k1").with_suffix(".json")
+    record.write_text(record.read_text().replace('"rows": 1', '"rows": 2'))
+    assert work.find("k1") is None
+    record.unlink()
     assert work.find("k1") is None
 
 

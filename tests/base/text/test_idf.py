@@ -42,7 +42,7 @@ def test_a_file_of_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at
 
 def test_a_file_of_frequencies(tmp_path: Path) -> None:
     path = tmp_path / "counts.txt"
-    path.write_text("The 3\nthe 2\ncat 5\n", encoding="utf-8")
+    path.write_text("The 4\nthe 1\ncat 5\n", encoding="utf-8")
     background = background_of_frequencies(path, None)
     assert background.documents == 10
     assert background.idf(["the"])[0] == pytest.approx(-math.log(5 / 10))
@@ -57,6 +57,11 @@ def test_malformed_frequencies(tmp_path: Path, line: str) -> None:
     path.write_text(f"the 3\n{line}\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"counts.txt:2: expected a word and its count"):
         background_of_frequencies(path, None)
+    path.write_text("\n")
+    with pytest.raises(InputError, match="no words"):
+        background_of_frequencies(path, None)
+    with pytest.raises(InputError, match="no sentences"):
+        background_of_sentences(path)
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=8))
@@ -127,7 +132,7 @@ def test_a_list_that_lacks_few_words_is_left_as_it_is(
 ) -> None:
     (tmp_path / "few.txt").write_text(FREQUENCIES)
     background = background_of_frequencies(tmp_path / "few.txt", None)
-    text = tokenize_column(pa.array(["the dog"] * 50 + ["gnu"] * missing))
+    text = tokenize_column(pa.array(["the dog"] * 49 + ["the", "gnu" if missing else "dog"]))
     assert background.completed(text) is background
     assert not caplog.messages
 

@@ -4,12 +4,12 @@ import pyarrow as pa
 import pytest
 
 from paraforge.base.text.repair import (
+    REPAIRS,
     decode_entities,
     has_lost_letters,
     has_markup,
     is_damaged,
     remove_invisible,
-    restore_letters,
 )
 
 ENTITIES = {
@@ -58,6 +58,8 @@ DAMAGED = [
     "Привет, мир".encode().decode("cp1251", "replace"),
     "I donâ€™t know, naïve.",
     "cafÃ©",
+    "JÅ’S CAFÉ”",  # two letters, of which each may be meant
+    "мир".encode().decode("cp1251"),
     "Nov\u00c3\u00bd u\u00c4itel na trhu, v\u00c4era ve\u00c4er",  # bytes that cp1252 does not have are gone
     "日本語".encode().decode("cp1252", "replace"),
 ]
@@ -67,6 +69,7 @@ SOUND = [
         "HYVÄ…",
         "CAFÉ”",
         "IRMÃ…",
+        "да".encode().decode("cp1251"),
         "Её",
         "её её",
         "ÉTÉ»",
@@ -97,7 +100,7 @@ def test_letters_are_restored(page: str) -> None:
     text = {"cp1251": "Привет, мир"}.get(page, "Malý muž šel")
     misread = b"".join(text.encode().splitlines()).decode(page, "ignore")
     is_whole = len(misread.encode(page)) == len(text.encode())
-    restored, changed = restore_letters(pa.array([misread, "don\ufffdt", "plain"]))
+    restored, changed = REPAIRS["damaged letters"](pa.array([misread, "don\ufffdt", "plain"]))
     assert restored.to_pylist()[1:] == ["don’t", "plain"]
     assert not is_whole or (restored[0].as_py() == text and changed.tolist() == [True, True, False])
 

@@ -11,6 +11,7 @@ ODD = {
     "constant": (["general"] * 40, "is 'general' in every row"),
     "empty": ([""] * 40, "is empty in every row"),
     "numbers": ([f"{place / 7:.3f}" for place in range(40)], "has a number in 100%"),
+    "mostly numbers": ([*map(str, range(36)), *["Yes.", "No."] * 2], "has a number in 90%"),
     "labels": (["news", "web"] * 20, "has 2 texts in 40 rows, 'news' for one"),
     "keys": ([f"doc-{place:05}.xml" for place in range(40)], "has a key or an address in"),
     "addresses": ([f"jan.{place}@example.org" for place in range(40)], "has a key or an address in"),
@@ -22,6 +23,7 @@ def test_what_is_odd_is_named(name: str) -> None:
     texts, said = ODD[name]
     assert said in str(oddity(texts))
     assert oddity(texts[:19]) is None
+    assert (oddity(texts[:20]) is None) == (name == "labels")  # which are more than one row in twenty
 
 
 def test_text_is_not_odd(tmp_path: Path) -> None:

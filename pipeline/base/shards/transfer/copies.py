@@ -132,7 +132,6 @@ class Copies:
         there; OSError: it cannot be written here."""
         request = uuid.uuid4().hex
         coming = _incoming[request] = _Incoming(self.directory / f"{request}.part")
-        coming.path.touch()
         heard = time.monotonic()
         try:
             while not (coming.digest or coming.problem):

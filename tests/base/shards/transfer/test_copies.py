@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -343,17 +344,25 @@ def _damage(_: str, asked: tuple[Any, ...]) -> None:
     receive(asked[2], 0, b"other", hashlib.sha256(b"one").hexdigest(), "")
 
 
-def test_a_host_gives_no_more_than_the_job_names(tmp_path: Path) -> None:
+def test_a_host_gives_no_more_than_the_job_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Piece by piece, until it stops."""
+    monkeypatch.setattr(copies, "_PIECE", 3)
     (tmp_path / "model").mkdir()
     for name in ("secret", "model/weights"):
         (tmp_path / name).write_bytes(b"bytes")
-    given = copies.Sender(None, Disk("", None, None, "run"), [JobFiles((tmp_path / "model",))])  # type: ignore[arg-type]  # stand-ins for what is not used
+    client = SimpleNamespace(loop=SimpleNamespace(add_callback=lambda called: called()))
+    given = copies.Sender(client, Disk("", None, None, "run"), [JobFiles((tmp_path / "model",))])  # type: ignore[arg-type]  # stand-ins for what is not used
     for path in (tmp_path / "secret", tmp_path / "model" / ".." / "secret", tmp_path):
         assert given._piece(0, path, False, 0) == (b"", "", "is not a file of this job")
     given.asked((0.0, ("another run", 0, "request", "worker", str(tmp_path / "model/weights"), False, 0)))
     assert not given._sending
     digest = hashlib.sha256(b"bytes").hexdigest()
-    assert given._piece(0, tmp_path / "model" / "weights", False, 2) == (b"tes", digest, "")
+    for offset, piece, end in ((0, b"byt", ""), (1, b"yte", ""), (2, b"tes", digest), (3, b"es", digest)):
+        assert given._piece(0, tmp_path / "model" / "weights", False, offset) == (piece, end, "")
+    stopped: list[str] = []
+    given._sending = {name: SimpleNamespace(cancel=partial(stopped.append, name)) for name in "ab"}  # type: ignore[misc]  # stand-ins for what is not used
+    given.stop()
+    assert stopped == ["a", "b"]
 
 
 def test_a_host_lists_all_files_of_a_model(tmp_path: Path) -> None:
@@ -379,8 +388,8 @@ def test_what_a_job_leaves_is_read_in_the_order_of_its_files(tmp_path: Path) -> 
 
 
 def test_files_are_committed_in_their_order(tmp_path: Path) -> None:
-    paths = tuple(tmp_path / name for name in ("shard", "record", "begun"))
+    paths = tuple(tmp_path / name for name in ("shard", "record", "begun", "never there"))
     paths[2].write_bytes(b"old")
-    JobFiles(written=paths).commit([b"1", b"2", None])
-    assert [path.read_bytes() if path.exists() else None for path in paths] == [b"1", b"2", None]
+    JobFiles(written=paths).commit([b"1", b"2", None, None])
+    assert [path.read_bytes() if path.exists() else None for path in paths] == [b"1", b"2", None, None]
     assert paths[0].stat().st_mtime_ns <= paths[1].stat().st_mtime_ns

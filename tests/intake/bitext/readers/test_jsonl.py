@@ -47,10 +47,15 @@ def test_nested_fields(tmp_path: Path) -> None:
 @pytest.mark.parametrize("read_bytes", [7, 1 << 18])
 def test_an_array(tmp_path: Path, read_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.intake.bitext.readers.jsonl._READ_BYTES", read_bytes)
+    monkeypatch.setattr("paraforge.intake.bitext.readers.jsonl._BLOCK_ITEMS", 7)
     items = [{"cs": f"č{n}", "en": f"b, ]{n}", "more": [n]} for n in range(30)]
     text = json.dumps(items, indent=1, ensure_ascii=False)
     rows = [(n, f"č{n - 1}", f"b, ]{n - 1}", None) for n in range(1, 31)]
     assert read(write(tmp_path / "a.json.gz", f"{text}\n")) == rows
+    longest = write(tmp_path / "b.json", json.dumps([{"cs": "a" * n, "en": "b"} for n in (40, 41)]))
+    size = len(json.dumps({"cs": "a" * 40, "en": "b"}))
+    expected = [(1, "a" * 40, "b", None), (2, "", "", "overlong_line")]
+    assert rows_of(blocks_of(JsonlSource, longest, COLUMNS, Reading(max_line_bytes=size))) == expected
     for damaged in (text[:-20], text + "[]", text.replace("},", "}", 1), text[:-1] + "x", text + "x"):
         with pytest.raises(InputError, match=r"a\.json:\d+: damaged"):
             read(write(tmp_path / "a.json", damaged))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.lines import Reading
+from paraforge.intake.bitext.block import CODES
 from paraforge.intake.bitext.readers.parquet import ParquetSource
 from tests.intake.bitext.helpers import blocks_of, rows_of
 
@@ -65,11 +66,6 @@ def test_several_batches_keep_their_row_numbers(tmp_path: Path) -> None:
     rows = read(save(tmp_path / "a.parquet", {"cs": numbers, "en": numbers}, row_group_size=7000))
     assert [row[0] for row in rows] == list(range(1, 40_001))
     assert [row[1] for row in rows] == numbers
-
-
-def _flipped(data: bytes) -> bytes:
-    half = len(data) // 2
-    return data[:half] + bytes([data[half] ^ 1]) + data[half + 1 :]
 
 
 @pytest.mark.parametrize(
@@ -146,6 +142,8 @@ def test_scores(tmp_path: Path) -> None:
     save(path, {"r": ["a"], "t": ["c"], "s": [float("nan")]})
     with pytest.raises(InputError, match=":1: a score not finite"):
         list(blocks_of(ParquetSource, path, columns))
+    (block,) = blocks_of(ParquetSource, path, columns, Reading(strict=False))
+    assert (block.codes.tolist(), block.scores) == ([CODES["malformed"]], pa.array([None], pa.float32()))
     save(path, {"r": ["a"], "t": ["c"], "s": ["0.5"]})
     with pytest.raises(InputError, match="for the score is string, not numbers"):
         list(blocks_of(ParquetSource, path, columns))

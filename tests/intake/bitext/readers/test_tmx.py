@@ -168,11 +168,12 @@ def test_wrong_bytes_in_its_encoding(tmp_path: Path) -> None:
         read(write(tmp_path / "a.tmx", content))
 
 
-def test_utf16_is_read_as_its_byte_order_mark_says(tmp_path: Path) -> None:
-    content = document(unit(en="Hello", cs="Čau"), '<?xml version="1.0" encoding="UTF-16"?>\n').encode(
-        "utf-16"
-    )
-    assert read(write(tmp_path / "a.tmx", content))[0][1:] == ("Čau", "Hello", None)
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_is_read_with_or_without_a_byte_order_mark(tmp_path: Path, encoding: str) -> None:
+    content = document(unit(en="Hello", cs="Čau"), '<?xml version="1.0" encoding="UTF-16"?>\n')
+    for mark in ("", "\ufeff"):
+        path = write(tmp_path / "a.tmx", (mark + content).encode(encoding))
+        assert read(path)[0][1:] == ("Čau", "Hello", None)
 
 
 def test_a_language_that_is_nowhere(tmp_path: Path) -> None:
@@ -189,10 +190,10 @@ def test_no_units(tmp_path: Path, content: str) -> None:
 
 
 def test_an_overlong_segment_is_counted_and_cut(tmp_path: Path) -> None:
-    body = unit(en="x" * 300_000, cs="b") + unit(en="a", cs="b")
+    body = "".join(unit(en="x" * length, cs="b") for length in (300_000, 100_001, 100_000))
     rows = read(write(tmp_path / "a.tmx", document(body)), max_line_bytes=100_000)
-    assert [row[-1] for row in rows] == ["overlong_line", None]
-    assert len(str(rows[0][2])) == 4096
+    assert [row[-1] for row in rows] == ["overlong_line", "overlong_line", None]
+    assert [len(str(row[2])) for row in rows] == [4096, 4096, 100_000]
 
 
 @pytest.mark.parametrize(
