@@ -59,12 +59,8 @@ def test_what_a_killed_command_left_goes_with_the_next_one_that_writes_there(tmp
     for path in (alive, elsewhere, mine):
         path.touch()
     write_json(tmp_path / "other.json", {})
-    assert {*tmp_path.iterdir()} == {
-        alive,
-        elsewhere,
-        mine,
-        tmp_path / "other.json",
-    } and left.suffix == ".tmp"
+    assert left.suffix == ".tmp"
+    assert {*tmp_path.iterdir()} == {alive, elsewhere, mine, tmp_path / "other.json"}
     sweep(tmp_path, alone=True)
     assert {*tmp_path.iterdir()} == {tmp_path / "other.json"}
 

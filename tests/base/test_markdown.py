@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from paraforge.base.markdown import Code, code, escape, table, text_table
+from paraforge.base.markdown import Code, clip, code, escape, table, text_table
 
 MARKUP = st.text(st.sampled_from("a b_*`|\\<>&[]()!#~$-+1.\n\t\"'{}:=/@é"), max_size=40)
 RENDER = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough")
@@ -61,6 +61,10 @@ def test_no_text_breaks_a_table(first: str, second: str) -> None:
     cells = ["td", "td", "tr", "td", "code", "td"]
     assert seen.tags == ["table", "thead", "tr", "th", "th", "tbody", "tr", *cells]
     assert seen.text == plain(f"a b {first} {second} x y")
+
+
+def test_only_what_is_longer_than_the_limit_is_cut() -> None:
+    assert [clip(text, 5) for text in ("five\n5", " five ", "fives", None)] == ["five…", "five", "fives", ""]
 
 
 def test_text_table() -> None:

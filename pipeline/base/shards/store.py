@@ -251,8 +251,6 @@ class ShardView:
 
     def __init__(self, *paths: str | Path) -> None:
         """Open the directories. Raises InputError: their shards do not have the same numbers of rows."""
-        if not paths:
-            raise ValueError("a view needs at least one directory")
         self.directories = [one for path in paths for one in ShardDirectory(path).with_aligned()]
         first = self.directories[0]
         for other in self.directories[1:]:

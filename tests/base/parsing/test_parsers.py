@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError, MissingPackageError
 from paraforge.base.parsing.brackets import skeleton, template_of, top_two_levels
-from paraforge.base.parsing.parser import open_parser
+from paraforge.base.parsing.parser import describe_parser, open_parser
 from paraforge.base.parsing.parsers import link_grammar
 
 needs_link_parser = pytest.mark.skipif(
@@ -71,12 +71,19 @@ def _program(directory: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> Non
     monkeypatch.setenv("PATH", f"{directory}:/usr/bin:/bin")
 
 
-def test_a_sentence_that_kills_the_program_costs_itself_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("at_once", [4, 200])
+def test_a_sentence_that_kills_the_program_or_is_too_long_costs_itself_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     _program(tmp_path, monkeypatch, '!*) echo width set to 16381;; bad) exit 1;; *) echo "(S $line)";;')
-    parser = open_parser("link-grammar")
-    assert parser.parse(["a", "bad", "b", "bad", "bad", "c"]) == ["(S a)", None, "(S b)", None, None, "(S c)"]
+    monkeypatch.setattr(link_grammar, "SENTENCES_AT_ONCE", at_once)
+    longest = "a " * 99 + "a"
+    found = open_parser("link-grammar").parse(["a", "bad", longest, f"{longest} a", "bad", "bad", "c"])
+    assert found == ["(S a)", None, f"(S {longest})", None, None, None, "(S c)"]
+    assert re.match("stand-in.*; constituency parses", describe_parser("link-grammar"))
+    _program(tmp_path, monkeypatch, "!*) echo width set to 16381;;")
+    with pytest.raises(InputError, match="link-grammar parses nothing"):
+        describe_parser("link-grammar")
 
 
 def test_a_program_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,7 +111,8 @@ def test_damage_is_an_error_that_names_the_file(tmp_path: Path) -> None:
 def test_rows_other_than_the_index_says(tmp_path: Path) -> None:
     path = tmp_path / "shard-00000.parquet"
     record = write_shard(pa.table({"a": [1, 2]}), path)
-    write_index(tmp_path, [record], {})
+    write_index(tmp_path, [record], {"step": "a"})
+    assert ShardDirectory(tmp_path).description == {"step": "a"}
     pq.write_table(pa.table({"a": [1]}), path)
     with pytest.raises(IncompleteError, match="1 rows, its index says 2"):
         ShardDirectory(tmp_path).read(0)

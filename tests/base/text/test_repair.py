@@ -65,28 +65,9 @@ DAMAGED = [
 ]
 # Each of these is also UTF-8 if it is written in one of the code pages, or nearly.
 SOUND = [
-    *(
-        "HYVÄ…",
-        "CAFÉ”",
-        "IRMÃ…",
-        "да".encode().decode("cp1251"),
-        "Её",
-        "её её",
-        "ÉTÉ»",
-        "«Ещё»",
-        "JÅ’S",
-        "POLSKĄ”",
-        "São Paulo",
-        "naïve café",
-    ),
-    *(
-        "Chvalte jej na buben a píšťalu, chvalte jej na husle a varhany.",
-        CZECH,
-        "Größe",
-        "Ñoño",
-        "日本語",
-        "",
-    ),
+    *["HYVÄ…", "CAFÉ”", "IRMÃ…", "Её", "ÉTÉ»", "«Ещё»", "JÅ’S", "POLSKĄ”", "Größe", "Ñoño", "日本語"],
+    *("её её", "да".encode().decode("cp1251"), "São Paulo", "naïve café", CZECH, ""),
+    "Chvalte jej na buben a píšťalu, chvalte jej na husle a varhany.",
 ]
 
 

@@ -260,6 +260,7 @@ def test_a_reason_that_rejects_many_rows_is_shown_with_examples(
     assert report.metrics()["sources"]["a"]["frequent"] == report.sources["a"].frequent
     assert report.sources["a"].noticed == {"markup": 1, "question_marks": 1}
     assert "6% of the rows are rejected as identical" in caplog.text and "'<b>a?b'" in caplog.text
+    assert "1% of the rows are rejected as damaged_characters" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -39,17 +39,8 @@ def test_every_missing_file_in_one_message(tmp_path: Path, monkeypatch: pytest.M
         resolve(wanted, tmp_path / "work")
     assert len(raised.value.problems) == 5
     message = str(raised.value)
-    parts = (
-        "'one': ",
-        "no.tsv",
-        "'two': ",
-        "no_rows.tsv",
-        "'three': ",
-        "'four': ",
-        "NOT_SET is not set",
-        "'six': ",
-    )
-    assert all(part in message for part in parts), message
+    wanted = "'one': .*no.tsv.*'two': .*no_rows.tsv.*'three': .*'four': .*NOT_SET is not set.*'six': "
+    assert re.search(wanted, message, re.DOTALL), message
     assert "five" not in message
     assert raised.value.exit_code == 2
 
@@ -141,11 +132,6 @@ def test_row_numbers(tmp_path: Path) -> None:
     path = write(tmp_path / "rows.tsv.gz", "row0\tset\n7\tsts\n3\tsick\n7\tsts\n\n")
     assert read_row_numbers(path) == [3, 7]
     assert read_row_numbers(write(tmp_path / "plain", "0\n5")) == [0, 5]
-
-
-def test_row_numbers_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"rows:2: '-1' is not a row number"):
-        read_row_numbers(write(tmp_path / "rows", "row\n-1\n"))
 
 
 def test_the_key_of_a_file_depends_on_what_its_rows_depend_on(tmp_path: Path) -> None:
