@@ -21,7 +21,7 @@ _REMEDY = "What is finished is kept: run the same command again."
 
 @dataclass(frozen=True)
 class _File:
-    """A file's size and times from the file system, and its SHA-256, None if it cannot be read."""
+    """A file's size and times from the file system, and its SHA-256, empty if it cannot be read."""
 
     size: int
     times: tuple[int, int]

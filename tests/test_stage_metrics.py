@@ -12,7 +12,7 @@ from paraforge.corpus.scoring.score import ScoreReport
 from paraforge.embeddings.trainer.train_model import EmbeddingsReport
 from paraforge.products.lexicon.extraction import LexiconReport
 from paraforge.stages import metrics
-from paraforge.stages.metrics import _FIGURES, headline, write_metrics
+from paraforge.stages.metrics import _FIGURES, headline, of_pivots, write_metrics
 from paraforge.stages.results import _PARTS, result_line
 from paraforge.translation.memory.distinct import NOT_CHOSEN
 from paraforge.translation.stage.translate import TranslationReport
@@ -78,11 +78,41 @@ def test_every_stage_ends_with_one_line() -> None:
         ("score",
          {"rows": 5, "scored": 0, "mean_paraphrase_score": None, "mean_overlap_3": None, "seconds": 1},
          "0 of 5 pairs scored; 1.0 s"),
+        ("score",
+         {"rows": 9, "scored": 9, "mean_paraphrase_score": None, "verdicts":
+          {"paraphrase_score": {"separation": {"value": 0.9, "low": 0.9, "high": 0.9}}}},
+         "9 of 9 pairs scored; separates right from mismatched pairs with 0.90"),
         ("statistics", {"pairs": 7}, "7 pairs described"),
+        ("paraphraser", {"origin": "trained_here", "bleu": 3.14, "pairs": {"used": 8, "pairs": 9}},
+         "a model, trained here; BLEU 3.1; 8 of 9 pairs in both directions"),
+        ("translate",
+         {"rows": 5, "translated": 5, "failed": {}, "sentences_from_memory": 1, "sentences": 4,
+          "sentences_per_second": None},
+         "5 of 5 rows translated; 1 of 4 sentences from memory"),
+        ("paragram", {"model": "general"}, "the built-in English scorer"),
+        ("paragram", {"model": "word", "dimension": 8}, "a trained model (word) of 8 dimensions, as given"),
+        ("paragram", {"model": None, "words": 7, "dimension": 8, "trained": True, "pairs": 9},
+         "7 word vectors of 8 numbers, trained on 9 pairs"),
+        ("lexicon", {"entries": 7, "words_with_paraphrases": 5, "pairs": 3, "rows": 4},
+         "7 entries for 5 words; counted in 3 of 4 pairs"),
+        ("embeddings", {"pairs": 5, "best_score": 70.0}, "trained on 5 pairs; development 70.0"),
     ],
 )  # fmt: skip
 def test_result_lines(stage: str, content: dict[str, Any], line: str) -> None:
     assert result_line(stage, content) == line
+
+
+def test_metrics_of_pivots_are_sums_and_those_of_each() -> None:
+    alike = {"changes": {}, "shards": 1, "rate": 7}
+    one = {**alike, "rows": 2, "kept": 1, "rejected": {"a": 1}, "sources": {"x": 2}, "seconds": 0.5}
+    other = {**alike, "rows": 9, "kept": 5, "rejected": {"a": 2, "b": 2}, "sources": {"y": 9}, "seconds": 2}
+    assert of_pivots("ingest", {"cs": one}) == one
+    both = {"cs": one, "de": other}
+    total = {"rows": 11, "kept": 6, "rejected": {"a": 3, "b": 2}, "changes": {}, "shards": 2, "seconds": 2.5}
+    assert of_pivots("ingest", both) == {**total, "rate": 7, "sources": {"x": 2, "y": 9}, "pivots": both}
+    trained = {name: {"seconds": 1, "forward": {"seconds": 2}} for name in both}
+    forward = {"seconds": 4, "pivots": {name: {"seconds": 2} for name in both}}
+    assert of_pivots("nmt", trained) == {"seconds": 2, "forward": forward, "pivots": trained}
 
 
 def test_a_headline_and_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

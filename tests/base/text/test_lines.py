@@ -230,17 +230,12 @@ def read_all(path: Path) -> bytes:
 
 
 @pytest.mark.parametrize("suffix", COMPRESSORS)
-def test_reads_what_was_written(tmp_path: Path, suffix: str) -> None:
-    path = write(tmp_path / f"a.tsv{suffix}", DATA)
-    assert list(read_ahead(path, 7000)) == [DATA[start : start + 7000] for start in range(0, len(DATA), 7000)]
-
-
-@pytest.mark.parametrize("suffix", COMPRESSED)
-def test_is_known_by_its_bytes_not_by_its_name(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / "a.tsv"
-    path.write_bytes(COMPRESSORS[suffix](DATA))
-    assert compression_of(path) is not None
-    assert read_all(path) == DATA
+def test_what_was_written_is_known_by_its_bytes_not_by_its_name(tmp_path: Path, suffix: str) -> None:
+    for name in (f"a.tsv{suffix}", "a.tsv"):
+        (tmp_path / name).write_bytes(COMPRESSORS[suffix](DATA))
+        blocks = [DATA[start : start + 7000] for start in range(0, len(DATA), 7000)]
+        assert list(read_ahead(tmp_path / name, 7000)) == blocks
+        assert (compression_of(tmp_path / name) is None) == (suffix == "")
 
 
 ZSTD_SKIPPABLE = b"\x50\x2a\x4d\x18\x04\x00\x00\x00size"
@@ -284,24 +279,21 @@ def test_damaged_or_truncated(tmp_path: Path, suffix: str, damage: Callable[[byt
     assert f"data after {read:,} bytes of text" in str(raised.value)
 
 
-def test_missing(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
-        read_all(tmp_path / "a.gz")
-
-
-@pytest.mark.parametrize("suffix", COMPRESSORS)
-def test_empty(tmp_path: Path, suffix: str) -> None:
+@pytest.mark.parametrize(
+    ("suffix", "content", "message"),
+    [
+        (".gz", None, "no such file"),
+        *((suffix, b"", "empty") for suffix in COMPRESSORS),
+        *((name, b"plain", rf"named \{name}, but its content is not") for name in (".gz", ".GZ", ".zstd")),
+    ],
+)
+def test_missing_or_empty_or_not_what_its_name_says(
+    tmp_path: Path, suffix: str, content: bytes | None, message: str
+) -> None:
     path = tmp_path / f"a{suffix}"
-    path.write_bytes(b"")
-    with pytest.raises(InputError, match="empty"):
-        read_all(path)
-
-
-@pytest.mark.parametrize("suffix", [".gz", ".GZ"])
-def test_named_as_what_it_is_not(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"a{suffix}"
-    path.write_bytes(b"plain text\n")
-    with pytest.raises(InputError, match=rf"named \{suffix}, but its content is not compressed"):
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
         read_all(path)
 
 
