@@ -177,9 +177,9 @@ class IdentityRnn(TableEncoder):
     def __init__(self, table: Tensor, unit: str) -> None:
         super().__init__(table, unit)
         self.dimension = dimension = table.shape[1]
-        self.input_weight = nn.Parameter(torch.eye(dimension, dtype=table.dtype))
-        self.state_weight = nn.Parameter(torch.eye(dimension, dtype=table.dtype))
-        self.bias = nn.Parameter(torch.zeros(dimension, dtype=table.dtype))
+        self.input_weight = nn.Parameter(torch.eye(dimension))
+        self.state_weight = nn.Parameter(torch.eye(dimension))
+        self.bias = nn.Parameter(torch.zeros(dimension))
 
     def start(self, bound: float, generator: torch.Generator) -> None:
         """Start as the mean."""

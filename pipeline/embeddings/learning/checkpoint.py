@@ -107,7 +107,6 @@ class Checkpoints:
 
     def save(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         """Replace the state by this one."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"format": FORMAT, "key": self.key, **state}, allow_nan=False)
         # As one text, because safetensors does not fix the order of several.
         write_tensors(self.path, tensors, text)

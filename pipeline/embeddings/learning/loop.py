@@ -217,9 +217,9 @@ class Trainer(Generic[Batch, Module]):
         if self._means and not record.averaged:
             logger.warning("too few updates for average_after: the last parameters are kept")
         self._set_parameters(self._best or self._mean())
+        self.rate = (record.seen - started_with) / max(time.perf_counter() - begin - outside, 1e-9)
         if self._checkpoints is not None:
             self._save()
-        self.rate = (record.seen - started_with) / max(time.perf_counter() - begin - outside, 1e-9)
         return record
 
     def _step(self, batch: Batch) -> TrainingStep:

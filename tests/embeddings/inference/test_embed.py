@@ -1,11 +1,14 @@
 """Embeddings of files, however the work is divided."""
 
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from paraforge.base.devices import torch_threads
 from paraforge.base.errors import InputError
 from paraforge.embeddings.inference import embed as embed_module
 from paraforge.embeddings.inference.embed import embed_file
@@ -35,10 +38,27 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_vectors_are_the_models(
     model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also where processes share the blocks, which is only where there are many."""
+    shared: list[int] = []
+
+    def in_turn(
+        task: Callable[..., Any],
+        items: Iterable[Any],
+        start: Callable[..., None],
+        arguments: Any,
+        workers: int,
+    ) -> Iterator[Any]:
+        shared.append(workers)
+        start(*arguments)
+        return map(task, items)
+
+    monkeypatch.setattr(embed_module, "in_processes", in_turn)
     expected = SentenceModel.open(model).encode(TEXTS)
     for name in ("whole", "blocks"):
         assert embed_file(model, texts, tmp_path / f"{name}.npy", SentenceModel.open) == len(TEXTS)
-        assert embed_file(model, texts, tmp_path / f"{name}.parquet", SentenceModel.open) == len(TEXTS)
+        with torch_threads(1):
+            rows = embed_file(model, texts, tmp_path / f"{name}.parquet", SentenceModel.open, workers=2)
+        assert (rows, shared) == (len(TEXTS), [2] if name == "blocks" else [])
         vectors = np.load(tmp_path / f"{name}.npy", allow_pickle=False)
         assert vectors.dtype == np.float32
         np.testing.assert_allclose(vectors, expected, rtol=1e-5, atol=1e-7)

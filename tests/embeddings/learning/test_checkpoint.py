@@ -23,6 +23,8 @@ def test_round_trip_and_same_bytes(tmp_path: Path) -> None:
     write_tensors(tmp_path / "a", TENSORS)
     write_tensors(tmp_path / "b", dict(reversed(list(TENSORS.items()))))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    (tmp_path / "usual").touch()
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "usual").stat().st_mode
     loaded = read_tensors(tmp_path / "a", TENSORS)
     assert all(torch.equal(loaded[name], value) for name, value in TENSORS.items())
 
@@ -68,7 +70,7 @@ def test_missing_and_truncated(tmp_path: Path) -> None:
         read_tensors(tmp_path / "file", TENSORS)
 
 
-def test_the_newest_complete_checkpoint_counts(tmp_path: Path) -> None:
+def test_the_newest_complete_checkpoint_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoints = Checkpoints(tmp_path / "new", "key")
     assert checkpoints.newest(TENSORS) is None
     checkpoints.save(TENSORS, {"n": 5})
@@ -80,6 +82,9 @@ def test_the_newest_complete_checkpoint_counts(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "new").iterdir()] == [checkpoints.path.name]
     with pytest.raises(InputError, match="belongs to another run"):
         Checkpoints(tmp_path / "new", "other").newest(TENSORS)
+    monkeypatch.setattr("paraforge.embeddings.learning.checkpoint.FORMAT", 99)
+    with pytest.raises(InputError, match="belongs to another run"):
+        checkpoints.newest(TENSORS)
 
 
 def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:

@@ -5,35 +5,45 @@ from typing import Any
 
 import pytest
 
+from paraforge.base.errors import InputError, WorkLockedError
 from paraforge.base.files import write_json
 from paraforge.embeddings.learning.runs import MODEL, run_once
 
+DAMAGED = [f"{MODEL}/weights", f"{MODEL}/sha256.json", "report.json"]
 
-@pytest.mark.parametrize("damaged", [None, f"{MODEL}/weights", f"{MODEL}/sha256.json", "report.json"])
-def test_what_was_damaged_is_trained_again(tmp_path: Path, damaged: str | None) -> None:
+
+@pytest.mark.parametrize("changed", [None, *DAMAGED, "format", "key"])
+def test_what_was_damaged_is_trained_again(tmp_path: Path, changed: str | None) -> None:
     trained: list[Path] = []
+    key, readable = "0" * 40, True
 
     def train(directory: Path) -> dict[str, Any]:
         trained.append(directory)
+        with pytest.raises(WorkLockedError):
+            run()
         (directory / MODEL).mkdir(parents=True, exist_ok=True)
         (directory / MODEL / "weights").write_bytes(b"weights")
         (directory / "pairs").mkdir(exist_ok=True)
         write_json(directory / "pairs" / "index.json", {})
         return {"pairs": 7}
 
+    def open_model(directory: Path) -> None:
+        if not readable:
+            raise InputError("of an earlier format", directory)
+
     def run() -> dict[str, Any]:
-        output = tmp_path / "models" / "out"
-        report = run_once(
-            "kind", "key", tmp_path / "work", output, train=train, open_model=Path, scratch=["pairs"]
-        )
+        output, work = tmp_path / "models" / "out", tmp_path / "work"
+        report = run_once("kind", key, work, output, train=train, open_model=open_model, scratch=["pairs"])
         assert (output / "weights").read_bytes() == b"weights"
         return report
 
     assert run() == run() == {"pairs": 7} and len(trained) == 1
     assert not (trained[0] / "pairs").exists()
-    if damaged is not None:
-        path = trained[0] / damaged
+    if changed in DAMAGED:
+        path = trained[0] / changed
         content = path.read_bytes()
         path.unlink()  # the output may be a link to it
         path.write_bytes(content[:-3] + b"xyz")
-    assert run() == {"pairs": 7} and len(trained) == 1 + (damaged is not None)
+    readable = changed != "format"
+    key = "0" * 39 + "1" if changed == "key" else key
+    assert run() == {"pairs": 7} and len(trained) == 1 + (changed is not None)

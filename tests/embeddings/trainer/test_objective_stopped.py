@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,42 @@ def test_a_signal_leaves_a_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         train(store, parameters(), evaluate=evaluate, checkpoints=tmp_path / "checkpoints")
     assert list((tmp_path / "checkpoints").glob("newest.safetensors"))
+
+
+def test_a_checkpoint_is_saved_when_it_is_due_and_the_rate_is_that_of_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step takes a second, an evaluation and a checkpoint ten each; 57 pairs are three steps."""
+    store, now = make_store(tmp_path / "pairs"), 0.0
+    encoder = make_encoder(store)
+    clock = SimpleNamespace(perf_counter=lambda: now)
+    monkeypatch.setattr("paraforge.embeddings.learning.loop.time", clock)
+
+    def slow(seconds: float, training: bool | None, action: Callable[..., Any]) -> Callable[..., Any]:
+        def act(*arguments: Any) -> Any:
+            nonlocal now
+            now += seconds
+            assert training in (None, encoder.training)
+            return action(*arguments)
+
+        return act
+
+    options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 1.5}
+    options["evaluate"] = slow(10, False, lambda _: 1.0)
+
+    def run() -> tuple[list[int], float]:
+        saved: list[int] = []
+        trainer = encoder_trainer(encoder, store, parameters(epochs=3), **options)
+        save = trainer._save
+        monkeypatch.setattr(trainer, "_step", slow(1, True, trainer._step))
+        monkeypatch.setattr(
+            trainer, "_save", slow(10, None, lambda: save() or saved.append(trainer.record.seen))
+        )
+        trainer.run()
+        return saved, trainer.rate
+
+    assert run() == ([48, 57, 105, 114, 162, 171, 171], 57 / 3)
+    assert run() == ([171], 0.0)  # nothing is left to do
 
 
 def test_another_runs_checkpoint_is_refused(tmp_path: Path) -> None:
@@ -222,8 +259,13 @@ def test_divergence_is_an_error_and_leaves_nothing(tmp_path: Path, changes: dict
     store = make_store(tmp_path / "pairs", pairs=300)
     settings = TrainingParameters.model_validate({"learning_rate": learning_rate, **changes})
     options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 0.0}
+
+    def finite_sum(encoder: Any) -> float:
+        assert bool(encoder.table.isfinite().all())
+        return float(encoder.table.sum())
+
     if evaluated:
-        options["evaluate"] = lambda encoder: float(encoder.table.sum())
+        options["evaluate"] = finite_sum
     with pytest.raises(InputError, match=r"diverged: .* not finite|diverged: the loss is") as caught:
         train(store, settings, dtype=torch.float32, **options)
     assert caught.value.exit_code == 2

@@ -3,6 +3,7 @@
 import logging
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +57,11 @@ def test_a_model_is_trained_judged_and_kept(tmp_path: Path) -> None:
     assert report.years["2020"]["pearson"] == pytest.approx(report.best_score)
     assert report.signature.startswith("pairs:100|data:")
     model = SentenceModel.open(tmp_path / "model")
-    assert model.about["signature"] == report.signature
+    assert (model.about["signature"], model.unknown_words) == (report.signature, "own")
     assert model.encode("left1 left2").shape == (8,)
     assert model.encode(["left1", "left2 right3"]).shape == (2, 8)
+    left = {path.name for path in (tmp_path / "work").glob("embeddings/*/*")}
+    assert left == {"lock", "model", "report.json"}
     # The same training again is taken from the work directory, and has the same bytes where it is not.
     before = digests(tmp_path / "model")
     assert train(tmp_path, model_parameters(), data) == report
@@ -93,12 +96,13 @@ def test_pairs_that_choose_and_judge_are_counted(tmp_path: Path, caplog: pytest.
     assert "5 of the 10 pairs of 2012.half chose the epoch." in card
 
 
-def test_a_place_that_cannot_be_written_is_found_out_before_training(tmp_path: Path) -> None:
+def test_a_place_or_device_that_is_not_there_is_found_out_before_training(tmp_path: Path) -> None:
     path = write_pairs(tmp_path / "pairs.tsv", sentence_pairs())
+    given = (model_parameters(), data_of(path), path / "model", Resources(threads=1, work=tmp_path / "work"))
     with pytest.raises(InputError, match=r"pairs\.tsv/model: cannot be written"):
-        train_model(
-            model_parameters(), data_of(path), path / "model", Resources(threads=1, work=tmp_path / "work")
-        )
+        train_model(*given)
+    with pytest.raises(ConfigurationError, match="cuda:99"):
+        train_model(*given, device="cuda:99")
     assert not (tmp_path / "work").exists()
 
 
@@ -147,18 +151,20 @@ def test_a_concatenation_starts_from_given_vectors(tmp_path: Path) -> None:
         "parts": [
             {"kind": "average", "dimension": 4},
             {"kind": "average", "unit": "trigram", "dimension": 6, "initial_frequency": 0.01},
-        ],
+        ]
+        * 2,
     }
     still = {"training": {**SETTINGS["training"], "learning_rate": 1e-30}}
-    parameters = model_parameters(encoder, vectors=str(vectors), **still)
+    parameters = model_parameters(encoder, vectors=str(vectors), unknown_words="shared", **still)
     train(tmp_path, parameters, data_of(write_pairs(tmp_path / "pairs.tsv", sentence_pairs())))
     model = SentenceModel.open(tmp_path / "model")
-    assert model.dimension == 10
+    assert (model.dimension, model.unknown_words) == (20, "shared")
+    tables = [model.encoder.get_parameter(f"parts.{part}.table") for part in range(4)]
+    assert not torch.equal(tables[0], tables[2]) and not torch.equal(tables[1], tables[3])
     assert model.encode("left1")[:4].tolist() == pytest.approx([1, 0, 0, 0], abs=1e-20)
     # A frequent trigram starts shorter than a rare one.
-    table = model.encoder.get_parameter("parts.1.table").detach()
     units = model.vocabularies["trigram"].units
-    assert table[units.index("eft")].norm() < table[units.index("11 ")].norm()
+    assert tables[1][units.index("eft")].norm() < tables[1][units.index("11 ")].norm()
     with pytest.raises(ConfigurationError, match="dimension 5, the initial vectors have 4"):
         train(tmp_path, model_parameters({"kind": "average", "dimension": 5}, vectors=str(vectors)),
               data_of(tmp_path / "pairs.tsv"))  # fmt: skip
@@ -186,7 +192,7 @@ def test_corpora_with_empty_shards_and_empty_sides(tmp_path: Path) -> None:
     records = [write_shard(table, directory / f"shard-{n:05d}.parquet") for n, table in enumerate(tables)]
     write_index(directory, records, {})
     report = train(tmp_path, model_parameters(), TrainingData(corpora=[directory]))
-    assert (report.pairs, report.skipped) == (30, 2)
+    assert (report.pairs, report.skipped, report.leakage) == (30, 2, None)
     write_index(directory, [records[0]], {})
     with pytest.raises(InputError, match="no pair to train on: 0 read"):
         train(tmp_path, model_parameters(), TrainingData(corpora=[directory]))
@@ -208,12 +214,15 @@ def test_wrong_input_is_an_error_before_training(tmp_path: Path) -> None:
     assert not (tmp_path / "model").exists()
 
 
-def test_a_model_of_the_section(tmp_path: Path) -> None:
-    pairs = write_pairs(tmp_path / "pairs.tsv", sentence_pairs())
+def test_a_model_of_the_section(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pairs = write_pairs(tmp_path / "pairs.tsv", [("a b", "c d")] * 30 + sentence_pairs(90))
+    training = {"epochs": 3, "batch_size": 2, "mega_batch": 1}
     section = EmbeddingsParameters.model_validate(
         {
             "names": ["mine"],
-            "models": {"mine": {"encoder": {"dimension": 4, "kind": "average"}, **SETTINGS}},
+            "models": {"mine": {"encoder": {"dimension": 4, "kind": "average"}, "training": training}},
             "corpus_pairs": False,
             "pair_files": [{"path": str(pairs)}],
         }
@@ -225,8 +234,24 @@ def test_a_model_of_the_section(tmp_path: Path) -> None:
     assert lines[0] == "pairs_seen,epoch,loss,development_pearson"
     assert [line.split(",")[:2] for line in lines[1:]] == [["120", "1"], ["240", "2"], ["360", "3"]]
     assert float(lines[-1].split(",")[2]) == pytest.approx(report.history[-1]["loss"], abs=1e-6)
+    assert f"{report.passed_over} of 360 pairs seen were skipped" in caplog.text
     with pytest.raises(InputError, match="there is no model 'other'"):
         train_named_model("other", section, *arguments)
+    given: list[TrainingData] = []
+    monkeypatch.setattr(
+        "paraforge.embeddings.trainer.train_model.train_model",
+        lambda _, data, *rest, **options: given.append(data) or report,
+    )
+    for corpus_pairs in (True, False):
+        changed = {
+            "corpus_pairs": corpus_pairs,
+            "development": ["a"],
+            "test_sets": ["b"],
+            "drop_leaked": False,
+        }
+        train_named_model("mine", section.model_copy(update=changed), *arguments)
+    expected = TrainingData(section.pair_files, [arguments[0]], ["a"], ["b"], drop_leaked=False, reserved=[])
+    assert given == [expected, replace(expected, corpora=[], reserved=[arguments[0]])]
 
 
 @pytest.mark.full

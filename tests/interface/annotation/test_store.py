@@ -67,19 +67,28 @@ def test_names_have_one_form(store: AnnotationStore) -> None:
     assert store.join(" Anna   K. ") == store.join("anna k.")
     assert store.join("Žofie") == store.join("Z\u030cofie")  # composed and decomposed
     assert [one.name for one in store.annotators()] == ["Anna K.", "Žofie"]
+    assert store.join("x" * 60).name == "x" * 60
     for name in ("", "  ", "x" * 61, "a\x07b", "a\u202eb"):
         with pytest.raises(InputError):
             store.join(name)
 
 
-@pytest.mark.parametrize(("paraphrase", "fluency", "pair"), [(4, 1, 1), (1, 0, 1), (1, 1, 99)])
-def test_the_database_itself_refuses_nonsense(
-    store: AnnotationStore, paraphrase: int, fluency: int, pair: int
-) -> None:
-    anna = store.join("Anna").number
+def test_the_database_itself_refuses_nonsense(store: AnnotationStore) -> None:
+    anna, pairs = store.join("Anna").number, len(store.draw.pairs)
+    for grades, pair in (
+        ((4, 1), 1),
+        ((0, 1), 1),
+        ((1, 4), 1),
+        ((1, 0), 1),
+        ((1, 1), 0),
+        ((1, 1), pairs + 1),
+    ):
+        with pytest.raises(sqlite3.IntegrityError):
+            store.record(anna, pair, Answer(*grades))
     with pytest.raises(sqlite3.IntegrityError):
-        store.record(anna, pair, Answer(paraphrase, fluency))
+        store.record(anna + 1, 1, Answer(1, 1))
     assert rows(store) == []
+    assert store.record(anna, pairs, Answer(3, 1)) and store.record(anna, 1, Answer(1, 3))
 
 
 def test_many_writers(store: AnnotationStore) -> None:

@@ -266,6 +266,7 @@ def test_what_is_read_beside_a_checkpoint_is_watched(tmp_path: Path) -> None:
     read = ["checkpoint_best.pt", "dict.cs.txt", "dict.en.txt", "sentencepiece.model"]
     for name in [*read, "checkpoint_last.pt", "training.log"]:
         (tmp_path / name).touch()
+    (tmp_path / "dict.old.txt").mkdir()
     overrides = [f"nmt.model={tmp_path / read[0]}"]
     parameters = check_parameters(compose(ROOT / "configs", overrides), "here")
     link_inputs(parameters, ["nmt"], tmp_path / "inputs")

@@ -177,8 +177,8 @@ TABLES: dict[str, tuple[Callable[[Rows], str | bytes], list[int | str], dict[str
         {"format": "tsv", "header": False},
     ),
     "t.csv": (
-        lambda rows: _csv([("anglicky", "česky"), *(row[::-1] for row in rows)], ";"),
-        ["česky", "anglicky"],
+        lambda rows: _csv([("anglicky", "ta samá česky"), *(row[::-1] for row in rows)], ";"),
+        ["ta samá česky", "anglicky"],
         {"format": "csv", "header": True, "separator": ";"},
     ),
     "T.CSV": (
@@ -190,6 +190,11 @@ TABLES: dict[str, tuple[Callable[[Rows], str | bytes], list[int | str], dict[str
         lambda rows: _csv([("", "cs", "en"), *((n, *row) for n, row in enumerate(rows))]),
         ["cs", "en"],
         {"format": "csv", "header": True},
+    ),
+    "blank.csv": (  # a text is no name, also of a few words
+        lambda rows: _csv([("", "This is a text"), *rows[1:]]),
+        [0, 1],
+        {"format": "csv", "header": False},
     ),
     "t.tab": (_named, ["zdroj", "cíl"], {"format": "tsv", "header": True}),
     "some_numbers.tsv": (  # a name above numbers and words is a row
@@ -245,7 +250,7 @@ def test_a_project_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     parameters, source = chosen(Path())
     assert parameters.publish.name == NAME
     assert isinstance(source, ColumnSource)
-    assert source.columns == {"source_text": "česky", "reference": "anglicky"}
+    assert source.columns == {"source_text": "ta samá česky", "reference": "anglicky"}
     assert (parameters.nmt.source_language, parameters.nmt.target_language) == ("cs", "en")
     assert "nothing changes" in run_command("configure").output
 
@@ -256,6 +261,7 @@ def test_a_project_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("a.pdf", b"text", r"a\.pdf: a table is named \.tsv"),
         ("a.tsv", b"one\ttwo\n" * 30, "or two English: none"),
         ("a.tsv", b"", "empty"),
+        ("a$b.tsv", b"one\ttwo\n", "variables have such names"),
         ("a.csv", b'a,"' + b"x" * 200_000 + b'"\n', "or two English: none"),
         ("a.csv", b"one\ttwo\nthree, four\tfive\n" * 30, r"separated by tabs.*\.tsv"),
         ("A.JSON", b'[{"a": "text"}, 1]', r"A\.JSON:2: not a JSON object"),
@@ -357,6 +363,7 @@ BAD_BITEXTS: dict[str, tuple[Callable[[Path, Path], tuple[Path, Path]], str]] = 
     "directory": (lambda first, second: (first, first.parent), "this is a directory"),
     "language": (_renamed, r"its name says 'cs', and its text looks like 'en'"),
     "close": (_slovak, r"its name says 'cs', and its text looks like 'sk'"),
+    "pattern": (lambda first, second: (first.with_name("a.c?"), second), "patterns of files have such names"),
     "variable": (_variable, r"a\$HOME\.cs: variables have such names"),
 }
 

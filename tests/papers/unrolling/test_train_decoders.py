@@ -10,6 +10,7 @@ import pytest
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
+from paraforge.papers.unrolling import train_decoders as train_module
 from paraforge.papers.unrolling.model import DecoderModel
 from paraforge.papers.unrolling.parameters import DecodersParameters
 from paraforge.papers.unrolling.train_decoders import PredictionObjective, train_decoders
@@ -55,6 +56,13 @@ def test_a_model_is_trained_and_kept(tmp_path: Path) -> None:
     other = train(tmp_path, path, vocabulary={"minimum_count": 1, "maximum_size": 5})
     assert other["signature"] == report["signature"]
     assert digests(tmp_path / "model") != before
+
+
+def test_version_parameters_and_data_are_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = [DecodersParameters.model_validate(values) for values in ({}, SMALL)]
+    keys = {train_module._key(one, data) for one in settings for data in ("data", "other")}
+    monkeypatch.setattr(train_module, "DECODERS", 0)
+    assert len(keys | {train_module._key(settings[0], "data")}) == 5
 
 
 def test_a_killed_training_goes_on_to_the_same_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
