@@ -104,10 +104,7 @@ class PairStore:
         places = self._places(pairs)
         ends = self._text_ends[places]
         starts = np.where(places > 0, self._text_ends[places - 1], 0)
-        return [
-            self._texts[start:end].tobytes().decode("utf-8", "surrogatepass")
-            for start, end in zip(starts, ends, strict=True)
-        ]
+        return [self._texts[start:end].tobytes().decode() for start, end in zip(starts, ends, strict=True)]
 
     def teacher_of(self, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """Return the teacher's vectors of some pairs' sides: all left, then all right ones."""

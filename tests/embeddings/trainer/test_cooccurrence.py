@@ -10,12 +10,7 @@ import torch
 from paraforge.base.devices import torch_threads
 from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.trainer import initial
-from paraforge.embeddings.trainer.initial import (
-    SMOOTHING,
-    WINDOW,
-    cooccurrence_table,
-    starting_table,
-)
+from paraforge.embeddings.trainer.initial import SMOOTHING, WINDOW, cooccurrence_table, starting_table
 from paraforge.embeddings.trainer.pair_store import PairStore
 from tests.embeddings.trainer.training import store_of
 

@@ -14,11 +14,7 @@ from paraforge.embeddings.trainer import paragram, train_model
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.objective import encoder_trainer
 from paraforge.embeddings.trainer.parameters import ModelParameters, ParagramParameters
-from tests.embeddings.trainer.training import (
-    make_encoder,
-    make_store,
-    parameters,
-)
+from tests.embeddings.trainer.training import make_encoder, make_store, parameters
 
 
 @pytest.mark.parametrize("name", ["vectors", "sentencepiece_model", "teacher", "start"])

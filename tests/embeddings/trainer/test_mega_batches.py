@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.trainer import mega_batches as module
 from paraforge.embeddings.trainer import objective
-from paraforge.embeddings.trainer.mega_batches import (
-    distinct_ids,
-    encode,
-    scramble,
-    sentence_identity,
-)
+from paraforge.embeddings.trainer.mega_batches import distinct_ids, encode, scramble, sentence_identity
 from paraforge.embeddings.trainer.schedule import generator_for
 from tests.embeddings.learning.test_batches import _bags, _lists
 from tests.embeddings.trainer.training import make_store, parameters, train

@@ -65,7 +65,11 @@ def test_store_gives_back_the_pairs_with_text(
     assert counted.sum() == sum(len(tokenize(side)) for side in sides)
 
 
-def test_blocks_change_no_byte(tmp_path: Path) -> None:
+def test_blocks_change_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does cutting them further, so that memory does not grow with them."""
+    monkeypatch.setattr(pair_store, "_BLOCK_ROWS", 6)
+    cut, sides = Words.cut, list[int]()
+    monkeypatch.setattr(Words, "cut", lambda self, texts: sides.append(len(texts)) or cut(self, texts))
     pairs = [(f"a b{number % 3} c", f"d{number} e") for number in range(20)]
     contents = []
     for size in (1, 7, 20):
@@ -73,7 +77,7 @@ def test_blocks_change_no_byte(tmp_path: Path) -> None:
         store = build_pair_store(tmp_path / str(size), blocks, [Words()], VocabularyParameters())
         files = sorted(path for path in store.directory.iterdir())
         contents.append([(path.name, path.read_bytes()) for path in files])
-    assert contents[0] == contents[1] == contents[2]
+    assert contents[0] == contents[1] == contents[2] and max(sides) == 12
 
 
 def test_rare_words_are_unknown_and_the_vocabulary_is_capped(tmp_path: Path) -> None:
@@ -92,7 +96,7 @@ def test_a_subset_is_a_view(tmp_path: Path) -> None:
     subset = store.subset(np.array([2, 1]))
     assert (len(subset), len(store)) == (2, 3)
     assert texts(subset, "word") == [["e"], ["c"], ["f"], ["d"]]
-    assert texts(subset.subset(np.array([1])), "word") == [["c"], ["d"]]
+    assert texts(subset.subset(np.array([0])), "word") == [["e"], ["f"]]
     assert subset.fingerprint not in (store.fingerprint, store.subset(np.array([1, 2])).fingerprint)
 
 
@@ -140,6 +144,9 @@ def test_damage_is_found(tmp_path: Path) -> None:
     del described["units"]["word"]["tokens"]
     index.write_text(json.dumps(described))
     with pytest.raises(InputError, match="damaged description of word units"):
+        PairStore(tmp_path)
+    index.write_text(json.dumps({**described, "format": 1}))
+    with pytest.raises(InputError, match="format 1, not 2"):
         PairStore(tmp_path)
     index.write_text("{}")
     with pytest.raises(InputError, match="damaged"):

@@ -19,11 +19,7 @@ from paraforge.embeddings.trainer.mega_batches import encode
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.objective import encoder_trainer
 from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
-from paraforge.embeddings.trainer.parameters import (
-    ModelParameters,
-    TrainingParameters,
-    VocabularyParameters,
-)
+from paraforge.embeddings.trainer.parameters import ModelParameters, TrainingParameters, VocabularyParameters
 from paraforge.embeddings.trainer.teacher import teacher_vectors
 from tests.embeddings.trainer.training import write_pairs
 from tests.here import run_command

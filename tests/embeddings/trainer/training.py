@@ -42,13 +42,7 @@ def make_encoder(store: PairStore, dtype: torch.dtype = torch.float64, dimension
 
 
 def parameters(**values: Any) -> TrainingParameters:
-    default = {
-        "epochs": 2,
-        "batch_size": 8,
-        "mega_batch": 3,
-        "anneal": 0,
-        "learning_rate": 0.01,
-    }
+    default = {"epochs": 2, "batch_size": 8, "mega_batch": 3, "anneal": 0, "learning_rate": 0.01}
     return TrainingParameters(**{**default, **values})
 
 

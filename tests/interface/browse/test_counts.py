@@ -101,9 +101,7 @@ def test_files_with_other_rows_than_the_manifest_says(tmp_path: Path) -> None:
         pass
 
 
-def test_what_the_command_says_where_there_is_nothing_to_see(
-    tmp_path: Path,
-) -> None:
+def test_what_the_command_says_where_there_is_nothing_to_see(tmp_path: Path) -> None:
     pytest.importorskip("flask")
     pytest.importorskip("waitress")
     with pytest.raises(InputError, match="no such directory"):

@@ -77,13 +77,7 @@ def test_what_was_refused_is_taken_back_as_selection_would(
 
 
 def test_text_of_pairs_and_names_is_escaped(client: FlaskClient) -> None:
-    for address in (
-        "/",
-        LOWER,
-        "/counts",
-        "/?q=%3Cscript%3E",
-        "/?reason=%3Cb%3E",
-    ):
+    for address in ("/", LOWER, "/counts", "/?q=%3Cscript%3E", "/?reason=%3Cb%3E"):
         page = client.get(address).text
         assert set(re.findall(r"<script[^>]*>", page)) <= {'<script src="/static/browse.js" defer>'}
         assert "<b>" not in page and "<corpus>" not in page and "<i>" not in page

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,24 @@ def test_a_sound_file_and_a_missing_one(project: Path) -> None:
     assert findings()["params.yaml"]["state"] == "ok"
     Path("params.yaml").unlink()
     assert "Run 'paraforge configure'" in findings()["params.yaml"]["detail"]
+
+
+def test_what_the_environment_lacks_is_said(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, other = Path(sys.executable).parent, project / "bin"
+    other.mkdir()
+    (other / "python").symlink_to(sys.executable)
+    (other / "dvc").symlink_to(sys.executable)
+    for place, said in ((own, None), (other, f"{other / 'python'}; stages would"), (project, "not found; ")):
+        monkeypatch.setenv("PATH", str(place))
+        found = findings()
+        assert ("dvc on PATH" in found) == (not (place / "dvc").exists())
+        assert ("python on PATH" in found) == (said is not None)
+        assert said is None or found["python on PATH"]["detail"].startswith(said)
+    for data, named in ((None, False), (str(own), False), (str(project / "gone"), True)):
+        monkeypatch.setenv("PARAFORGE_DATA", data) if data else monkeypatch.delenv(
+            "PARAFORGE_DATA", raising=False
+        )
+        assert ("PARAFORGE_DATA" in findings()) == named
 
 
 @pytest.mark.parametrize(

@@ -40,15 +40,7 @@ WRITERS: dict[str, tuple[str, ...]] = {
 # Commands that write no file that a user names, or none at all.
 READERS = {
     "annotate report",
-    *(
-        "plan",
-        "verify",
-        "push",
-        "summary",
-        "browse",
-        "doctor",
-        "init",
-    ),
+    *("plan", "verify", "push", "summary", "browse", "doctor", "init"),
     "memory import",
     "lexicon lookup",
 }

@@ -139,19 +139,12 @@ NAMED = {
         "test_sets": ["%"],
     },
     "statistics": {"background": {"path": "%"}, "parser": "%"},
-    "paraphraser": {
-        "model": "./%",
-        "templates": {"parser": "%"},
-        "test_files": [{"path": "%"}],
-    },
+    "paraphraser": {"model": "./%", "templates": {"parser": "%"}, "test_files": [{"path": "%"}]},
     "triplets": {"encoder": "%"},
 }
 # Not beside what NAMED has: of one field, or of one source, there are two kinds.
 OTHERS = [
-    {
-        "nmt": {"bitext": "%"},
-        "pivots": {"de": {"ingest": {"sources": SOURCES[:1]}, "nmt": {"bitext": "%"}}},
-    },
+    {"nmt": {"bitext": "%"}, "pivots": {"de": {"ingest": {"sources": SOURCES[:1]}, "nmt": {"bitext": "%"}}}},
     {"paragram": {"model": "%"}, "embeddings": {"models": {"word": {"start": "%"}}}},
     {
         "ingest": {"kind": "references", "sources": [{"name": "d", **ALONE}]},

@@ -8,12 +8,7 @@ import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.papers.transfer.evaluate import TransferScore
-from paraforge.papers.transfer.fine_tuning import (
-    Variant,
-    fine_tune_transfer,
-    make_variants,
-    task_splits,
-)
+from paraforge.papers.transfer.fine_tuning import Variant, fine_tune_transfer, make_variants, task_splits
 from paraforge.papers.transfer.tasks import Examples, Task
 from paraforge.papers.transfer.training import FineTuningParameters
 from tests.papers.test_commands import run

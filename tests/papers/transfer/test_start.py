@@ -8,10 +8,7 @@ from paraforge.base.text.idf import Background
 from paraforge.base.text.vocabulary import UNKNOWN
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.parameters import AverageParameters
-from paraforge.embeddings.evaluation.averages import (
-    Weighting,
-    WordAverage,
-)
+from paraforge.embeddings.evaluation.averages import Weighting, WordAverage
 from paraforge.papers.transfer.training import average_as_encoder, start_model
 from tests.embeddings.trainer.equations import PARAMETERS
 from tests.papers.transfer.models import make_model, snapshot
@@ -65,11 +62,7 @@ def test_a_random_start_is_weighted_by_the_training_texts() -> None:
     a = 0.1
     plain, weighted = (
         start_model(
-            make_model(AverageParameters(dimension=2, initial_frequency=value)),
-            TRAINING,
-            OTHER,
-            "random",
-            1,
+            make_model(AverageParameters(dimension=2, initial_frequency=value)), TRAINING, OTHER, "random", 1
         )
         for value in (None, a)
     )

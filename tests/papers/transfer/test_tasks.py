@@ -13,12 +13,7 @@ from paraforge.embeddings.evaluation.evaluate import Evaluation
 from paraforge.papers.evaluation import PaperEvaluation, evaluate_for_papers, open_model
 from paraforge.papers.lexical import make_baseline
 from paraforge.papers.transfer import evaluate as module
-from paraforge.papers.transfer.evaluate import (
-    do_task,
-    evaluate_transfer,
-    features,
-    fixed_embedder,
-)
+from paraforge.papers.transfer.evaluate import do_task, evaluate_transfer, features, fixed_embedder
 from paraforge.papers.transfer.tasks import Examples, Task, find_tasks
 from paraforge.papers.transfer.training import relatedness
 
