@@ -128,7 +128,7 @@ def _choose_weights(
         )
     scored = []
     for name, state in candidates:
-        checkpoint = directory / "candidate.pt"
+        checkpoint = best_path.with_name("candidate.pt")
         write_checkpoint(state, checkpoint)
         scores = evaluate(
             checkpoint,

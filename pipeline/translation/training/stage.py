@@ -166,8 +166,8 @@ def trained_model(
         write_json(history_file, result.history)
         with replaced_directory(finished) as temporary:
             finish_model(directory, temporary, parameters, result, resources.thread_count(), documents)
-        for name in _SCAFFOLDING:
-            remove_directory(directory / name)
+    for name in _SCAFFOLDING:  # also what a run left that was killed here
+        remove_directory(directory / name)
     history: list[dict[str, float]] = read_json(history_file)
     return history
 

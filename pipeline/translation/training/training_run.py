@@ -183,6 +183,8 @@ class TrainingRun:
             reason = reason or ("patience" if impatient else None)
             self.finished = reason
             self.save()
+            if self.ranks.first:
+                self._forget_snapshots()  # not earlier: until now a killed run resumes with another history
         elif stop or time.monotonic() - self._saved > CHECKPOINT_SECONDS:
             self.save()
         if stop and reason is None:
@@ -258,7 +260,6 @@ class TrainingRun:
         }
         self._recent = []
         self.history.append(row)
-        self._forget_snapshots()
         report(event="validation", **row)
 
     def _forget_snapshots(self) -> None:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from paraforge import versions
 from paraforge.base.errors import InputError
-from paraforge.base.files import read_json
+from paraforge.base.files import read_json, write_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.text.units import load_processor
@@ -70,7 +70,8 @@ def test_training_once_and_publishing_again(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.undo()
     (damaged,) = (tmp_path / "work" / "nmt").glob("*/model/source.spm")
     damaged.unlink()
-    assert not list((tmp_path / "work" / "nmt").glob("*/parts"))
+    large = ("parts", "checkpoints", "snapshots", "validation", "candidate.pt")
+    assert not [name for name in large if list((tmp_path / "work" / "nmt").glob(f"*/{name}"))]
     build(tmp_path, parameters())
     assert digests(tmp_path / "nmt") == before
 
@@ -97,6 +98,16 @@ def test_a_finished_model_is_used_again_only_as_it_was_written(tmp_path: Path, d
     path = tmp_path / ("model.json" if "model" in damage else "source.spm")
     path.write_bytes(b"Pieces") if damage == "changed" else path.unlink()
     assert not nmt._is_whole(tmp_path)
+
+
+def test_what_a_run_left_that_was_killed_when_its_model_was_finished_is_removed(tmp_path: Path) -> None:
+    for name in ("model", "parts", "snapshots"):
+        (tmp_path / name).mkdir()
+    write_description(tmp_path / "model", origin="trained", languages=("cs", "en"), entries={})
+    write_json(tmp_path / "history.json", [])
+    shards = write_shards(tmp_path / "in", [("pes", "dog", None)])
+    assert nmt.trained_model(shards, tmp_path, parameters(), Resources()) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["history.json", "in", "model"]
 
 
 @pytest.mark.parametrize("has_bfloat16", [True, False])

@@ -187,6 +187,17 @@ def test_patience_ends_a_run(
     )
     messages: list[dict[str, Any]] = []
     monkeypatch.setattr(trainer, "report", lambda **values: messages.append(values))
+    save = run.save
+    saved: list[dict[str, float]] = []
+
+    def save_if_it_can_resume() -> None:
+        """What the checkpoint before needs is there until it is replaced."""
+        needed = trainer.needed_snapshots(run.directory, saved, run.parameters) if saved else []
+        assert all(path.is_file() for path in needed)
+        save()
+        saved[:] = run.history
+
+    monkeypatch.setattr(run, "save", save_if_it_can_resume)
     assert run.train() == "patience"
     run._report()  # as at the end, right after a validation
     assert all(message.get("loss", 1) > 0 for message in messages)
