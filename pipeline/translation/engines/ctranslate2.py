@@ -86,8 +86,6 @@ class CTranslate2Translator:
         folder = model.folder(NAME)
         device, number = placement.kind_and_number(library.get_cuda_device_count)
         replicas = placement.threads if device == "cpu" else 1
-        if device == "cuda":
-            preload_cublas()
         self._pieces = SentencePieces(model, options)
         try:
             # Two single-threaded replicas are twice as fast as one with two threads, and the bytes do not

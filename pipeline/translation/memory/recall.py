@@ -129,7 +129,7 @@ def recall(
             places.astype("<i8").tofile(places_file)
             (number[least == number] - 2 * rows).astype("<i8").tofile(unknown_file)
             known = places[places >= 0]
-            found = np.searchsorted(bases, known % max(1, rows), "right") - 1
+            found = np.searchsorted(bases, known % rows, "right") - 1
             sentences += np.bincount(found, minlength=len(segments))
             failed += int((known >= rows).sum())
     result.unlink()

@@ -140,7 +140,7 @@ def _plain_codes(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise InputError("not BPE codes: not UTF-8 text", path) from error
     header = "#version: 0.2"
-    if lines and lines[0].startswith("#version:"):
+    if lines[0].startswith("#version:"):
         header, lines = lines[0].strip(), lines[1:]
     merges = []
     for number, line in enumerate(lines, start=1):

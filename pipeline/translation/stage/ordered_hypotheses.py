@@ -114,7 +114,7 @@ def _is_scattered(recalled: Recalled, size: int) -> bool:
     blocks = read = 0
     for places in recalled.blocks(size):
         blocks += 1
-        read += len(np.unique(np.searchsorted(recalled.bases, places % max(1, recalled.rows), "right")))
+        read += len(np.unique(np.searchsorted(recalled.bases, places % recalled.rows, "right")))
     return read > blocks + 2 * len(recalled.segments)
 
 
@@ -129,7 +129,7 @@ def _write_full(writer: pa.RecordBatchFileWriter, pending: list[pa.Table]) -> li
 
 def _block(recalled: Recalled, places: NDArray[np.int64], nbest: int) -> tuple[pa.Table, NDArray[np.int64]]:
     """Return the hypotheses of a block of sentences in order, and how many each has."""
-    first = places % max(1, recalled.rows)
+    first = places % recalled.rows
     order = np.argsort(first, kind="stable")
     cuts = np.searchsorted(first[order], recalled.bases)
     tables, counts = [], np.zeros(len(places), np.int64)

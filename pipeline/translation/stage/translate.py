@@ -134,7 +134,7 @@ def translate(
     if found is not None:
         report.sentences_from_memory = found.from_memory
         report.sentences_translated, report.sentences_failed = found.translated, found.failed
-        report.tasks = max(found.tasks, found.step.shards)
+        report.tasks = found.tasks
         report.reused_tasks = report.tasks - (found.step.shards - found.step.reused)
         if found.translated_now:
             report.sentences_per_second = round(found.translated_now / max(found.step.seconds, 1e-3), 1)

@@ -41,7 +41,6 @@ class _Side:
 
     def __init__(self, stem: Path, kind: str) -> None:
         self._stem, self._kind = stem, kind
-        Path(f"{stem}.bin").write_bytes(b"")
         self._lengths: list[NDArray[np.int32]] = []
 
     def write(self, sentences: pa.ChunkedArray) -> int:

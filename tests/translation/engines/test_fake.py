@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.translation.engines import open_translator
@@ -50,11 +51,12 @@ def test_numbers_and_case_are_kept_and_words_are_english() -> None:
 
 
 def test_nbest_is_ranked_by_score_and_begins_with_the_best() -> None:
-    found = run(SENTENCES, DecodingOptions(beam=5, nbest=5))
+    found = run(SENTENCES, DecodingOptions(beam=12, nbest=12))
     for result, alone in zip(found, run(SENTENCES), strict=True):
         scores = [hypothesis.score for hypothesis in result.hypotheses]
-        assert len(scores) == 5 and scores == sorted(scores, reverse=True) and scores[0] < 0
+        assert len(scores) == 12 and scores == sorted(scores, reverse=True) and scores[0] < 0
         assert result.hypotheses[0] == alone.hypotheses[0]
+        assert len({hypothesis.text for hypothesis in result.hypotheses[6:]}) > 2
 
 
 def test_sentences_fail_on_demand() -> None:
@@ -62,6 +64,8 @@ def test_sentences_fail_on_demand() -> None:
     failed = [number for number, result in enumerate(results) if result.failed]
     assert failed == [number for number in range(200) if number % 10 == 7]
     assert results[7].failed == r"InjectedFailure: told to fail on 'číslo \\d*7,'"
+    with pytest.raises(InputError, match="not a regular expression"):
+        run(SENTENCES, fail_pattern="(")
 
 
 def test_defects_on_demand() -> None:
@@ -74,9 +78,9 @@ def test_defects_on_demand() -> None:
 
 def test_long_sources_and_outputs_are_cut_and_marked() -> None:
     options = DecodingOptions(maximum_source_tokens=10, maximum_target_tokens=5)
-    found = run(["slovo " * 20, "slovo " * 3], options)
-    assert [one.source_truncated for one in found] == [True, False]
-    assert [one.hypotheses[0].output_truncated for one in found] == [True, False]
+    found = run(["slovo " * count for count in (20, 10, 9, 5, 4)], options)  # and the end of the sentence
+    assert [one.source_truncated for one in found] == [True, True, False, False, False]
+    assert [one.hypotheses[0].output_truncated for one in found] == [True, True, True, True, False]
     assert len(found[0].hypotheses[0].text.split()) == 5
 
 

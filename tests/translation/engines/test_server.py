@@ -15,7 +15,7 @@ from paraforge.base.errors import InputError, MissingPackageError
 from paraforge.base.files import hash_json
 from paraforge.base.shards.resources import Resources
 from paraforge.translation.decoding.faults import EngineError
-from paraforge.translation.decoding.server_answers import best_answers
+from paraforge.translation.decoding.server_answers import best_answers, read_answer
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Hypothesis, Usage
 from paraforge.translation.engines import open_translator
 from paraforge.translation.stage.sentences import choose_engine
@@ -55,6 +55,8 @@ _PARTS = [{"type": "text", "text": "The dog "}, {"type": "thinking"}, {"type": "
         (choice(""), "", {"empty"}),
         (choice("one two three four", reason="length"), "one two three four", {"output_truncated"}),
         (choice('"The dog."'), "The dog.", set()),
+        (choice("„The dog.“"), "The dog.", set()),
+        *((choice(text), text, set()) for text in ('"A" or "the"', "«A» dog»", "„A „dog“", '""')),
         (choice("<think>Hm.</think> The dog.", [-1.0]), "The dog.", set()),
     ],
 )
@@ -63,6 +65,13 @@ def test_what_is_made_of_an_answer(server: FakeServer, answer: Json, text: str, 
     assert found.text == text and math.isnan(found.score)  # without the reasoning, the score is not known
     names = ("runaway", "empty", "output_truncated", "non_finite")
     assert {name for name in names if getattr(found, name)} == marks
+
+
+@pytest.mark.parametrize("text", ['"The dog."', "two\nlines", "I can't translate that."])
+def test_what_a_sentence_has_itself_is_no_fault_of_its_answer(text: str) -> None:
+    found, fault = read_answer(choice(text), f" {text}\n")
+    assert (found.text, found.tokens, fault) == (" ".join(text.split()), len(text.split()) + 1, None)
+    assert read_answer(choice(f"{text}\nmore"), f" {text}\n")[1] == "several lines"
 
 
 @pytest.mark.parametrize(
@@ -163,9 +172,9 @@ def test_the_best_of_equal_answers_stays() -> None:
 def test_a_source_that_is_too_long_is_cut_and_marked(server: FakeServer) -> None:
     options = DecodingOptions(maximum_source_tokens=4)
     translator = open_translator("server", None, options, settings={"model": "m"})
-    found = list(translator.translate(["dlouhá věta, která", "věta."]))
+    found = list(translator.translate(["dlouhá věta, která", "věta, a."]))
     assert [one.source_truncated for one in found] == [True, False]
-    assert set(server.asked) == {"dlouhá věta,", "věta."}
+    assert set(server.asked) == {"dlouhá věta,", "věta, a."}  # four tokens each
 
 
 def test_the_set_of_the_memory_depends_on_what_decides_a_translation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,6 +85,23 @@ def test_a_run_killed_after_its_last_task_translates_nothing_again(
     assert counts(report) == (0, 97, 1) and seen == []
 
 
+def test_a_run_that_knows_everything_ends_the_tasks_of_the_run_before(
+    tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, part = corpus_of(tmp_path / "corpus", MANY), corpus_of(tmp_path / "part", MANY[:80])
+    other = CHOSEN.model_copy(update={"nbest": 1})
+    run(tmp_path, part, other)
+    killed = ("remembering.shard_keys", corpus, CHOSEN), ("translate.assemble", part, other)
+    with monkeypatch.context() as patch:
+        for moment, here, chosen in killed:
+            patch.setattr(f"paraforge.translation.stage.{moment}", Mock(side_effect=KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                run(tmp_path, here, chosen)
+    seen.clear()
+    report, _ = run(tmp_path, corpus, CHOSEN)
+    assert counts(report) == (97, 0, 0) and seen == []
+
+
 def test_projects_share_a_memory_and_the_first_translation_counts(tmp_path: Path, seen: list[str]) -> None:
     shared = {"translation_memory": tmp_path / "shared"}
     run(tmp_path / "one", corpus_of(tmp_path / "a", MANY[:80]), CHOSEN, **shared)

@@ -64,23 +64,19 @@ def test_a_segment_of_a_newer_version_is_not_taken_for_a_damaged_one(
 
 
 def test_a_memory_that_cannot_be_written_is_found_out_before_anything_is_translated(
-    tmp_path: Path, seen: list[str]
+    tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared = tmp_path / "shared"
     first, second = corpus_of(tmp_path / "a", MANY[:50]), corpus_of(tmp_path / "b", MANY)
     run(tmp_path / "one", first, CHOSEN, translation_memory=shared)
     seen.clear()
     # What is known can be had: nothing is to be added.
-    (found,) = shared.iterdir()
-    found.chmod(0o555)
-    try:
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "access", lambda path, mode: (path.parent, mode) != (shared, os.W_OK))
         report, _ = run(tmp_path / "two", first, CHOSEN, translation_memory=shared)
         assert counts(report) == (50, 0, 0)
-        if not os.access(found, os.W_OK):  # nobody keeps the administrator from writing
-            with pytest.raises(InputError, match=r"nothing can be added to this translation memory: Perm"):
-                run(tmp_path / "two", second, CHOSEN, translation_memory=shared)
-    finally:
-        found.chmod(0o755)
+        with pytest.raises(InputError, match=r"nothing can be added to this translation memory: Perm"):
+            run(tmp_path / "two", second, CHOSEN, translation_memory=shared)
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"nothing can be added .*resources.translation_memory"):
         run(tmp_path / "three", second, CHOSEN, translation_memory=tmp_path / "file")

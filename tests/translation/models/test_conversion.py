@@ -161,6 +161,8 @@ def test_configurations_as_dictionaries(tiny_fairseq: Path, imported: Path, tmp_
     state["args"], state["cfg"] = None, {"model": vars(arguments), "task": {"_name": "translation"}}
     torch.save(state, folder / "checkpoint.pt")
     description = import_model(folder, tmp_path / "nmt")
+    task = load_checkpoint(tmp_path / "nmt" / "fairseq" / "checkpoint.pt")["cfg"]["task"]
+    assert (task["source_lang"], task["target_lang"]) == ("cs", "en")
     before = json.loads((imported / "model.json").read_text(encoding="utf-8"))
     assert description["fingerprint"] == before["fingerprint"]
 

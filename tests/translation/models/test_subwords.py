@@ -175,6 +175,14 @@ def test_identifiers_are_those_of_fairseqs_dictionary(tmp_path: Path, model: Pat
     assert encode_sentences(processor, sentences).to_pylist() == expected
 
 
+def test_a_piece_with_the_name_of_one_of_fairseqs_types_is_refused(tmp_path: Path) -> None:
+    train_vocabulary(SENTENCES, tmp_path / "m.spm", size=48, symbols=["<pad>", "<new>"])
+    processor = load_processor(tmp_path / "m.spm")
+    assert processor.get_piece_size() == 50
+    with pytest.raises(InputError, match="pieces named <pad> clash"):
+        write_dictionary(processor, tmp_path / "dict.cs.txt")
+
+
 def test_dictionary_round_trip(tmp_path: Path, model: Path) -> None:
     processor = load_processor(model)
     write_dictionary(processor, tmp_path / "dict.cs.txt")

@@ -42,6 +42,12 @@ def test_ruined_sentences_count_more_than_the_mean_and_too_few_show_nothing(
     assert measure_loss("int8", [0.0] * sentences, ruined, sentences).within(0.02) is enough
 
 
+def test_sentences_that_are_ruined_in_one_type_only_are_weighed_against_each_other() -> None:
+    found = measure_loss("int8", [0.0] * 1000, [1] * 5 + [-1] * 2 + [0] * 993, 1000)
+    # (5 - 2) / 1002, and 1.645 times sqrt(5 + 2 + 1 - 9 / 1002) / 1002.
+    assert (found.ruined, found.ruined_bound) == (0.003, pytest.approx(0.002994 + 0.004641, abs=2e-6))
+
+
 @pytest.mark.parametrize("loss", [None, QuantisationLoss("int8", 1000, 0.5, 0.05, 0.06, 0.0, 0.001)])
 def test_what_is_not_shown_to_be_good_is_not_used(
     loss: QuantisationLoss | None, caplog: pytest.LogCaptureFixture

@@ -253,6 +253,7 @@ def test_reasons_that_quote_sentences_are_counted_by_way_and_kind(
         f"forward: {name}" for name in FLAG_COLUMNS
     }
     assert "forward: InjectedFailure" in back.failed
+    assert back.rows == back.translated + back.rejected + sum(back.failed.values())
 
 
 @pytest.mark.full

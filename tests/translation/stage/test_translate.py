@@ -20,13 +20,15 @@ from paraforge.base.shards.step import StepReport, run_step
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.shards.work import WorkDirectory
 from paraforge.corpus.columns import schema_of
+from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines import open_translator
 from paraforge.translation.engines.fake import Fake
-from paraforge.translation.memory.distinct import find_distinct
+from paraforge.translation.memory.distinct import RowCounts, find_distinct
 from paraforge.translation.memory.memory import HypothesisRows
 from paraforge.translation.stage import ordered_hypotheses
 from paraforge.translation.stage.parameters import TranslateParameters
-from paraforge.translation.stage.translate import TranslationReport, translate
+from paraforge.translation.stage.sentences import EngineChoice
+from paraforge.translation.stage.translate import TranslationReport, _report, translate
 from tests.here import fewer_examples
 
 # A row of a corpus: foreign side, why ingest refused it, translation that it came with.
@@ -219,6 +221,20 @@ def test_schema_of_what_is_published(tmp_path: Path) -> None:
     assert list(description["fingerprints"]) == ["model"]
 
 
+def test_counts_that_do_not_add_up_stop_the_run(tmp_path: Path) -> None:
+    report, published = run(tmp_path, write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50), parameters())
+    choice = EngineChoice("fake", DecodingOptions(), {}, "", None)
+    right = RowCounts(report.rejected, waiting=report.translated)
+    assert _report(published, choice, 200, right).translated == report.translated
+    for rows, expected in (
+        (201, right),
+        (200, replace(right, rejected=right.rejected + 1)),
+        (200, replace(right, waiting=right.waiting + 1)),
+    ):
+        with pytest.raises(IncompleteError, match=f"translate: {rows} rows came in"):
+            _report(published, choice, rows, expected)
+
+
 def test_nothing_but_rejected_rows(tmp_path: Path) -> None:
     rows: list[Row] = [("a", "too_long", None)] * 5
     report, published = run(tmp_path, write_corpus(tmp_path / "ingested", rows, 2), parameters())
@@ -294,7 +310,8 @@ def test_the_size_of_a_task_is_measured_and_decides_no_byte(
         (10**6, 100.0, 1, 1, 6144),  # 6,000 in whole windows
         (10**6, 10**6, 1, 1, 200_192),  # no more in memory
         (10**6, 10**6, 1, 10, 19_968),
-        (10_000, 1000.0, 4, 1, 512),  # something for each worker
+        (40_000, 1000.0, 4, 1, 2560),  # something for each worker, several times
+        (3000, 1000.0, 1, 1, 3072),
         (10**8, 1.0, 1, 1, 8192),  # 12,500 files
     ],
 )

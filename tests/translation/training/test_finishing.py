@@ -172,6 +172,8 @@ def test_hypotheses_are_found_with_the_beam_and_are_bounded_by_the_sources(
     class Opened:
         def __init__(self, engine: str, model: Any, options: DecodingOptions, placement: Placement) -> None:
             assert engine == {"transformer": "ctranslate2", "lstm": "fairseq"}[kind]
+            files = {path.name for path in model.folders[engine].glob("*")}
+            assert files == ({"checkpoint.pt", "dict.cs.txt", "dict.en.txt"} if kind == "lstm" else set())
             assert (options.beam, options.maximum_target_tokens, placement.threads) == (3, longest, 2)
 
         def translate(self, sentences: list[str]) -> list[Hypotheses]:

@@ -23,7 +23,7 @@ from paraforge.translation.training import stage as nmt
 from paraforge.translation.training.binarisation import prepare_bitext
 from paraforge.translation.training.finishing import training_signature
 from paraforge.translation.training.parameters import NmtParameters, doubt_about
-from paraforge.translation.training.stage import NmtReport, build_nmt, training_key
+from paraforge.translation.training.stage import NmtReport, build_nmt, trained_model, training_key
 from paraforge.translation.training.training_pairs import accepted_pairs, pair_columns
 from tests.here import each_changed
 from tests.project import digests
@@ -90,14 +90,21 @@ def test_every_parameter_that_decides_the_result_is_in_the_key(tmp_path: Path) -
     assert len({*keys.values()}) == len(keys) - 2
 
 
-@pytest.mark.parametrize("damage", ["changed", "gone", "model.json gone"])
-def test_a_finished_model_is_used_again_only_as_it_was_written(tmp_path: Path, damage: str) -> None:
-    (tmp_path / "source.spm").write_bytes(b"pieces")
-    write_description(tmp_path, origin="trained", languages=("cs", "en"), entries={})
-    assert nmt._is_whole(tmp_path)
-    path = tmp_path / ("model.json" if "model" in damage else "source.spm")
-    path.write_bytes(b"Pieces") if damage == "changed" else path.unlink()
-    assert not nmt._is_whole(tmp_path)
+@pytest.mark.parametrize("damaged", ["source.spm", "model.json", "../history.json", None])
+def test_a_finished_model_is_used_again_only_as_it_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: str | None
+) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "source.spm").write_bytes(b"pieces")
+    write_description(model, origin="trained", languages=("cs", "en"), entries={})
+    write_json(tmp_path / "history.json", [{"update": 1}])
+    monkeypatch.setattr(nmt, "train_model", stop)
+    shards: Any = None
+    assert trained_model(shards, tmp_path, parameters(), Resources()) == [{"update": 1}]
+    (model / damaged).unlink() if damaged else (model / "source.spm").write_bytes(b"Pieces")
+    with pytest.raises(InputError, match="training begins"):
+        trained_model(shards, tmp_path, parameters(), Resources())
 
 
 def test_what_a_run_left_that_was_killed_when_its_model_was_finished_is_removed(tmp_path: Path) -> None:
@@ -128,7 +135,6 @@ def test_the_key_has_the_precision_that_auto_means(
     assert auto == named[0 if has_bfloat16 else 1] and len(set(named)) == 2
 
 
-@pytest.mark.full
 def test_the_time_of_a_training_is_told_before_it_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -223,18 +229,26 @@ def test_a_ready_model(tiny_fairseq: Path, tmp_path: Path) -> None:
         build(tmp_path, NmtParameters(model="missing"))
 
 
+SIDES = {"reference": 0, "translation": 1}
+PARAPHRASES = {
+    "kind": "paraphrases",
+    "sources": [{"name": "own", "format": "tsv", "path": "own.tsv", "columns": SIDES}],
+}
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ({"architecture": {"width": 30, "heads": 4}}, "multiple of heads"),
         ({"source_language": "en"}, "must differ"),
         ({"training": {"schedule": "linear", "warmup_updates": 10, "maximum_updates": 10}}, "fewer than"),
-        ({"training": {"batch_tokens": 100}}, "at least maximum_tokens"),
+        ({"training": {"batch_tokens": 249}}, "at least maximum_tokens"),
         ({"vocabulary": {"sizes": 1}}, "Extra inputs"),
-        ({"bitext": {"kind": "paraphrases", "sources": []}}, "at least 1 item"),
+        ({"bitext": PARAPHRASES}, "bitext.kind must be bitext, and is paraphrases"),
     ],
 )
 def test_parameters_that_are_refused(content: dict[str, Any], message: str) -> None:
+    NmtParameters.model_validate({"training": {"batch_tokens": 250}})  # as the longest pair has
     with pytest.raises(ValidationError, match=message):
         NmtParameters.model_validate(content)
 

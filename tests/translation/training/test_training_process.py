@@ -1,26 +1,29 @@
 """The process that trains: its device and environment, reports, ends and number."""
 
 import csv
+import json
 import os
 import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 import torch
+from filelock import FileLock, Timeout
 from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import IncompleteError, InputError, Interrupted
-from paraforge.base.files import read_json
+from paraforge.base.files import read_json, write_json
 from paraforge.base.progress import progress
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.models.fairseq_compat import load_checkpoint
-from paraforge.translation.training import processes, training
+from paraforge.translation.training import processes, training, training_process
 from paraforge.translation.training.ranks import Ranks, rank_count
 from paraforge.translation.training.training import train_model, trainer_settings, write_history
 from paraforge.translation.training.training_pairs import held_out_values
@@ -192,3 +195,36 @@ def test_a_process_that_says_it_has_ended_must_end_well(tmp_path: Path, code: in
     ):
         found = processes.follow([process], 10, tmp_path / "log")
         assert found == ("patience", [])
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize(
+    ("ending", "code", "events"),
+    [
+        ("patience", 0, ["start", "end"]),
+        (InputError("no pairs"), InputError.exit_code, ["start", "error"]),
+        (Interrupted(), Interrupted.exit_code, ["start"]),
+    ],
+)
+def test_the_first_process_alone_reports_and_holds_the_lock(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    rank: int,
+    ending: str | Exception,
+    code: int,
+    events: list[str],
+) -> None:
+    def train() -> str:
+        with pytest.raises(Timeout) if rank == 0 else nullcontext():
+            FileLock(tmp_path / "trainer.lock").acquire(timeout=0)
+        if isinstance(ending, Exception):
+            raise ending
+        return ending
+
+    run = SimpleNamespace(updates=3, history=[], train=train, ranks=Ranks(rank))
+    monkeypatch.setattr(training_process, "TrainingRun", lambda *arguments: run)
+    write_json(tmp_path / "settings.json", {})
+    assert training_process.main(tmp_path, rank) == code
+    found = [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()]
+    assert found == (events if rank == 0 else [])
