@@ -112,8 +112,6 @@ def test_every_model_has_vectors_and_similarities_of_texts(
         ):
             with pytest.raises(ValueError, match="two lists of the same length"):
                 model.similarity(first, second)
-    with pytest.raises(InputError, match="no table of word vectors"):
-        open_word_vectors(general.DIRECTORY)
 
 
 def test_a_model_that_adapts_is_not_taken_for_a_file(tmp_path: Path) -> None:

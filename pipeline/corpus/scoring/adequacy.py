@@ -33,9 +33,8 @@ def adequacy(scores: npt.NDArray[Any], contradictions: npt.NDArray[Any]) -> npt.
 
 
 def shifted(probabilities: Numbers, logits: float) -> Numbers:
-    """Add a number to the logits of probabilities."""
-    odds = np.clip(probabilities, 1e-6, 1 - 1e-6) / (1 - np.clip(probabilities, 1e-6, 1 - 1e-6))
-    return np.asarray(1 / (1 + np.exp(-logits) / odds))
+    """Add a number to the logits of probabilities, which are above 0 and below 1."""
+    return np.asarray(1 / (1 + np.exp(-logits) / (probabilities / (1 - probabilities))))
 
 
 def judge_adequacy(right: pa.Table, kept: npt.NDArray[np.bool_]) -> dict[str, float]:

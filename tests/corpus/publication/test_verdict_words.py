@@ -13,14 +13,9 @@ import pytest
 
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.shards.store import ShardDirectory
+from paraforge.corpus.publication import verdict_words as module
 from paraforge.corpus.publication.manifest import Manifest, read_manifest
-from paraforge.corpus.publication.verdict_words import (
-    _poor_sources,
-    area_text,
-    separations,
-    share_text,
-    verdict_words,
-)
+from paraforge.corpus.publication.verdict_words import area_text, separations, share_text, verdict_words
 from tests.corpus.selection.published import publish_pairs
 
 SHARE = {"kind": "bounds", "score": "paraphrase_score", "minimum": {"wrong_pairs": 0.01}}
@@ -106,7 +101,7 @@ def test_poor_sources_are_named_with_their_figures_the_worst_first(tmp_path: Pat
 def test_of_many_poor_sources_five_are_named() -> None:
     areas = {"good": 0.9, "": 0.1, **{f"s{number}": 0.8 - number / 100 for number in range(6)}}
     sources = {name: {"separation": {"value": area, "high": area}} for name, area in areas.items()}
-    (said,) = _poor_sources("source_similarity", {"sources": sources})
+    (said,) = module._poor_sources("source_similarity", {"sources": sources})
     assert "in this file (0.10), s5 (0.75), s4 (0.76), s3 (0.77), s2 (0.78) and 2 more: most" in said
     assert "most of the references are bad, or the similarity to the source does not" in said
 

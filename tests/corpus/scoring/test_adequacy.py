@@ -14,7 +14,6 @@ from paraforge.corpus.scoring.adequacy import (
     adequacy,
     judge_adequacy,
     minimum_of_adequate,
-    shifted,
 )
 from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.score import build_scorers, score_table
@@ -96,7 +95,8 @@ def test_the_interval_is_that_of_unknown_domains() -> None:
     value = float(adequacy(np.array([0.5]), np.array([0.0]))[0])
     assert found["share"] == pytest.approx(value, abs=1e-3)
     for name, logits in (("low", -SPREAD), ("high", SPREAD)):
-        assert found[name] == pytest.approx(float(shifted(np.array([value]), logits)[0]), abs=1e-3)
+        expected = 1 / (1 + np.exp(-np.log(value / (1 - value)) - logits))
+        assert found[name] == pytest.approx(expected, abs=1e-4)
     assert found["low"] < found["share"] < found["high"]
     assert judge_adequacy(table, np.zeros(100, bool)) == {}
     assert judge_adequacy(table.drop_columns("right_adequacy"), np.ones(100, bool)) == {}

@@ -13,15 +13,11 @@ import pytest
 from paraforge.base.shards.resources import Resources
 from paraforge.base.text.tokens import tokenize_column
 from paraforge.corpus.scoring import corpus_counts, lexical_learning
-from paraforge.corpus.scoring.corpus_counts import (
-    CorpusCounts,
-    count_corpus,
-    count_shard,
-    put_together,
-)
+from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_corpus
 from paraforge.corpus.scoring.lexical_learning import ROUNDS, drawn_rows, learn, learn_corpus
 from paraforge.corpus.scoring.lexical_table import CHANCE, LexicalTable, foreign_units, units_of
 from paraforge.corpus.scoring.verdict import area
+from tests.corpus.scoring.test_score import counted
 from tests.corpus.selection.corpora import write_shards
 
 Row = tuple[str | None, str | None]
@@ -214,10 +210,6 @@ def test_most_pairs_of_words_are_a_bound(monkeypatch: pytest.MonkeyPatch) -> Non
     assert learn(rows).links.tolist() == few.links.tolist()
 
 
-def counted(texts: pa.Table) -> CorpusCounts:
-    return put_together([count_shard(texts)])
-
-
 def learnt(texts: pa.Table) -> LexicalTable:
     return learn(drawn_rows([texts]))
 
@@ -226,13 +218,7 @@ def learnt(texts: pa.Table) -> LexicalTable:
     ("module", "function", "learn_once", "of_table", "kind"),
     [
         (lexical_learning, "learn", learn_corpus, learnt, LexicalTable),
-        (
-            corpus_counts,
-            "count_shard",
-            count_corpus,
-            lambda one: put_together([count_shard(one)]),
-            CorpusCounts,
-        ),
+        (corpus_counts, "count_shard", count_corpus, counted, CorpusCounts),
     ],
 )
 def test_learnt_once_and_the_same_with_any_number_of_workers(

@@ -132,7 +132,7 @@ def averages(texts: list[str], words: Any = None) -> Any:
 @pytest.mark.parametrize("own", [True, False])
 def test_a_selection(tmp_path: Path, own: bool) -> None:
     """The fate of each row is that of the oracle; rows add up. own: whether to compare with other word
-    vectors than the built-in ones."""
+    vectors than the built-in ones, which may also be a file."""
     table = word_table(tmp_path / "table") if own else None
     one = {**FILTER, "model": str(tmp_path / "table") if own else None}
     filters = [{"kind": "length", "minimum": 4, "maximum": 90}, one, {"kind": "sample", "size": 90}]
@@ -151,6 +151,11 @@ def test_a_selection(tmp_path: Path, own: bool) -> None:
     assert missed <= 0.04 * sum(place >= 0 for place in other)
     assert report.counts.rejected["near_repeat"] > 50
     assert report.counts.rows_in == 600 == report.counts.kept + report.counts.left_out
+    if table:
+        table.write_text(tmp_path / "words.txt")
+        filters[1] = {**FILTER, "model": str(tmp_path / "words.txt")}
+        run({"filters": filters}, PAIRS, tmp_path, 100)
+        assert fates(tmp_path / "selected", PAIRS) == found
 
 
 def word_table(directory: Path) -> WordVectors:
@@ -164,13 +169,3 @@ def test_a_model_that_is_missing(tmp_path: Path) -> None:
     for name in ("none", "trained"):
         with pytest.raises(InputError, match=f"{name}.*: no such file"):
             run({"filters": [{**FILTER, "model": str(tmp_path / name)}]}, PAIRS, tmp_path, 600)
-
-
-def test_a_vector_file(tmp_path: Path) -> None:
-    """It rejects the pairs that the table made from it rejects."""
-    word_table(tmp_path / "table").write_text(tmp_path / "words.txt")
-    found = []
-    for name in ("table", "words.txt"):
-        run({"filters": [{**FILTER, "model": str(tmp_path / name)}]}, PAIRS, tmp_path, 100)
-        found.append(fates(tmp_path / "selected", PAIRS))
-    assert found[0] == found[1] and found[0].count("near_repeat") > 50

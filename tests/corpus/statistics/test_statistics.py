@@ -100,10 +100,14 @@ def slow_source(rows: list[Row], background: list[Row]) -> Row:
     }
 
 
-def test_table_1_over_all_references(tmp_path: Path) -> None:
-    rows = make_rows()
-    found = describe(tmp_path, rows)
-    known = described(rows)
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Statistics:
+    """The statistics of all rows."""
+    return describe(tmp_path_factory.mktemp("found"), make_rows())
+
+
+def test_table_1_over_all_references(found: Statistics) -> None:
+    known = described(make_rows())
     assert set(found.sources) == {"news", "books"}
     for source, row in found.sources.items():
         expected = slow_source([one for one in known if one["source"] == source], known)
@@ -154,13 +158,12 @@ def test_the_background_is_drawn_independently_of_the_sample(tmp_path: Path) -> 
 BANDS = {"(-0.1, 0.2]": (-0.1, 0.2), "(0.2, 0.4]": (0.2, 0.4), "(0.4, 0.6]": (0.4, 0.6)}
 
 
-def test_table_3(tmp_path: Path) -> None:
-    rows = make_rows()
-    bands = metrics(describe(tmp_path, rows))["bands"]
+def test_table_3(found: Statistics) -> None:
+    bands = metrics(found)["bands"]
     for name, (low, high) in BANDS.items():
         overlaps = [
             row["overlap_3"]
-            for row in described(rows)
+            for row in described(make_rows())
             if row["paraphrase_score"] is not None and low < row["paraphrase_score"] <= high
         ]
         assert bands[name]["pairs"] == len(overlaps)
@@ -168,10 +171,8 @@ def test_table_3(tmp_path: Path) -> None:
         assert bands[name]["overlap_3_sd"] == pytest.approx(standard.pstdev(overlaps), abs=1e-4)
 
 
-def test_histograms_and_deciles_count_every_pair(tmp_path: Path) -> None:
-    rows = make_rows()
-    found = describe(tmp_path, rows)
-    known = described(rows)
+def test_histograms_and_deciles_count_every_pair(found: Statistics) -> None:
+    known = described(make_rows())
     scored = [row for row in known if row["paraphrase_score"] is not None]
     total = found.total
     assert total.pairs == len(known)
@@ -225,15 +226,10 @@ def test_background_files(tmp_path: Path) -> None:
         describe(tmp_path / "c", rows, background=BackgroundParameters(path=str(tmp_path / "absent")))
 
 
-def test_nothing_to_describe_is_a_mistake(tmp_path: Path) -> None:
+def test_nothing_to_describe_and_deciles_of_other_shards_are_mistakes(tmp_path: Path) -> None:
     rows = make_rows(30)
-    nothing = [{**row, "rejected": "duplicate"} for row in rows]
     with pytest.raises(InputError, match="no pair has a translation"):
-        describe(tmp_path / "nothing", nothing)
-
-
-def test_deciles_of_other_shards_are_refused(tmp_path: Path) -> None:
-    rows = make_rows(30)
+        describe(tmp_path / "nothing", [{**row, "rejected": "duplicate"} for row in rows])
     describe(tmp_path, rows, 10)
     describe(tmp_path, rows, 15)
     inputs = [tmp_path / "translated10", tmp_path / "scored10"]
@@ -241,8 +237,7 @@ def test_deciles_of_other_shards_are_refused(tmp_path: Path) -> None:
         describe_corpus(inputs, tmp_path / "selected15", StatisticsParameters(), Resources(workers=1))
 
 
-def test_tables_are_written(tmp_path: Path) -> None:
-    found = describe(tmp_path, make_rows())
+def test_tables_are_written(found: Statistics, tmp_path: Path) -> None:
     write_tables(found, tmp_path / "statistics", tmp_path / "plots")
     sources = pq.read_table(tmp_path / "statistics" / "sources.parquet").to_pylist()
     assert [row["source"] for row in sources] == ["books", "news"]

@@ -43,9 +43,6 @@ def test_lookup(lexicon: Path) -> None:
     shown = run("lookup", "laughed", *OF_A_FEW, "-l", lexicon).stdout
     assert "in 2 sentences" in shown
     assert shown.splitlines()[2].split()[:2] == ["1", "chuckled"]
-
-
-def test_lookup_as_json(lexicon: Path) -> None:
     shown = run("lookup", "laughed", *OF_A_FEW, "-l", lexicon, "--json").stdout
     answer = json.loads(shown)
     assert answer["word"] == "laughed"

@@ -83,14 +83,11 @@ def test_a_word_that_is_not_there(lexicon: Lexicon) -> None:
     assert lexicon.count_of("w0") == lexicon.lookup(["w0"])["w0"]["word_count"][0].as_py() > 100
 
 
-def test_not_a_lexicon(tmp_path: Path) -> None:
+def test_missing_and_damaged_lexicons(lexicon: Lexicon, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such lexicon"):
         Lexicon(tmp_path / "nowhere")
     with pytest.raises(InputError, match="not a lexicon"):
         Lexicon(tmp_path)
-
-
-def test_damaged_lexicons(lexicon: Lexicon) -> None:
     manifest = read_json(lexicon.path / "lexicon.json")
     write_json(lexicon.path / "lexicon.json", {**manifest, "format": 99})
     with pytest.raises(InputError, match=r"format 99.*Upgrade"):

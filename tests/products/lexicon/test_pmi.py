@@ -12,18 +12,13 @@ def array(*values: int) -> np.ndarray:
     return np.array(values, np.int64)
 
 
-def test_pmi_of_independent_words_is_zero() -> None:
+def test_pmi() -> None:
     # 100 sentences, u in 20, v in 10: 2 together by chance
     assert pmi(array(2), array(20), array(10), 100)[0] == pytest.approx(0)
-
-
-def test_cross_pmi_takes_every_pair_in_both_directions() -> None:
-    # 50 pairs are N = 100; #(u,v) 6, #(u) 10, #(v) 12: ln(6 * 100 / 120)
-    assert cross_pmi(array(6), array(10), array(12), 50)[0] == pytest.approx(math.log(5))
-
-
-def test_pmi_of_words_never_together_is_missing() -> None:
+    # missing if never together
     assert math.isnan(pmi(array(0), array(20), array(10), 100)[0])
+    # 50 pairs in both directions are N = 100; #(u,v) 6, #(u) 10, #(v) 12: ln(6 * 100 / 120)
+    assert cross_pmi(array(6), array(10), array(12), 50)[0] == pytest.approx(math.log(5))
 
 
 def within(reference: int, translation: int, **options: bool | float) -> float:
@@ -43,9 +38,7 @@ def within(reference: int, translation: int, **options: bool | float) -> float:
 def test_ordinary_pmi_is_the_mean_of_both_sides() -> None:
     # ln(2 * 100 / 50) = ln 4 and ln(3 * 100 / 80) = ln 3.75
     assert within(2, 3) == pytest.approx((math.log(4) + math.log(3.75)) / 2)
-
-
-def test_one_side_stands_alone_where_the_other_has_none() -> None:
+    # one side stands alone where the other has none
     assert within(2, 0) == pytest.approx(math.log(4))
     assert within(0, 3) == pytest.approx(math.log(3.75))
 

@@ -17,7 +17,7 @@ from paraforge.products.triplets.mining import mine_triplets
 from paraforge.products.triplets.parameters import TripletsParameters
 from tests.corpus.selection.corpora import with_columns
 from tests.here import run_command
-from tests.products.triplets.corpora import mine, oracle, pairs, publish, read, rows_of
+from tests.products.triplets.corpora import mine, oracle, pairs, publish, read
 from tests.project import digests
 
 
@@ -82,19 +82,16 @@ def test_rows_in_are_triplets_and_left_out(corpus: Path, tmp_path: Path) -> None
     assert Counter(report.left_out) == expected
     sizes = Counter(right.clusters)
     assert (report.clusters, report.largest_cluster) == (len(sizes), max(sizes.values()))
-
-
-def test_texts_are_those_of_the_lineage(corpus: Path, tmp_path: Path) -> None:
-    mine(corpus, tmp_path / "out", negatives=2)
-    rows = rows_of(corpus)
+    # Texts are those of the lineage.
+    rows, names = right.rows, [f"negative_{number}" for number in (1, 2, 3)]
     triplets, lineage = read(tmp_path / "out"), read(tmp_path / "out", "_lineage")
-    assert triplets.column_names == ["anchor", "positive", "negative_1", "negative_2"]
+    assert triplets.column_names == ["anchor", "positive", *names]
     for one, origin in zip(triplets.to_pylist(), lineage.to_pylist(), strict=True):
         own = rows[origin["row"]]
         assert (one["anchor"], one["positive"]) == (own["reference"], own["translation"])
         assert (origin["source"], origin["line"]) == (own["source"], own["line"])
-        for number in (1, 2):
-            assert one[f"negative_{number}"] == rows[origin[f"negative_row_{number}"]]["translation"]
+        for number, name in enumerate(names, 1):
+            assert one[name] == rows[origin[f"negative_row_{number}"]]["translation"]
 
 
 def test_a_blank_text_is_no_negative_even_if_the_encoder_gives_it_a_vector(
@@ -111,17 +108,13 @@ def test_a_blank_text_is_no_negative_even_if_the_encoder_gives_it_a_vector(
     assert all(text.strip() for name in triplets.column_names for text in triplets[name].to_pylist())
 
 
-def test_one_negative_is_called_negative(corpus: Path, tmp_path: Path) -> None:
-    mine(corpus, tmp_path / "out")
-    assert read(tmp_path / "out").column_names == ["anchor", "positive", "negative"]
-
-
 def test_captions_of_the_same_image(corpus: Path, tmp_path: Path) -> None:
     mine(corpus, tmp_path / "apart")
     mine(corpus, tmp_path / "joined", same_lines=["captions.*"])
     before, after = (
         read(tmp_path / name, "_clusters")["cluster"].to_pylist() for name in ("apart", "joined")
     )
+    assert read(tmp_path / "apart").column_names == ["anchor", "positive", "negative"]
     assert before == oracle(corpus).clusters
     assert after == oracle(corpus, ("captions.1", "captions.2")).clusters != before
 

@@ -101,7 +101,7 @@ class Adequacy(Scorer):
     is_sign = True
     place = 58
 
-    def __init__(self, is_built_in: bool = True) -> None:
+    def __init__(self, is_built_in: bool) -> None:
         self._is_built_in = is_built_in
 
     @classmethod
@@ -116,7 +116,7 @@ class Adequacy(Scorer):
         """Return float32, 0 to 1; null with another scorer, or if the pair has no score."""
         from paraforge.corpus.scoring.adequacy import adequacy
 
-        if not self._is_built_in or not {"paraphrase_score", "contradiction"} <= pairs.scores.keys():
+        if not self._is_built_in:
             return {"adequacy": pa.nulls(len(pairs), pa.float32())}
         scores = (
             pairs.scores[name].to_numpy(zero_copy_only=False)

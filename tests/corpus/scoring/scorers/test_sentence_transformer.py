@@ -1,14 +1,11 @@
 """The cosine under a sentence-transformers directory equals the library's own."""
 
-import json
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from paraforge.base.errors import InputError
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.scorers import models
 
@@ -48,23 +45,3 @@ def test_cosine(model_directory: Path) -> None:
         )
         expected = left @ right / np.linalg.norm(left) / np.linalg.norm(right)
         assert cosine == pytest.approx(expected, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    "kind", ["stranger.Module", "sentence_transformers_of_a_stranger.Module", "os.Module"]
-)
-def test_no_code_of_a_directory_is_run(
-    kind: str, model_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever the library's version does with such a directory."""
-    library = pytest.importorskip("sentence_transformers")
-    monkeypatch.setattr(
-        library, "SentenceTransformer", lambda *_, **__: pytest.fail("it was given the directory")
-    )
-    directory = tmp_path / "model"
-    shutil.copytree(model_directory, directory)
-    modules = json.loads((directory / "modules.json").read_text(encoding="utf-8"))
-    modules[-1]["type"] = kind
-    (directory / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
-    with pytest.raises(InputError, match="code of its own, which is never run"):
-        models.SentenceTransformerCosine(directory)
