@@ -194,6 +194,14 @@ def link_or_copy(source: Path, target: Path) -> None:
     shutil.copyfile(source, target)
 
 
+def copy_files(source: Path, target: Path) -> None:
+    """Link or copy the files of a directory into another one, but not directories in it, such as the
+    ``.cache`` of a download."""
+    for file in sorted(source.iterdir()):
+        if file.is_file():
+            link_or_copy(file, target / file.name)
+
+
 @contextmanager
 def replaced_directory(output: Path) -> Iterator[Path]:
     """Provide an empty directory next to ``output`` that replaces it when the block succeeds."""

@@ -120,7 +120,7 @@ class LexicalTable:
 
     def similarities(self, foreign: TokenColumn, reference: TokenColumn) -> npt.NDArray[np.float32]:
         """Return how much of the information in both sides' words the other side explains: (pairs,) float32,
-        NaN if a side has no word.
+        NaN if a side has no word, or if all text of the corpus is the one word that both have.
 
         This is the sum over words of ln(p / q) / the sum of -ln(q), where q is the probability of the word
         anywhere and p its probability given the other side: 1 if all words are almost certain, 0 if they are
@@ -253,5 +253,6 @@ def _similarities(
             chance = reference_chances[second[j]]
             gained += math.log(CHANCE + (1 - CHANCE) * column_given[j] / column_weights[j] / chance)
             information -= math.log(chance)
-        found[row] = gained / information
+        if information > 0:
+            found[row] = gained / information
     return found

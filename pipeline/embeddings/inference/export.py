@@ -11,7 +11,7 @@ from torch import Tensor
 from paraforge.base.errors import InputError
 from paraforge.base.files import write_json
 from paraforge.base.markdown import Code, code, escape, table
-from paraforge.base.shards.work import link_or_copy, replaced_directory
+from paraforge.base.shards.work import copy_files, replaced_directory
 from paraforge.base.text.vocabulary import WORD, WORD_UNITS
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.averages import Average
@@ -135,8 +135,7 @@ def export_model(directory: Path, output: Path, format: Format) -> None:
         return
     with replaced_directory(output) as target:
         if format == "safetensors":
-            for file in sorted(directory.iterdir()):
-                link_or_copy(file, target / file.name)
+            copy_files(directory, target)
             usage, library = _code("import paraforge", "paraforge.load"), None
         elif _averaged_words(model.parameters) is not None:
             if model.unknown_words == "own":
@@ -224,9 +223,7 @@ def _write_static(model: SentenceModel, target: Path) -> None:
 def _write_own(directory: Path, target: Path) -> None:
     place = target / "0_ParaforgeEncoder"
     place.mkdir()
-    for file in sorted(directory.iterdir()):
-        if file.is_file():
-            link_or_copy(file, place / file.name)
+    copy_files(directory, place)
     _write_modules(target, place.name, _OWN)
 
 

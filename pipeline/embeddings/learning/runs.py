@@ -14,7 +14,7 @@ from paraforge.base.files import (
     write_digests,
     write_json,
 )
-from paraforge.base.shards.work import WorkDirectory, link_or_copy, replaced_directory
+from paraforge.base.shards.work import WorkDirectory, copy_files, replaced_directory
 
 Store = TypeVar("Store")
 logger = logging.getLogger(__name__)
@@ -60,8 +60,7 @@ def run_once(
             for name in scratch:
                 remove_directory(work.path / name)
         with replaced_directory(output) as temporary:
-            for file in sorted(model.iterdir()):
-                link_or_copy(file, temporary / file.name)
+            copy_files(model, temporary)
         return read_json(report)
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from paraforge.base.files import hash_json, sha256_directory
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.base.shards.work import link_or_copy, replaced_directory
+from paraforge.base.shards.work import copy_files, replaced_directory
 from paraforge.base.text.paths import expand
 from paraforge.base.text.units import Words
 from paraforge.base.text.vocabulary import UNKNOWN, WORD, Vocabulary
@@ -126,8 +126,7 @@ def _use_model(path: Path, output: Path) -> dict[str, Any]:
 
     model = SentenceModel.open(path)
     with replaced_directory(output) as temporary:
-        for file in sorted(path.iterdir()):
-            link_or_copy(file, temporary / file.name)
+        copy_files(path, temporary)
     return {
         "words": sum(map(len, model.vocabularies.values())),
         "dimension": model.dimension,
@@ -140,8 +139,7 @@ def _use_given(path: Path, output: Path) -> dict[str, Any]:
     with replaced_directory(output) as temporary:
         if path.is_dir():
             WordVectors.open(path, verify=True)
-            for file in sorted(path.iterdir()):
-                link_or_copy(file, temporary / file.name)
+            copy_files(path, temporary)
         else:
             WordVectors.convert(path, temporary)
     vectors = WordVectors.open(output)

@@ -171,6 +171,8 @@ def test_rows_without_words_have_no_score_and_numbers_translate_themselves() -> 
     assert found[2] > 0.9 > 0 > found[3] == found[4]
     nothing = LexicalTable.of_table(learn(drawn_rows([])).table())
     assert np.isfinite(scores(nothing, [("a", "b")])).all()
+    of_one_word = [("ano!", "yes!"), ("ano ano", "yes"), ("ano", "yes yes")]
+    assert np.isnan(scores(learn(table(of_one_word)), of_one_word)).all()
 
 
 def test_a_row_longer_than_the_window() -> None:

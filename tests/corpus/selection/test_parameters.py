@@ -73,6 +73,7 @@ FAILED = {
         ([{"kind": "decile", "score": "overlap_3", "top": 11}], "less than or equal to 10"),
         ([{"kind": "decile", "score": "overlap_3", "keep": []}], "at least 1 item"),
         ([{"kind": "flag", "column": "runway"}], "not a flag: .* did you mean 'runaway'"),
+        ([{"kind": "language", "languages": ["english"]}], "should match pattern"),
         ([{"kind": "sample", "size": 0}], "greater than or equal to 1"),
         ([{"kind": "near_duplicates", "per_reference": 0}], "greater than or equal to 1"),
         ([DECONTAMINATION | {"files": []}], "at least 1 item"),

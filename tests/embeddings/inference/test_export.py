@@ -174,6 +174,7 @@ def test_a_card_says_what_the_encoder_is(parameters: VectorParameters, line: str
 
 def test_safetensors_come_with_a_card(tmp_path: Path) -> None:
     model = word_model(tmp_path / "model")
+    (tmp_path / "model" / ".cache").mkdir()
     export_model(tmp_path / "model", tmp_path / "exported", "safetensors")
     assert np.array_equal(SentenceModel.open(tmp_path / "exported").encode(TEXTS), model.encode(TEXTS))
     card = (tmp_path / "exported" / "README.md").read_text(encoding="utf-8")

@@ -64,7 +64,7 @@ def number_of(token: str) -> tuple[float, float]:
         value = float(f"{int(found[1].replace(',', '')[:300])}.{found[2] or 0}") * times
         return value, THREE_DIGITS if token.isdecimal() and len(token) == 3 else DIGITS
     digits = "".join(character if character.isdecimal() else " " for character in token).split()
-    return -1.0 - sum(float(part[:15]) * 7.0**place for place, part in enumerate(digits)) % 1e13, DIGITS
+    return -1.0 - sum(float(part[:15]) * 7.0**place for place, part in enumerate(digits[:300])) % 1e13, DIGITS
 
 
 @compiled

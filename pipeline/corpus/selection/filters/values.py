@@ -142,7 +142,9 @@ class LanguageParameters(FilterParameters):
     """The identified language of both sides."""
 
     kind: Literal["language"]
-    languages: list[str] = Field(default_factory=lambda: ["en"], min_length=1)
+    languages: list[Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]] = Field(
+        default_factory=lambda: ["en"], min_length=1, description="codes such as en, as they are identified"
+    )
     missing: MissingPolicy = Field("accept", description="whether to keep unidentified text")
 
     needs: ClassVar[tuple[str, ...]] = LANGUAGES

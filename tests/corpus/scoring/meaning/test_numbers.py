@@ -84,3 +84,9 @@ def test_a_number_is_known_in_what_it_is_part_of(first: str, second: str) -> Non
 )
 def test_what_need_not_be_a_number_is_not_missing(first: str, second: str) -> None:
     assert [row["numbers_missing"] for row in columns((first, second), (second, first))] == [0, 0]
+
+
+@pytest.mark.parametrize("text", ["1-" * 400, "a1" * 1000, "1" * 400, "1." * 400 + "1"])
+def test_any_run_of_digits_is_read(text: str) -> None:
+    assert columns((f"x {text}", f"x {text}"))[0]["numbers_missing"] == 0
+    assert columns((f"x {text}", "x"))[0]["numbers_missing"] == 1
