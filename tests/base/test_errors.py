@@ -14,9 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import Field, model_validator
 
+from paraforge.base import errors
 from paraforge.base.errors import (
     ConfigurationError,
     InputError,
+    Interrupted,
     MissingPackageError,
     check_format,
     describe_os_error,
@@ -43,11 +45,14 @@ from tests.project import ROOT
         (MissingPackageError("openai", "server"), f"pip install --editable '{ROOT}[server]'"),
         (MissingPackageError("torch", ""), f"pip install --editable '{ROOT}'"),
         (MissingPackageError("fairseq", "fairseq"), "paraforge doctor --install-fairseq"),
+        *((Interrupted(), "interrupted"), (Interrupted("why"), "why")),
     ],
 )
 def test_messages(error: Exception, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert str(error).endswith(text)
+    monkeypatch.setattr(errors, "__file__", str(tmp_path / "paraforge/base/errors.py"))  # not in a clone
+    assert install_command("server") == "pip install 'paraforge-corpus[server]'"
 
 
 def test_every_extra_that_an_error_names_exists() -> None:
@@ -72,7 +77,13 @@ def test_every_extra_that_an_error_names_exists() -> None:
     assert {name: install_command(name) for name in named} == named
 
 
-def test_require_tells_a_missing_package_from_a_broken_one() -> None:
+def test_require_tells_a_missing_package_from_a_broken_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "broken_package.py").write_text("import no_such_package")
+    with pytest.raises(ModuleNotFoundError, match="no_such_package"):
+        require("broken_package", "extra")
     assert require("json", "nothing").dumps([1]) == "[1]"
     with pytest.raises(MissingPackageError, match="no_such_package"):
         require("no_such_package.part", "extra")

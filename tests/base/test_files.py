@@ -56,13 +56,37 @@ def test_what_a_killed_command_left_goes_with_the_next_one_that_writes_there(tmp
     alive = tmp_path / f".other.{socket.gethostname()}-{os.getpid()}-00000000.tmp"
     elsewhere = tmp_path / ".other.another-host-1-00000000.tmp"
     mine = tmp_path / ".notes.tmp"
-    for path in (alive, elsewhere, mine):
+    unknown = tmp_path / f".other.{socket.gethostname()}-{10**20}-00000000.tmp"
+    for path in (alive, elsewhere, mine, unknown):
         path.touch()
     write_json(tmp_path / "other.json", {})
     assert left.suffix == ".tmp"
-    assert {*tmp_path.iterdir()} == {alive, elsewhere, mine, tmp_path / "other.json"}
+    assert {*tmp_path.iterdir()} == {alive, elsewhere, mine, unknown, tmp_path / "other.json"}
     sweep(tmp_path, alone=True)
     assert {*tmp_path.iterdir()} == {tmp_path / "other.json"}
+
+
+def test_files_that_are_not_as_their_digests_say_are_named(tmp_path: Path) -> None:
+    for name in ("inner/a", "b", "c"):
+        files.write_whole(tmp_path / name, name)
+    files.write_digests(tmp_path)
+    assert files.check_digests(tmp_path) == []
+    (tmp_path / "b").write_text("B")
+    (tmp_path / "inner/a").unlink()
+    assert [str(problem) for problem in files.check_digests(tmp_path)] == [
+        f"{tmp_path}/b: not as sha256.json says: damaged or changed",
+        f"{tmp_path}/inner/a: cannot be read: No such file or directory",
+    ]
+    wrong = {b"[1]": "not the SHA-256", b"{}": "not the SHA-256", b"{": "not JSON", b"\xff": "not UTF-8 text"}
+    for content, message in wrong.items():
+        (tmp_path / "sha256.json").write_bytes(content)
+        (problem,) = files.check_digests(tmp_path)
+        assert message in str(problem)
+
+
+def test_sizes_have_the_largest_unit_of_which_there_is_one() -> None:
+    sizes = {0: "0 B", 999: "999 B", 1000: "1 kB", 10**6: "1.0 MB", 2.5e9: "2.5 GB", 1e15: "1000.0 TB"}
+    assert {number: files.size(number) for number in sizes} == sizes
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:

@@ -93,6 +93,15 @@ def test_a_second_call_replaces_the_first(tmp_path: Path, capsys: pytest.Capture
     assert "once" not in (tmp_path / "score.log").read_text()
 
 
+def test_a_terminal_shows_the_same_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    configure_logging("score", None)
+    logging.getLogger("paraforge").info("20,000 pairs")
+    assert "score: 20,000 pairs\n" in capsys.readouterr().err
+
+
 def test_counts_have_their_nouns() -> None:
     assert [counted(number, "pair") for number in (0, 1, 2000)] == ["0 pairs", "1 pair", "2,000 pairs"]
 

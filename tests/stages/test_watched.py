@@ -1,5 +1,6 @@
 """A stage whose parameters or input files change while it runs fails, whichever stage it is."""
 
+import errno
 import os
 import shutil
 import sys
@@ -136,6 +137,14 @@ def test_a_file_that_is_missing_all_the_time_has_not_changed(tmp_path: Path) -> 
     assert not watched._has_changed(path, before)
     path.touch()
     assert watched._has_changed(path, before)
+
+
+def test_an_error_of_the_disk_is_one_line(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    assert run("ingest", fail) == 1
+    assert "No space left on device: free some space" in capfd.readouterr().err
 
 
 def test_what_a_failed_stage_has_finished_is_kept(project: Path, caplog: pytest.LogCaptureFixture) -> None:

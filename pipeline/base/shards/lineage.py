@@ -47,8 +47,6 @@ def sampling_keys(lineage: pa.Table, seed: int) -> npt.NDArray[np.uint64]:
     if not lineage.num_rows:
         return np.zeros(0, np.uint64)
     sources = lineage.column("source").combine_chunks().dictionary_encode()
-    if isinstance(sources, pa.ChunkedArray):
-        sources = sources.combine_chunks()
     hashes = [_hash_name(seed, name) for name in sources.dictionary.to_pylist()]
     names = np.array([*hashes, 0], np.uint64)
     codes = pc.fill_null(sources.indices, len(names) - 1).to_numpy(zero_copy_only=False)
@@ -96,10 +94,8 @@ def text_keys(*columns: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64]:
 
     columns: string arrays of the same length n, without nulls.
 
-    Returns n x 2, uint64: high and low half. Raises ValueError: no column, or a null.
+    Returns n x 2, uint64: high and low half. Raises ValueError: a null.
     """
-    if not columns:
-        raise ValueError("at least one column")
     flat = [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns]
     if any(column.null_count for column in flat):
         raise ValueError("a null has no key")

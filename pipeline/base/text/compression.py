@@ -70,16 +70,9 @@ def _lfs_pointer(path: Path) -> InputError:
     )
 
 
-def refuse_binary(path: Path, head: bytes | None = None) -> None:
-    """Raise InputError for files that cannot be UTF-8 text.
-
-    head: its first bytes after decompression; by default those of the file itself.
-
-    Raises InputError: a zip archive, UTF-16.
-    """
-    if head is None:
-        with path.open("rb") as file:
-            head = file.read(4)
+def refuse_binary(path: Path, head: bytes) -> None:
+    """Raise InputError for a file that cannot be UTF-8 text, by its first bytes after decompression: a zip
+    archive, UTF-16."""
     for magic, name in _UNSUPPORTED.items():
         if head.startswith(magic):
             raise InputError(

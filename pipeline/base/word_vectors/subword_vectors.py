@@ -115,11 +115,6 @@ class SubwordVectors:
         """Return which words are themselves parts, (words,)."""
         return np.array([f"\t{word}" in self._rows for word in words], dtype=bool)
 
-    @property
-    def words(self) -> list[str]:
-        """The words that are themselves parts."""
-        return [part.removeprefix("\t") for part in self.parts if part.startswith("\t")]
-
     def _of_parts(self, parts: Sequence[str]) -> FloatArray:
         rows = np.array([self._rows.get(part, -1) for part in parts], dtype=np.int64)
         vectors = self.numbers[rows] * self.scales[rows, None]

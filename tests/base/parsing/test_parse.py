@@ -52,6 +52,7 @@ def test_each_sentence_is_parsed_once(tmp_path: Path, monkeypatch: pytest.Monkey
     wanted = [tree and tree.replace(" word", "") for tree in map(_tree, given)]
     assert trees == [None, *wanted]
     assert found.parsed == 40 - 6
+    assert parse._skeleton("(S (NP") is None  # brackets that do not match
     # a later run, with some that are new
     parser.seen.clear()
     again = _run(monkeypatch, tmp_path, parser, SENTENCES[30:])

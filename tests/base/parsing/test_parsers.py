@@ -93,10 +93,16 @@ def test_a_program_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Monke
     assert open_parser("link-grammar").parse(["a", "bad", "b"]) == ["(S a)", None, "(S b)"]
 
 
-def test_link_grammar_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_link_grammar_is_not_installed_or_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match="apt-get install link-grammar"):
         open_parser("link-grammar")
+    _program(tmp_path, monkeypatch, "*) ;;")
+    parser = open_parser("link-grammar")
+    (tmp_path / "link-parser").write_bytes(b"\x7fELF")
+    for use in (lambda: open_parser("link-grammar"), lambda: parser.parse(["a"])):
+        with pytest.raises(InputError, match=r"link-parser cannot be run: .*apt-get install link-grammar"):
+            use()
 
 
 def test_stanza_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,6 +176,7 @@ TREES = [
     ("(S (-NONE- *) (VP (VB go)))", "S VP"),
     ("(ROOT (NP (NN word)))", "NP NN"),
     ("(ROOT (NN word))", "NN word"),
+    ("(ROOT word)", "ROOT word"),
     ("(S (NP=2 (X a)) (-LRB- -LRB-) (VP|<V-NP> (V b)))", "S NP -LRB- VP"),
     # two sentences under one root: the wrapper is the root
     ("(ROOT (S (NP (A a))) (S (VP (B b))))", "ROOT S S"),

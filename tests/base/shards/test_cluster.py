@@ -21,7 +21,7 @@ from distributed.nanny import WorkerProcess
 
 from paraforge.base.errors import IncompleteError
 from paraforge.base.shards import cluster
-from paraforge.base.shards.cluster import Workers, connect, watched_connection, worker_number
+from paraforge.base.shards.cluster import Workers, connect, outcome, watched_connection, worker_number
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import run_step
 from tests.base.shards.steps import multiply_step, write_input
@@ -75,9 +75,38 @@ def test_local_workers_have_what_they_are_given(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(cluster, "_local_cluster", local)
     monkeypatch.setattr("distributed.Client", Mock(return_value=nullcontext()))
     with connect(Resources(memory_limit="3GB"), 5, gpu=True, at_once=2):
-        pass
+        assert dask.config.get("distributed.scheduler.allowed-failures") == 2  # the third is the last
     wanted = {"n_workers": 5, "threads_per_worker": 2, "memory_limit": "3GB", "resources": {"GPU": 2}}
     assert {name: local.call_args.kwargs.get(name) for name in wanted} == wanted
+
+
+def test_a_local_cluster_that_does_not_start_or_end_is_told_or_ended_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = Mock(close=Mock(side_effect=[AssertionError("can only join a started process"), None]))
+    monkeypatch.setattr("distributed.LocalCluster", Mock(side_effect=[made, RuntimeError("no memory")]))
+    with cluster._local_cluster(n_workers=2) as given:
+        assert given is made
+    assert made.close.call_count == 2 and made.status is Status.running
+    with (
+        pytest.raises(IncompleteError, match=r"do not start: no memory.*resources\.workers to 1"),
+        cluster._local_cluster(),
+    ):
+        pass
+
+
+def test_a_first_worker_is_waited_for_and_errors_of_jobs_are_given_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster, "_POLL_SECONDS", 0)
+    answers = [{}, {}, {}, {"a": {"resources": {}}}]  # the count of workers asks once, too
+    client = Mock(sync=lambda _: {"workers": answers.pop(0)})
+    assert cluster.wait_for_worker(client) == {"a": {"resources": {}}}
+    problem = ValueError("no number")
+    assert outcome(Mock(result=Mock(side_effect=problem))) == (None, problem)
+    assert outcome(Mock(result=lambda: 7)) == (7, None)
+    with pytest.raises(IncompleteError, match="the connection to the scheduler was lost"):
+        outcome(Mock(result=Mock(side_effect=CancelledError("lost"))))
 
 
 @pytest.mark.full

@@ -1,6 +1,7 @@
 """Keys of texts, and ranking of equal keys, against a dictionary."""
 
 import itertools
+import time
 from concurrent.futures import Future
 from pathlib import Path
 from unittest.mock import Mock
@@ -12,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from paraforge.base.shards.groups import GroupRanks, rank_groups
+from paraforge.base.errors import InputError
+from paraforge.base.shards.groups import GroupRanks, rank_groups, run_query
 from paraforge.base.shards.lineage import text_keys
 
 
@@ -81,6 +83,21 @@ def test_a_signal_while_ranking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     earlier, first = ranked(directory, keys_of(numbers)).of(0, len(numbers))
     assert (earlier.tolist(), first.tolist()) == oracle(numbers)
     assert [path.name for path in directory.iterdir()] == ["ranks.npy"]
+
+
+def test_a_signal_ends_a_long_query_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def signalled(_: object) -> None:
+        time.sleep(0.2)
+        raise SystemExit(130)
+
+    monkeypatch.setattr(Future, "result", signalled)
+    with pytest.raises(SystemExit):
+        run_query("SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b", {}, tmp_path, "")
+
+
+def test_a_query_that_fails_says_what_cannot_be_done(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"pairs cannot be found: .*nonsense"):
+        run_query("SELECT nonsense", {}, tmp_path / "query", "pairs cannot be found")
 
 
 @pytest.mark.parametrize("rows", [[[3, 3]], [[4, 3]], [[0, 1], [1, 2]]])

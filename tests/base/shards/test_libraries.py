@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.base.shards.libraries import described, installed, is_made_otherwise
+from paraforge.base.shards.libraries import described, installed, is_made_otherwise, own_versions
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import compute_shard, run_step, shard_keys
 from paraforge.base.shards.store import ShardDirectory, ShardView
@@ -70,6 +70,10 @@ def test_one_other_version_is_enough(made: dict[str, str], otherwise: str) -> No
     wanted = {"a": "1", "b": "2"}
     assert is_made_otherwise(made, wanted) is bool(otherwise)
     assert described([made], wanted) == otherwise
+
+
+def test_a_library_that_is_not_installed_is_none() -> None:
+    assert own_versions(["no-such-library"]) == {"no-such-library": "none"}
 
 
 @pytest.mark.parametrize("engine", ENGINES)

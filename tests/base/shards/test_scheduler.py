@@ -121,6 +121,12 @@ def test_jobs_know_where_their_workers_are(monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(scheduler, name, lambda *_, name=name: nullcontext(name))
     with open_jobs(Resources(workers=2, in_process_rows=0), 100, gpu=True) as jobs:
         assert (jobs._client, jobs._disk, jobs._gpu) == ("connect", "announced", True)
+    # A scheduler whose workers do not see this disk gets only what travels.
+    monkeypatch.setattr(scheduler, "on_shared_disk", lambda _: False)
+    elsewhere = Resources(workers=1, scheduler="tcp://there:8786")
+    for travels, client in ((False, None), (True, "connect")):
+        with open_jobs(elsewhere, 100, travels=travels) as jobs:
+            assert jobs._client == client
 
 
 def test_errors_come_through() -> None:
@@ -231,19 +237,30 @@ class Shown:
         self.units += amount
 
 
+heard = threading.Event()
+
+
 def tell_of_another_run(rows: int) -> int:
-    report_rows(rows)
     get_worker().log_event(scheduler._TOPIC, ("another run", 0, 2 * rows))
+    report_rows(2)
+    report_rows(1)
+    assert heard.wait(60)
     return rows
 
 
-def test_rows_of_another_run_on_the_scheduler_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[int] = []
-    monkeypatch.setattr(scheduler.JobCounter, "tell", lambda self, index, rows: told.append(rows))
+def test_rows_are_told_while_a_job_runs_but_not_those_of_another_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[int, int]] = []
+
+    def tell(_: object, index: int, rows: int) -> None:
+        told.append((index, rows))
+        if rows == 3:
+            heard.set()
+
+    monkeypatch.setattr(scheduler.JobCounter, "tell", tell)
     with threads_of_a_cluster() as client:
-        jobs = Jobs(client).run(tell_of_another_run, [(7,), (7,)], description="test", sizes=[7, 7])
-        assert dict(jobs) == {0: 7, 1: 7}
-    assert set(told) <= {7}
+        jobs = Jobs(client).run(tell_of_another_run, [(7,)], description="test", sizes=[7])
+        assert dict(jobs) == {0: 7}
+    assert told == [(0, 2), (0, 3), (0, 7)]
 
 
 @pytest.mark.full

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -168,13 +169,25 @@ def test_a_process_that_is_spoilt_is_replaced_and_nothing_is_lost(place: Path) -
     assert log.stat().st_size >= 2  # the first, and another in its place or beside it
 
 
+def test_a_lost_shard_stops_the_run(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paraforge.base.shards.step._make_missing", lambda _, __, ___, found, *____: found)
+    with pytest.raises(IncompleteError, match="multiply: 10 shards were not made"):
+        run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
+
+
 def test_a_lost_row_stops_the_run_and_nothing_is_published(place: Path) -> None:
     with pytest.raises(IncompleteError, match="shorter: shard 0 has 9 rows, its input has 10"):
         run_step(Step("shorter", 1, {}, build_shorter), [place / "in"], place / "out", resources(place))
     assert not (place / "out").exists()
 
 
+def build_refused() -> Any:
+    raise InputError("no such model")
+
+
 def test_what_cannot_begin_fails_no_shard(place: Path) -> None:
+    with pytest.raises(InputError, match=r"^no such model"):
+        run_step(Step("refused", 1, {}, build_refused), [place / "in"], place / "out", resources(place))
     step = Step("nothing", 1, {}, build_nothing)
     with pytest.raises(IncompleteError, match=r"nothing cannot begin on .*: RuntimeError: CUDA error"):
         run_step(step, [place / "in"], place / "out", resources(place))

@@ -17,6 +17,8 @@ from paraforge.base.shards.store import (
     ShardDirectory,
     ShardView,
     ShardWriter,
+    accompanied_by,
+    file_beside,
     read_aligned,
     read_parquet,
     write_index,
@@ -116,10 +118,22 @@ def test_rows_other_than_the_index_says(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), path)
     with pytest.raises(IncompleteError, match="1 rows, its index says 2"):
         ShardDirectory(tmp_path).read(0)
+    with pytest.raises(InputError, match="no column b; it has a"):
+        read_parquet(path, ["b"])
+    with pytest.raises(ValueError, match="at least 1"):
+        ShardWriter(tmp_path / "none", pa.schema([]), 0)
     other = tmp_path / "other.parquet"
     write_parquet(pa.table({"b": [1, 2]}), other)
     with pytest.raises(IncompleteError, match="not row-aligned"):
         read_aligned([path, other])
+
+
+def test_a_file_beside_shards_is_there_or_missing_or_never_was(tmp_path: Path) -> None:
+    write_index(tmp_path, [], accompanied_by(["a", "b"]))
+    (tmp_path / "a").touch()
+    assert (file_beside(tmp_path, "a"), file_beside(tmp_path, "c")) == (tmp_path / "a", None)
+    with pytest.raises(InputError, match="b: the file is missing"):
+        file_beside(tmp_path, "b")
 
 
 def test_a_shard_is_compressed_and_only_values_that_repeat_have_a_dictionary(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -15,6 +16,7 @@ from tests import project
 
 def test_a_committed_shard_is_found(tmp_path: Path) -> None:
     work = WorkDirectory("step", tmp_path)
+    assert work.made_with("k1") == {}
     record = work.commit("k1", pa.table({"a": [1, 2, 3]}))
     assert work.find("k1") == record
     assert work.find("k2") is None
@@ -200,6 +202,10 @@ def test_writers_at_work_are_left_alone(tmp_path: Path) -> None:
 def test_text_is_copied_and_data_is_linked(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("{}")
     link_or_copy(tmp_path / name, tmp_path / f"copy-{name}")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("os.link", Mock(side_effect=OSError))  # as between file systems
+        link_or_copy(tmp_path / name, tmp_path / f"again-{name}")
+    assert (tmp_path / f"again-{name}").read_text() == "{}"
     assert (tmp_path / name).samefile(tmp_path / f"copy-{name}") == name.endswith(".parquet")
 
 

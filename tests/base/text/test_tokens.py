@@ -13,7 +13,7 @@ from sacremoses import MosesTokenizer
 
 from paraforge.base.text import moses
 from paraforge.base.text.ngrams import shared_ngrams
-from paraforge.base.text.tokens import tokenize, tokenize_column, tokenize_columns
+from paraforge.base.text.tokens import tokenize, tokenize_column, tokenize_columns, with_own_vocabulary
 from paraforge.intake.sample_bitext import generate
 
 MOSES = MosesTokenizer(lang="en")
@@ -136,6 +136,9 @@ def test_columns_share_a_vocabulary() -> None:
     assert left.ids[:2].tolist() == right.ids[:2].tolist()
     assert right.rows() == [["the"], ["cat"], ["dog"]]
     assert left.rows() == [["the", "cat"], oracle("x' 'y")]
+    own, other = with_own_vocabulary(left.slice(0, 1), right.slice(2, 3))
+    assert (sorted(own.vocabulary), own.vocabulary) == (["cat", "dog", "the"], other.vocabulary)
+    assert (own.rows(), other.rows()) == ([["the", "cat"]], [["dog"]])
 
 
 @pytest.mark.parametrize("texts", [[], [None], [""], [" ", None]])

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -94,31 +95,43 @@ def in_json(**changes: object) -> Callable[[bytes], bytes]:
 
 
 # What is wrong with a file of a table.
-DAMAGE: list[tuple[str, Callable[[bytes], bytes]]] = [
-    ("table.json", lambda content: b"{"),
-    ("table.json", in_json(dimension=None)),
-    ("table.json", in_json(format=2)),
-    ("vocabulary.txt", lambda content: content.partition(b"\n")[2]),
-    ("vocabulary.txt", lambda content: content.replace(b"word1\n", b"word2\n")),
-    ("vocabulary.txt", lambda content: content.replace(b"word1\n", b"w\xffrd1\n")),
-    ("vectors.npy", lambda content: content[:-4]),
-    ("vectors.npy", lambda content: content[:-1] + bytes([content[-1] ^ 1])),
-    ("vectors.npy", lambda content: pickled(np.array([{"a": 1}], dtype=object))),
+DAMAGE: list[tuple[str, Callable[[bytes], bytes], str]] = [
+    ("table.json", lambda content: b"{", ":1: not JSON"),
+    ("table.json", in_json(dimension=None), ": damaged"),
+    ("table.json", in_json(format=2), ".*format 2"),
+    (
+        "vocabulary.txt",
+        lambda content: content.partition(b"\n")[2],
+        ": 49 distinct words, table.json says 50",
+    ),
+    ("vocabulary.txt", lambda content: content.replace(b"word1\n", b"word2\n"), ": 49 distinct words"),
+    ("vocabulary.txt", lambda content: content.replace(b"word1\n", b"w\xffrd1\n"), ":2: invalid UTF-8"),
+    ("vectors.npy", lambda content: content[:-4], ": cannot be read"),
+    ("vectors.npy", lambda content: content[:-1] + bytes([content[-1] ^ 1]), ".*not those that table.json"),
+    ("vectors.npy", lambda content: pickled(np.array([{"a": 1}], dtype=object)), ": cannot be read"),
+    (
+        "vectors.npy",
+        lambda content: pickled(np.ones((7, 50), np.float32)),
+        ": not the 50 x 7 float32 numbers",
+    ),
+    ("vectors.npy", lambda content: pickled(np.ones((50, 7))), ": not the 50 x 7 float32 numbers"),
 ]
 
 
-def pickled(array: npt.NDArray[np.object_]) -> bytes:
+def pickled(array: npt.NDArray[Any]) -> bytes:
     file = io.BytesIO()
     np.save(file, array)
     return file.getvalue()
 
 
-@pytest.mark.parametrize(("name", "damage"), DAMAGE)
-def test_damaged_tables_are_refused(tmp_path: Path, name: str, damage: Callable[[bytes], bytes]) -> None:
+@pytest.mark.parametrize(("name", "damage", "message"), DAMAGE)
+def test_damaged_tables_are_refused(
+    tmp_path: Path, name: str, damage: Callable[[bytes], bytes], message: str
+) -> None:
     some_vectors().save(tmp_path / "table")
     path = tmp_path / "table" / name
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=f"{'table' if '.*' in message else name}{message}"):
         WordVectors.open(tmp_path / "table", verify=True)
     path.unlink()
     with pytest.raises(InputError):

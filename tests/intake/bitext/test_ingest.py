@@ -15,7 +15,7 @@ from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.intake.bitext import parts
 from paraforge.intake.bitext.cleaning import Findings
-from paraforge.intake.bitext.report import RowCounts
+from paraforge.intake.bitext.report import RowCounts, add_up
 from tests.intake.bitext.helpers import Row, run, tsv, write
 
 
@@ -261,6 +261,12 @@ def test_a_reason_that_rejects_many_rows_is_shown_with_examples(
     assert report.sources["a"].noticed == {"markup": 1, "question_marks": 1}
     assert "6% of the rows are rejected as identical" in caplog.text and "'<b>a?b'" in caplog.text
     assert "1% of the rows are rejected as damaged_characters" in caplog.text
+
+
+@pytest.mark.parametrize("written", [[3], [2, 2, 1]])
+def test_counts_that_do_not_add_up_are_an_error(written: list[int]) -> None:
+    with pytest.raises(IncompleteError, match=rf"4 rows were read, {sum(written)} are in the shards"):
+        add_up({"a": RowCounts(4).report(Findings())}, 4, written)
 
 
 @pytest.mark.parametrize(

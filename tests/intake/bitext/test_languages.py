@@ -259,6 +259,11 @@ def test_of_many_files_a_few_are_identified(
     assert asked == [100] * 5 + [1000]
 
 
+def test_without_the_identifier_nothing_is_identified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert (identified(ENGLISH), other_language(GERMAN, "en")) == (None, None)
+
+
 def test_a_language_that_the_identifier_does_not_know_is_not_called_another() -> None:
     """Made-up words, which the identifier takes for several languages."""
     chance = random.Random(1)

@@ -34,13 +34,16 @@ def test_every_missing_file_in_one_message(tmp_path: Path, monkeypatch: pytest.M
         tsv("$NOT_SET/b.tsv", "four"),
         tsv(str(there), "five"),
         moses(f"{tmp_path}/*.cs", str(there), "six"),
+        tsv(str(there), "seven", drop_rows=f"{tmp_path}/*.rows"),
     )
+    for name in "ab":
+        write(tmp_path / f"{name}.rows", "0\n")
     with pytest.raises(ConfigurationError) as raised:
         resolve(wanted, tmp_path / "work")
-    assert len(raised.value.problems) == 5
+    assert len(raised.value.problems) == 6
     message = str(raised.value)
     wanted = "'one': .*no.tsv.*'two': .*no_rows.tsv.*'three': .*'four': .*NOT_SET is not set.*'six': "
-    assert re.search(wanted, message, re.DOTALL), message
+    assert re.search(f"{wanted}.*'seven': drop_rows: .* is more than one file", message, re.DOTALL), message
     assert "five" not in message
     assert raised.value.exit_code == 2
 

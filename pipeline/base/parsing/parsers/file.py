@@ -27,8 +27,6 @@ class ParseTable:
         self._trees: dict[bytes, str] = {}
         for number, line in numbered_lines(path):
             sentence, tab, tree = line.partition("\t")
-            if not line.strip():
-                continue
             if not tab:
                 raise InputError("expected a sentence, a tab and its tree", path, number)
             if tree.strip():

@@ -22,6 +22,7 @@ from distributed import Client, LocalCluster
 from paraforge.base.errors import IncompleteError, InputError, RetryError
 from paraforge.base.shards.job_files import JobFiles
 from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.scheduler import Jobs
 from paraforge.base.shards.step import Step, run_step
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.transfer import copies, disk
@@ -181,6 +182,10 @@ def test_a_disk_is_seen_where_its_file_has_the_content_of_the_run(tmp_path: Path
         assert here.is_seen() is seen
     token.write_bytes(b"run")
     assert not replace(here, token=None).is_seen()
+    for shared, seen in ((None, True), (False, False)):
+        resources = Resources(scheduler="tcp://there:8786", work=tmp_path, shared_disk=shared)
+        with disk.announced(resources) as announced:
+            assert announced is not None and announced.is_seen() is seen
 
 
 @pytest.mark.full
@@ -199,6 +204,38 @@ def test_an_error_names_the_file_as_the_user_knows_it(tmp_path: Path, cluster: t
 def shorten() -> None:
     """For a worker: do not wait for room on a full disk."""
     copies._SECONDS_FOR_ROOM = 0.0
+
+
+def shout(source: Path, target: Path) -> str:
+    if not source.read_text():
+        raise InputError("nothing to shout", source)
+    target.write_text(source.read_text().upper())
+    return str(source)
+
+
+def test_a_job_whose_worker_sees_no_disk_gets_its_files_and_gives_its_own_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In pieces; without a list of files it gets no job. An error names the file of the host that asked."""
+    monkeypatch.setattr(copies, "_PIECE", 3)
+    names = [(tmp_path / name, tmp_path / f"{name}-out") for name in ("one", "two", "empty", "gone")]
+    for (source, _), text in zip(names, ("first", "others", ""), strict=False):
+        source.write_text(text)
+    files = [JobFiles(read=(source,), written=(target,)) for source, target in names]
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as made,
+        Client(made, set_as_default=False) as client,
+    ):
+        jobs = Jobs(client, disk=Disk("the project", None, tmp_path / "cache", "run"))
+        used = jobs.results(shout, names[:2], description="test", files=files[:2])
+        assert [target.read_text() for _, target in names[:2]] == ["FIRST", "OTHERS"]
+        assert all(Path(one).is_relative_to(tmp_path / "cache") for one in used)
+        for number, message in ((2, "empty: nothing to shout"), (3, "gone: cannot be read: No such file")):
+            with pytest.raises(InputError, match=f"^{tmp_path}/{message}"):
+                jobs.results(shout, [names[number]], description="test", files=[files[number]])
+        ((_, failed),) = jobs.attempt(shout, names[:1], description="test")
+        assert "does not see the project" in str(failed)
+    assert not list((tmp_path / "cache").iterdir())
 
 
 def test_a_slow_host_keeps_a_worker_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -354,6 +391,8 @@ def test_a_host_gives_no_more_than_the_job_names(tmp_path: Path, monkeypatch: py
     given = copies.Sender(client, Disk("", None, None, "run"), [JobFiles((tmp_path / "model",))])  # type: ignore[arg-type]  # stand-ins for what is not used
     for path in (tmp_path / "secret", tmp_path / "model" / ".." / "secret", tmp_path):
         assert given._piece(0, path, False, 0) == (b"", "", "is not a file of this job")
+    gone = given._piece(0, tmp_path / "model" / "gone", False, 0)
+    assert gone == (b"", "", "cannot be read: No such file or directory")
     given.asked((0.0, ("another run", 0, "request", "worker", str(tmp_path / "model/weights"), False, 0)))
     assert not given._sending
     digest = hashlib.sha256(b"bytes").hexdigest()

@@ -56,8 +56,12 @@ def test_an_array(tmp_path: Path, read_bytes: int, monkeypatch: pytest.MonkeyPat
     size = len(json.dumps({"cs": "a" * 40, "en": "b"}))
     expected = [(1, "a" * 40, "b", None), (2, "", "", "overlong_line")]
     assert rows_of(blocks_of(JsonlSource, longest, COLUMNS, Reading(max_line_bytes=size))) == expected
-    for damaged in (text[:-20], text + "[]", text.replace("},", "}", 1), text[:-1] + "x", text + "x"):
-        with pytest.raises(InputError, match=r"a\.json:\d+: damaged"):
+    with pytest.raises(InputError, match=r"a\.json.*: not UTF-8"):
+        read(write(tmp_path / "a.json", text.encode()[:-20] + b"\xff" + text.encode()[-20:]))
+    comma = text.replace("},", "}", 1)
+    damage = {text[:-20]: 30, text + "[]": 30, comma: 2, text[:-1] + "x": 31, text + "x": 30}
+    for damaged, line in damage.items():
+        with pytest.raises(InputError, match=rf"a\.json:{line}: damaged"):
             read(write(tmp_path / "a.json", damaged))
 
 

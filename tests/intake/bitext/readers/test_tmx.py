@@ -174,6 +174,9 @@ def test_utf16_is_read_with_or_without_a_byte_order_mark(tmp_path: Path, encodin
     for mark in ("", "\ufeff"):
         path = write(tmp_path / "a.tmx", (mark + content).encode(encoding))
         assert read(path)[0][1:] == ("Čau", "Hello", None)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(InputError, match=f"a.tmx: not in the encoding {encoding[:6]}"):
+        read(path)
 
 
 def test_a_language_that_is_nowhere(tmp_path: Path) -> None:
