@@ -185,6 +185,8 @@ def fake(**forward: Any) -> dict[str, Any]:
         ({"nmt": {"bitext": {"kind": "references", **SAMPLE}}}, "bitext.kind must be bitext"),
         (fake(beam=3), None),
         (fake(beam=0), "translate.forward.beam"),
+        (fake(beam={"size": 4}), "translate.forward.beam"),
+        (fake(fake=4), "translate.forward.fake"),
         (fake(baem=4), "params.yaml: translate.forward.baem: there is no such parameter"),
         (fake(nbest=2), "nbest must be 1"),
         (fake(forward={"beam": 3}), "forward cannot be in it"),

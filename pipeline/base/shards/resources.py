@@ -7,8 +7,9 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from paraforge.base.section import Section
 
@@ -17,6 +18,14 @@ from paraforge.base.section import Section
 MEMORY_NAME = "memory"
 MOST_JOB_MEMORY = 1 << 30
 LEAST_JOB_MEMORY = 64 << 20
+_Device = Annotated[str, Field(pattern=r"^(auto|(cpu|cuda)(:[0-9]+)?)$")]
+
+
+def _at_home(path: Path) -> Path:
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - Path's raises for an unknown user
+
+
+_Directory = Annotated[Path, AfterValidator(_at_home)]
 
 
 class Resources(Section):
@@ -28,7 +37,7 @@ class Resources(Section):
         pattern=r"^(tcp|tls|ucx|ws|wss)://.+",
         description="address of a running Dask scheduler; null for a local cluster",
     )
-    devices: list[str] = Field(
+    devices: list[_Device] = Field(
         default_factory=lambda: ["auto"],
         min_length=1,
         description="where translation runs: auto, cpu, or cuda:0, cuda:1, ...",
@@ -38,15 +47,17 @@ class Resources(Section):
         0, ge=0, description="source tokens in a translation batch; 0: the engine chooses"
     )
     memory_limit: str = Field(
-        "auto", description="memory of a local Dask worker, e.g. 4GB; auto shares the machine's"
+        "auto",
+        pattern=r"^(auto|[0-9]+(\.[0-9]+)? ?([kKMGTP]i?)?B?)$",
+        description="memory of a local Dask worker, e.g. 4GB; auto shares the machine's",
     )
     in_process_rows: int = Field(30_000, ge=0, description="start no cluster for this many rows or fewer")
-    translation_memory: Path | None = Field(
+    translation_memory: _Directory | None = Field(
         None,
         description="directory of the translation memory, which projects and hosts can share; null: memory/ "
         "in the work directory",
     )
-    work: Path = Field(Path("work"), description="work directory")
+    work: _Directory = Field(Path("work"), description="work directory")
     shared_disk: bool | None = Field(
         None,
         description="whether the workers of a scheduler see the project's files; null: each worker finds out."

@@ -63,7 +63,7 @@ class _Section(DecodingOptions):
             left_out |= set(engine_settings())
         own = {**self.model_dump(exclude=left_out, exclude_unset=True), "beam": 4, "nbest": 1}
         changed = {
-            name: {**own.get(name, {}), **value} if isinstance(value, dict) else value
+            name: own[name] | value if isinstance(own.get(name), dict) and isinstance(value, dict) else value
             for name, value in self.forward.items()
         }
         return TranslateParameters.model_validate({**own, **changed})

@@ -3,9 +3,12 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
+from paraforge.base.shards.resources import Resources, job_memory
 from tests.base.shards.transfer.hosts import mounts_missing
 
 _LIMITED = """
@@ -53,3 +56,29 @@ def test_a_containers_share(form: str, quota: str, cores: int | None) -> None:
     expected = min(cores or sys.maxsize, len(os.sched_getaffinity(0)))
     assert shown[:3] == 3 * [str(expected)]
     assert shown[3:] == [str(1 << 30), str((1 << 30) // expected // 2)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *({"devices": [one]} for one in ("gpu0", "CPU", "cuda:", "cuda:x", "cuda:-1", "")),
+        *({"memory_limit": one} for one in ("", "4 gigs", "50%", "-1", "none", "GB")),
+    ],
+)
+def test_what_no_stage_could_use_is_refused_before_the_first_one(content: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match="should match pattern"):
+        Resources.model_validate(content)
+
+
+@pytest.mark.parametrize("size", ["auto", "4GB", "4 GiB", "0.5GB", "512MB", "4000000000", "4G", "800kB"])
+def test_sizes_of_memory_are_understood(size: str) -> None:
+    assert job_memory(Resources(memory_limit=size)) > 0
+
+
+def test_directories_can_begin_with_the_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    content = {"work": "~/work", "translation_memory": "~/memory", "worker_cache": "~/cache"}
+    resources = Resources.model_validate(content)
+    assert (resources.work, resources.memory_directory()) == (Path("/home/me/work"), Path("/home/me/memory"))
+    assert resources.worker_cache == Path("~/cache")  # a worker has a home directory of its own
+    assert Resources(work=Path("~nobody.here/work")).work == Path("~nobody.here/work")
