@@ -7,7 +7,6 @@ integers, so that the result depends on neither the processor nor the number of 
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -127,17 +126,14 @@ class NearVectors:
         bits, bands = bands_for(self.cosine, self.rows)
 
         def compare(band: int) -> None:
-            directory = self.directory / f"band-{band}"
-            directory.mkdir()
             drawn = projections(self.dimension, bits, band)
             with pq.ParquetWriter(self.directory / f"near-{band}.parquet", _NEAR) as file:
-                for entries in _parts(vectors, squares, places, drawn, directory):
+                for entries in _parts(vectors, squares, places, drawn, self.directory / f"band-{band}"):
                     order = np.argsort(entries[:, 0], kind="stable")
                     rows, buckets = entries[order, 1].astype(np.int64), entries[order, 0] >> np.uint64(32)
                     near = near_pairs(vectors, squares, rows, buckets, self.cosine * self.cosine, band == 0)
                     worse, better = near[:, 0], near[:, 1]
                     file.write_table(pa.table([places[worse], worse, places[better], better], schema=_NEAR))
-            directory.rmdir()
 
         for _ in apply(compare, bands):
             pass
@@ -166,26 +162,34 @@ def _parts(
     squares: NDArray[np.int32],
     places: NDArray[np.uint32],
     drawn: NDArray[np.float32],
-    directory: Path,
+    path: Path,
 ) -> Iterator[NDArray[np.uint64]]:
-    """Yield the rows sorted by bucket, in parts that fit in memory: n x 2, bucket and rank of a row as one
-    number, and the row."""
+    """Yield the rows in parts that fit in memory, all of a bucket in one part: n x 2, bucket and rank of a
+    row as one number, and the row.
+
+    path: of one temporary file for all parts, because a process cannot open a file for each.
+    """
     parts = -(-len(vectors) // _PART_ROWS)
     weights = (1 << np.arange(drawn.shape[1])).astype(np.uint64)
-    paths = [directory / str(part) for part in range(parts)]
-    with ExitStack() as stack:
-        files = [stack.enter_context(path.open("wb")) for path in paths]
+    counts = []  # entries of each block, by part
+    with path.open("w+b") as file:
         for first in range(0, len(vectors), _BLOCK):
             block = slice(first, first + _BLOCK)
             rows = first + np.flatnonzero(squares[block])
             buckets = (vectors[rows].astype(np.float32) @ drawn > 0) @ weights
             entries = np.stack([buckets << np.uint64(32) | places[rows], rows.astype(np.uint64)], 1)
-            part = mix(buckets) % np.uint64(parts)
-            for number, file in enumerate(files):
-                file.write(np.ascontiguousarray(entries[part == number]).data)
-    for path in paths:
-        yield np.fromfile(path, np.uint64).reshape(-1, 2)
-        path.unlink()
+            part = (mix(buckets) % np.uint64(parts)).astype(np.int64)
+            file.write(entries[np.argsort(part, kind="stable")].data)
+            counts.append(np.bincount(part, minlength=parts))
+        sizes = np.stack(counts) * entries.dtype.itemsize * 2
+        begins = np.cumsum(sizes).reshape(sizes.shape) - sizes
+        for number in range(parts):
+            found = bytearray()
+            for begin, size in zip(begins[:, number].tolist(), sizes[:, number].tolist(), strict=True):
+                file.seek(begin)
+                found += file.read(size)
+            yield np.frombuffer(found, np.uint64).reshape(-1, 2)
+    path.unlink()
 
 
 @compiled

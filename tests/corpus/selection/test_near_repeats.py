@@ -1,6 +1,7 @@
 """Near repeats of meaning: against exact search, whatever the shards, threads and kills."""
 
 import hashlib
+import resource
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,19 @@ def test_all_in_one_bucket_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     vectors, scores = clustered(400)
     assert found_in(tmp_path / "near", vectors, scores, 0.9, 300) == expected(vectors, scores, 0.9)
     assert sum(pq.read_metadata(file).num_rows for file in tmp_path.glob("near/near-*.parquet")) > 1024
+
+
+def test_any_number_of_parts_opens_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors, scores = clustered(400)
+    whole = found_in(tmp_path / "whole", vectors, scores, 0.9, 400)
+    monkeypatch.setattr(near_vectors, "_PART_ROWS", 4)
+    monkeypatch.setattr(near_vectors, "_BLOCK", 90)
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len([*Path("/dev/fd").iterdir()]) + 60, usual[1]))
+    try:
+        assert found_in(tmp_path / "parts", vectors, scores, 0.9, 400) == whole
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, usual)
 
 
 @pytest.mark.full
