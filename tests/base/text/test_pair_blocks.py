@@ -72,7 +72,7 @@ def test_blocks_cut_lines_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path = tmp_path / "pairs.tsv"
     expected = [(f"left {number}", "r" * (number % 7)) for number in range(100)]
     path.write_text("".join(f"{left}\t{right}\n" for left, right in expected))
-    monkeypatch.setattr(lines, "whole_lines", partial(lines.whole_lines, block_bytes=13))
+    monkeypatch.setattr(lines, "whole_lines", partial(lines.whole_lines, block_bytes=25))
     assert pairs(read_pair_file(path)) == expected
     assert pairs(read_pair_file(path, limit=7)) == expected[:7]
     path.write_text(path.read_text() + "only one field\n")

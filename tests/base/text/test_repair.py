@@ -59,7 +59,7 @@ DAMAGED = [
     "I donâ€™t know, naïve.",
     "cafÃ©",
     "JÅ’S CAFÉ”",  # two letters, of which each may be meant
-    *("AaÉ”", "É”aA"),  # beside a small letter
+    *("AaÉ”", "É”aA", "AÃ½A"),  # beside a small letter, or with a sign that ends no word
     "мир".encode().decode("cp1251"),
     "Nov\u00c3\u00bd u\u00c4itel na trhu, v\u00c4era ve\u00c4er",  # bytes that cp1252 does not have are gone
     "日本語".encode().decode("cp1252", "replace"),

@@ -218,6 +218,7 @@ def test_a_job_whose_worker_sees_no_disk_gets_its_files_and_gives_its_own_back(
 ) -> None:
     """In pieces; without a list of files it gets no job. An error names the file of the host that asked."""
     monkeypatch.setattr(copies, "_PIECE", 3)
+    monkeypatch.setattr(copies, "_ASK_AGAIN_SECONDS", 600)  # one request is enough for all pieces
     names = [(tmp_path / name, tmp_path / f"{name}-out") for name in ("one", "two", "empty", "gone")]
     for (source, _), text in zip(names, ("first", "others", ""), strict=False):
         source.write_text(text)
