@@ -122,11 +122,7 @@ def test_a_headline_and_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     content = {"rows": 10, "failed": {"a": 1, "b": 2}, "mean_score": None, "seconds": 1.23456, "model": "x"}
     write_metrics("translate", content, result="done")
     assert read_json(Path("metrics/translate.json")) == content
-    assert read_json(Path("metrics/headlines/translate.json")) == {
-        "rows": 10,
-        "failed": 3,
-        "seconds": 1.2346,
-    }
+    assert read_json(Path("metrics/headlines/translate.json")) == {"rows": 10, "failed": 3, "seconds": 1.2346}
     years = {"2012": {"pearson": 60.0}, "2013": {"pearson": 65.0}}
     found = headline("embeddings", {"pairs": 5, "best_score": 0.8, "sets": {}, "years": years})
     assert found == {"rows": 5, "development": 0.8, "sts": 62.5}

@@ -178,10 +178,7 @@ def fake(**forward: Any) -> dict[str, Any]:
         ({"nmt": {"bitext": SAMPLE}}, None),
         ({"nmt": READY, "translate": {}}, None),
         ({"nmt": {**READY, "forward": "train"}, "translate": {}}, "nmt.bitext: missing"),
-        (
-            {"nmt": {"model": "a"}, "translate": {}},
-            "nmt.forward: missing: the engine ctranslate2",
-        ),
+        ({"nmt": {"model": "a"}, "translate": {}}, "nmt.forward: missing: the engine ctranslate2"),
         ({"nmt": {"bitext": {"kind": "references", **SAMPLE}}}, "bitext.kind must be bitext"),
         (fake(beam=3), None),
         (fake(beam=0), "translate.forward.beam"),

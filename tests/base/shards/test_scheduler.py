@@ -137,8 +137,7 @@ def test_errors_come_through() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "memory"),
-    [("1GB", 500_000_000), ("64MB", LEAST_JOB_MEMORY), ("100GB", MOST_JOB_MEMORY)],
+    ("limit", "memory"), [("1GB", 500_000_000), ("64MB", LEAST_JOB_MEMORY), ("100GB", MOST_JOB_MEMORY)]
 )
 def test_memory_of_a_job(limit: str, memory: int) -> None:
     assert job_memory(Resources(workers=1, memory_limit=limit)) == memory

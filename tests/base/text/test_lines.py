@@ -346,10 +346,7 @@ def test_where_parallel_files_lose_their_step(tmp_path: Path, lost: int, blank: 
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [
-        *(("1.5", 1.5), (b"-2e3", -2000.0)),
-        *((text, None) for text in ("nan", "inf", "-inf", "one", "")),
-    ],
+    [*(("1.5", 1.5), (b"-2e3", -2000.0)), *((text, None) for text in ("nan", "inf", "-inf", "one", ""))],
 )
 def test_finite_numbers(text: str | bytes, number: float | None) -> None:
     assert finite_number(text) == number

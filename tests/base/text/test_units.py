@@ -11,70 +11,40 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.tokens import tokenize
-from paraforge.base.text.units import Pieces, Trigrams, Words, make_units
+from paraforge.base.text.units import Pieces, Trigrams, make_units
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary, most_frequent
 
 
-def plain_trigrams(text: str) -> list[str]:
-    tokens = tokenize(text)
-    if not tokens:
-        return []
-    return slices(f" {' '.join(tokens)} ")
-
-
-def slices(padded: str) -> list[str]:
+def slices(tokens: list[str]) -> list[str]:
+    padded = f" {' '.join(tokens)} " if tokens else ""
     return [padded[start : start + 3] for start in range(len(padded) - 2)]
 
 
 def test_trigrams_by_hand() -> None:
     (column,) = Trigrams().cut(pa.array(["A dog", "I", "", None, "éŽ"]))
-    assert column.rows() == [
-        [" a ", "a d", " do", "dog", "og "],
-        [" i "],
-        [],
-        [],
-        [" éž", "éž "],
-    ]
+    assert column.rows() == [[" a ", "a d", " do", "dog", "og "], [" i "], [], [], [" éž", "éž "]]
 
 
-@given(st.lists(st.text(st.sampled_from("ab ,.'1é😀\u2028"), max_size=12), max_size=6))
-def test_each_word_has_its_trigrams_and_stands_twice_behind_them(texts: list[str]) -> None:
+@given(st.lists(st.text(st.sampled_from("ab ,.'1é😀\u2028_-"), max_size=12), max_size=6))
+def test_units_of_any_text(texts: list[str]) -> None:
+    """Bare ones are those of the tokens with a letter or digit. A word stands twice behind its trigrams."""
     half = len(texts) // 2
     parts = [pa.array(part, pa.string()) for part in (texts[:half], texts[half:])]
-    first, second = make_units("word_trigram").cut(*parts)
-    expected = [
-        [part for token in tokenize(text) for part in [*slices(f" {token} "), *[f"\t{token}"] * 2]]
-        for text in texts
-    ]
-    assert first.rows() + second.rows() == expected
-    assert first.vocabulary == second.vocabulary
-
-
-@given(st.lists(st.text(st.sampled_from("ab ,.'1é😀\u2028"), max_size=12), max_size=6))
-def test_trigrams_are_slices_of_the_padded_tokens(texts: list[str]) -> None:
-    half = len(texts) // 2
-    first, second = Trigrams().cut(pa.array(texts[:half], pa.string()), pa.array(texts[half:], pa.string()))
-    assert first.rows() + second.rows() == [plain_trigrams(text) for text in texts]
-    assert first.vocabulary is second.vocabulary
-
-
-@given(st.lists(st.text(st.sampled_from("ab ,.'1é😀_-"), max_size=12), max_size=6))
-def test_bare_units_are_those_of_the_tokens_with_a_letter_or_digit(texts: list[str]) -> None:
-    column = pa.array(texts, pa.string())
-    kept = [[token for token in tokenize(text) if any(map(str.isalnum, token))] for text in texts]
-    (words,) = make_units("bare_word").cut(column)
-    assert words.rows() == kept
-    (trigrams,) = make_units("bare_trigram").cut(column)
-    padded = [f" {' '.join(tokens)} " for tokens in kept]
-    assert trigrams.rows() == [
-        [text[start : start + 3] for start in range(len(text) - 2)] if tokens else []
-        for text, tokens in zip(padded, kept, strict=True)
-    ]
-
-
-def test_words_are_the_projects_tokens() -> None:
-    (column,) = Words().cut(pa.array(["It's A Dog."]))
-    assert column.rows() == [tokenize("It's A Dog.")]
+    rows = [tokenize(text) for text in texts]
+    bare = [[token for token in row if any(map(str.isalnum, token))] for row in rows]
+    expected = {
+        "word": rows,
+        "bare_word": bare,
+        "trigram": [slices(row) for row in rows],
+        "bare_trigram": [slices(row) for row in bare],
+        "word_trigram": [
+            [part for token in row for part in (*slices([token]), *[f"\t{token}"] * 2)] for row in rows
+        ],
+    }
+    for name, wanted in expected.items():
+        first, second = make_units(name).cut(*parts)
+        assert first.rows() + second.rows() == wanted
+        assert first.vocabulary is second.vocabulary
 
 
 @pytest.fixture(scope="module")

@@ -78,10 +78,7 @@ def content(directory: Path) -> dict[str, bytes]:
 
 
 def blocks_of(
-    kind: type[ColumnSource],
-    path: Path,
-    columns: Mapping[str, str],
-    reading: Reading | None = None,
+    kind: type[ColumnSource], path: Path, columns: Mapping[str, str], reading: Reading | None = None
 ) -> Iterator[Block]:
     """The blocks of a file, read as a source of this kind with these columns."""
     (format,) = get_args(kind.model_fields["format"].annotation)

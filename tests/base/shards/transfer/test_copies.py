@@ -157,8 +157,7 @@ def test_a_run_asks_once_whether_the_disk_is_shared(
 
 
 @pytest.mark.parametrize(
-    ("answers", "seen"),
-    [([True, True], True), ([True, False], False), ([OSError("lost"), True], False)],
+    ("answers", "seen"), [([True, True], True), ([True, False], False), ([OSError("lost"), True], False)]
 )
 def test_every_worker_must_see_the_disk_and_is_asked_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: list[Any], seen: bool
@@ -338,10 +337,7 @@ def test_what_does_not_come_or_comes_damaged_is_an_error(
     path = tmp_path / "file"
     own = Disk("", None, tmp_path / "cache", "run")
     for ask, message in ((lambda *_: None, "has not reached"), (_damage, "reached worker with other bytes")):
-        with (
-            pytest.raises(RetryError, match=message),
-            copied(own, JobFiles(read=(path,)), 0, "worker", ask),
-        ):
+        with pytest.raises(RetryError, match=message), copied(own, JobFiles(read=(path,)), 0, "worker", ask):
             pass
         assert not copies._incoming
 

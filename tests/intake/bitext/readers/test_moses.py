@@ -24,10 +24,7 @@ def test_rows(tmp_path: Path) -> None:
         "source_text": write(tmp_path / "a.cs.gz", "Ahoj\n\n"),
         "reference": write(tmp_path / "a.en", "Hello\nHi"),
     }
-    assert rows_of(blocks(paths, Reading())) == [
-        (1, "Ahoj", "Hello", None),
-        (2, "", "Hi", None),
-    ]
+    assert rows_of(blocks(paths, Reading())) == [(1, "Ahoj", "Hello", None), (2, "", "Hi", None)]
 
 
 def test_a_row_has_the_reason_of_either_side(tmp_path: Path) -> None:

@@ -20,10 +20,7 @@ COLUMNS: dict[str, int | str] = {"source_text": 2, "reference": 1}
 
 
 def read(
-    path: Path,
-    columns: dict[str, int | str] = COLUMNS,
-    header: bool = False,
-    **options: Any,
+    path: Path, columns: dict[str, int | str] = COLUMNS, header: bool = False, **options: Any
 ) -> list[tuple[object, ...]]:
     return rows_of(read_separated(path, columns, Reading(**options), header=header))
 
