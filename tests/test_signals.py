@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,16 @@ def test_a_closed_pipe_is_quiet(project: Path, arguments: list[str]) -> None:
     assert "Traceback" not in words and "Broken pipe" not in words and "Exception" not in words
 
 
-def test_a_signal_while_a_record_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (signal.SIGTERM, "SIGTERM: stopping after a checkpoint"),
+        (signal.SIGINT, "Ctrl-C: stopping after a checkpoint; press it again to stop at once"),
+    ],
+)
+def test_a_signal_while_a_record_is_written(
+    number: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A stream is not reentrant, and the signal's own message must not be written by the same thread."""
 
     class Stream(io.StringIO):
@@ -87,7 +97,7 @@ def test_a_signal_while_a_record_is_written(capsys: pytest.CaptureFixture[str]) 
                 raise RuntimeError("reentrant call")
             if self.writing is None:
                 self.writing = threading.get_ident()
-                signal.raise_signal(signal.SIGTERM)
+                signal.raise_signal(number)
                 self.writing = 0
 
     stream = Stream()
@@ -97,10 +107,19 @@ def test_a_signal_while_a_record_is_written(capsys: pytest.CaptureFixture[str]) 
         with pytest.raises(Interrupted), graceful_interrupts():
             logging.getLogger().warning("working")
             for _ in range(100):
-                if "SIGTERM: stopping" in stream.getvalue():
+                if said in stream.getvalue():
                     break
                 time.sleep(0.05)
     finally:
         logging.getLogger().removeHandler(handler)
-    assert stream.getvalue().startswith("working\nSIGTERM: stopping after a checkpoint")
+    assert stream.getvalue() == f"working\n{said}\n"
     assert "Logging error" not in capsys.readouterr().err
+
+
+def test_only_the_main_thread_handles_signals() -> None:
+    def handler() -> object:
+        with graceful_interrupts():
+            return signal.getsignal(signal.SIGTERM)
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(handler).result() == signal.getsignal(signal.SIGTERM)

@@ -166,10 +166,10 @@ def test_every_worker_must_see_the_disk_and_is_asked_once(
     client = SimpleNamespace(run=lambda what, **_: asked.append(what) or dict(enumerate(answers)))
     monkeypatch.setattr(disk, "connect", lambda *_: nullcontext(client))
     monkeypatch.setattr(disk, "watched_connection", nullcontext)
-    monkeypatch.setattr(disk, "wait_for_worker", lambda _: None)
+    monkeypatch.setattr(disk, "wait_for_worker", asked.append)
     resources = Resources(scheduler="tcp://there:8786", work=tmp_path)
     assert [disk.on_shared_disk(resources) for _ in range(2)] == [seen] * 2
-    assert len(asked) == 1
+    assert len(asked) == 2 and asked[0] is client
 
 
 def test_a_disk_is_seen_where_its_file_has_the_content_of_the_run(tmp_path: Path) -> None:
