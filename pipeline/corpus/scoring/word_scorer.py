@@ -76,7 +76,7 @@ class WordScorer:
             return self._block(references, translations)
         found = np.full(len(references), np.nan, dtype=np.float32)
         for first in range(0, len(references), _BLOCK_ROWS):
-            last = min(first + _BLOCK_ROWS, len(references))
+            last = first + _BLOCK_ROWS
             block = with_own_vocabulary(references.slice(first, last), translations.slice(first, last))
             found[first:last] = self._block(*block)
         return found

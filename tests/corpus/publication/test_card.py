@@ -10,9 +10,10 @@ import pytest
 import yaml
 
 from paraforge.base.errors import InputError
-from paraforge.corpus.columns import COLUMNS
+from paraforge.corpus.columns import COLUMNS, LABELS
 from paraforge.corpus.publication.card import CARD_NAME, configs, describe, size_category
 from paraforge.corpus.publication.manifest import read_manifest
+from paraforge.corpus.selection.parameters import explain_reasons
 from tests.base.test_markdown import RENDER, Seen, plain
 from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
@@ -24,9 +25,8 @@ def split(text: str) -> tuple[dict[str, Any], str]:
 
 
 def test_the_card_of_a_corpus(tmp_path: Path) -> None:
-    publish_pairs(
-        tmp_path, name="My corpus", licence="cc-by-4.0", languages=["en", "cs"], tags=["paraphrase"]
-    )
+    made = {"name": "My corpus", "licence": "cc-by-4.0", "languages": ["en", "cs"], "tags": ["paraphrase"]}
+    report = publish_pairs(tmp_path, **made)
     metadata, body = split((tmp_path / "corpus" / "_README.md").read_text(encoding="utf-8"))
     manifest = read_manifest(tmp_path / "corpus")
     assert len(manifest.sources) > 1 and metadata["license"] == "cc-by-4.0"
@@ -49,7 +49,14 @@ def test_the_card_of_a_corpus(tmp_path: Path) -> None:
         assert f"| {name} | {counts.rows_in:,} | {counts.kept:,} | {left_out} | {share} |" in body
     assert manifest.counts.rows_in == 1_000 and manifest.counts.kept == manifest.rows
     assert manifest.counts.failed.total() > 10
-    assert "| (0.8, 1.0] |" in body
+    for band in report.statistics.bands():
+        shown = (band["band"], band["pairs"], f"{band['overlap_3']:.2f}", band["kept"])
+        assert f"| {' | '.join(map(str, shown))} | {band['kept_overlap_3']:.2f} |" in body
+    for column, mean in report.statistics.means().items():
+        assert f"| {LABELS[column]} | {mean:.3f} |" in body
+    for reason, number in manifest.counts.rejected.items():
+        assert f"| rejected | {reason} | {number:,} | {explain_reasons(manifest.steps)[reason]} |" in body
+    assert f"| failed | engine_error | {manifest.counts.failed['engine_error']} |" in body
     assert "## Examples" in body
     refused, text = split((tmp_path / "rejected" / "_README.md").read_text(encoding="utf-8"))
     assert refused["configs"] == [

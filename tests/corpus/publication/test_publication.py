@@ -150,8 +150,10 @@ def test_metrics(tmp_path: Path) -> None:
     report = publish_pairs(tmp_path)
     metrics = report.metrics()
     assert metrics["pairs"] + metrics["rejected"] + metrics["failed"] == 1_000
-    size = sum(path.stat().st_size for path in (tmp_path / "corpus").glob("*.parquet"))
-    assert metrics["megabytes"] == pytest.approx(size / 1e6, abs=0.0005)
+    assert metrics["failed"] == 1_000 - random_pairs(1_000, seed=7)["failed"].null_count
+    sizes = [path.stat().st_size for path in (tmp_path / "corpus").glob("*.parquet")]
+    assert metrics["files"] == len(sizes)
+    assert metrics["megabytes"] == pytest.approx(sum(sizes) / 1e6, abs=0.0005)
     bands = report.statistics.bands()
     assert [band["band"] for band in bands][::4] == ["(-0.1, 0.2]", "(0.8, 1.0]"]
     assert sum(band["kept"] for band in bands) == metrics["pairs"]

@@ -89,6 +89,8 @@ def check(found: Verdict, rows: list[Row], minimum: float) -> None:
 
 
 @given(ROWS, st.sampled_from([-0.25, 0.1, 0.5]))
+@example([("a", 0.5, 0.1, 1)] * FEW + [("b", 0.5, 0.1, 1)] * (FEW - 1), 0.1)
+@example([("a", 0.5, 0.1, 1)] * ENOUGH, 0.5)
 def test_the_whole_and_every_source(rows: list[Row], minimum: float) -> None:
     found = judge(wrong_pairs(rows), "cosine", minimum)
     check(found, rows, minimum)

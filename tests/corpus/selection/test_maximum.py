@@ -8,7 +8,7 @@ import pytest
 
 from paraforge.base.errors import ConfigurationError
 from paraforge.corpus.publication.verdict_words import verdict_words
-from paraforge.corpus.scoring.verdict import judge_changed, upper_bound
+from paraforge.corpus.scoring.verdict import FEWEST_CHANGED, judge_changed, upper_bound
 from paraforge.corpus.selection.filters.bounds import BoundsParameters
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.thresholds import settle, verdict
@@ -77,9 +77,10 @@ def test_a_score_at_the_maximum_is_not_above_it() -> None:
 
 def test_other_selections_have_the_figures_that_they_had() -> None:
     table = sampled(500)
-    assert verdict(bounded(score="overlap_3", maximum=0.9), table, {}, [])[
-        "changed_meanings"
-    ] == judge_changed(table)
+    figures = verdict(bounded(score="overlap_3", maximum=0.9), table, {}, [])
+    assert figures["changed_meanings"] == judge_changed(table)
+    assert judge_changed(sampled(FEWEST_CHANGED))["pairs"] == FEWEST_CHANGED
+    assert judge_changed(sampled(FEWEST_CHANGED - 1)) == {}
 
 
 def test_what_cannot_be_found_is_refused() -> None:

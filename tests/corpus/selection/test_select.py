@@ -120,7 +120,7 @@ def test_the_deciles_are_a_column_and_metrics(tmp_path: Path) -> None:
     metrics = report.metrics()
     assert len(metrics["deciles"]["paraphrase_score"]) == 9
     assert metrics["deciles"]["paraphrase_score"] == sorted(metrics["deciles"]["paraphrase_score"])
-    assert metrics["rows_in"] == 600
+    assert metrics["rows_in"] == 600 and metrics["kept_share"] == round(report.counts.kept / 600, 6) < 1
 
 
 def test_deciles_of_infinite_and_negative_zero_scores_can_be_written(tmp_path: Path) -> None:

@@ -250,3 +250,9 @@ def test_tables_are_written(found: Statistics, tmp_path: Path) -> None:
     assert [row["source"] for row in bands[:5]] == ["all"] * 5
     deciles = pq.read_table(tmp_path / "statistics" / "deciles.parquet")
     assert deciles["decile"].to_pylist() == list(range(1, 11))
+    schemas = map(pq.read_schema, (tmp_path / "statistics").glob("*.parquet"))
+    kinds = {field.name: str(field.type) for schema in schemas for field in schema}
+    found_of = {kind: {name for name in kinds if kinds[name] == kind} for kind in ("string", "int64")}
+    assert found_of["string"] == {"source", "band", "column", "score", "parse_entropy_missing"}
+    assert found_of["int64"] == {"pairs", "sample", "scored", "vocabulary", "parsed", "decile"}
+    assert {*kinds.values()} == {"string", "int64", "double"}

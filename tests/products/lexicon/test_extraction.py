@@ -136,7 +136,7 @@ def test_pairs_that_are_not_counted_are_told_by_reason(tmp_path: Path) -> None:
         tmp_path / "translated",
         {
             "reference": ["a", "a", "a", "a", "a", long, "a", "A .", "a"],
-            "translation": ["b", "b", None, "b", "b", "b", "b", "b !", long],
+            "translation": ["b", "b", None, "b", "b", "b", "b " * 30, "b !", long],
             "rejected": pa.array(["duplicate", *[None] * 8], pa.string()),
             "failed": pa.array([None, None, "crash", *[None] * 6], pa.string()),
             "rank": pa.array([0, 1, 0, 0, 0, 0, 0, 0, 0], pa.int8()),
@@ -243,13 +243,17 @@ def test_no_pair_at_all_gives_an_empty_lexicon_where_that_is_allowed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, rows: int, why: str
 ) -> None:
     corpus = write_corpus(tmp_path / "corpus", [("w " * 31, "w")] * rows, 2)
+    work = tmp_path / "work" / "lexicon"
+    (work / "of other parameters").mkdir(parents=True)
     with pytest.raises(InputError, match=why):
         extract(tmp_path, corpus)
+    assert not (work / "of other parameters").exists()
     resources = Resources(workers=1, work=tmp_path / "work")
     report = extract_lexicon([corpus], tmp_path / "lexicon", LexiconParameters(), resources, allow_empty=True)
     assert (report.rows, report.pairs, report.words, report.entries) == (rows, 0, 0, 0)
     assert sum(report.dropped.values()) == rows
     assert caplog.text.count("the lexicon is empty") == 1
+    assert not [path for path in work.iterdir() if path.is_dir()]
     # Whoever reads it finds nothing in it, and nothing wrong with it.
     lexicon = Lexicon(tmp_path / "lexicon")
     assert lexicon.lookup(["w"])["w"].num_rows == 0

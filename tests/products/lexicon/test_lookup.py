@@ -66,11 +66,11 @@ def test_a_look_up_reads_little(lexicon: Lexicon) -> None:
 def test_limit_minimum_and_order(lexicon: Lexicon) -> None:
     best = lexicon.lookup(["W1 "], limit=5)["W1 "]
     assert best["rank"].to_pylist() == [1, 2, 3, 4, 5]
-    frequent = lexicon.lookup(["w1"], limit=None, minimum_pairs=8)["w1"]
-    assert min(frequent["pairs"].to_pylist()) >= 8
-    alike = lexicon.lookup(["w1"], limit=None, minimum=0.5)["w1"]
-    scores = alike["adjusted_pmi"].to_pylist()
-    assert 0 < len(scores) < lexicon.lookup(["w1"], limit=None)["w1"].num_rows and min(scores) >= 0.5
+    everything = lexicon.lookup(["w1"], limit=None)["w1"].to_pylist()
+    for column, value in (("pairs", everything[9]["pairs"]), ("adjusted_pmi", everything[9]["adjusted_pmi"])):
+        option = {"pairs": "minimum_pairs", "adjusted_pmi": "minimum"}[column]
+        found = lexicon.lookup(["w1"], limit=None, **{option: value})["w1"].to_pylist()
+        assert found == [row for row in everything if row[column] >= value] != everything
     by_cross = lexicon.lookup(["w1"], by="cross_pmi")["w1"]["cross_pmi"].to_pylist()
     assert by_cross == sorted(by_cross, reverse=True)
     alike = lexicon.lookup(["w1"], limit=None, by="cross_pmi", minimum=by_cross[9])["w1"]

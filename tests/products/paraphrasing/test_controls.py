@@ -46,7 +46,7 @@ def test_buckets_are_of_equal_size_where_values_differ(values: list[float]) -> N
 
 
 def test_names_and_values_of_buckets() -> None:
-    for bucket, texts in enumerate(("low 0 0.1 -0.25 1e-05", "medium 0.5", "high 1 0.81 1.0")):
+    for bucket, texts in enumerate(("low -1 0 0.1 -0.25 1e-05", "medium 0.5", "high 1 0.81 1.0")):
         assert {CONTROLS.bucket("similarity", text) for text in texts.split()} == {bucket}
     # of two buckets there is no middle one
     assert CONTROLS.names("length") == ("low", "high")

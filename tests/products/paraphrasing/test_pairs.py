@@ -94,8 +94,11 @@ def test_both_directions_with_true_tags(root: Path, tmp_path: Path, monkeypatch:
 
 
 def test_at_most_a_tenth_of_the_pairs_is_held_out(root: Path, tmp_path: Path) -> None:
-    report = prepare(root, tmp_path, templates={}, validation={"held_out": 10_000}).report
+    templates = {"parser": str(root / "trees.tsv"), "pairs": 50}
+    report = prepare(root, tmp_path, templates=templates, validation={"held_out": 10_000}).report
     assert report["held_out"] == (report["pairs"] - report["unusable"]) // 10
+    # Both sides of these, and of about 50 more pairs.
+    assert 20 < report["sentences_to_parse"] / 2 - report["held_out"] < 80
 
 
 def test_held_out_and_test_sentences_are_in_no_other_row(root: Path, tmp_path: Path) -> None:

@@ -213,13 +213,16 @@ def test_a_cosine_at_the_limit_is_refused_and_as_many_as_asked_are_enough() -> N
 
 def test_a_corpus_in_one_cluster(tmp_path: Path) -> None:
     corpus = publish(tmp_path, table=with_columns(pairs(40), source_text=["one sentence"] * 40))
+    work = tmp_path / "work" / "triplets"
+    (work / "of other parameters").mkdir(parents=True)
     with pytest.raises(InputError, match=r"none of 40 pairs gives a triplet: .*cluster"):
         mine(corpus, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "out").exists() and not (work / "of other parameters").exists()
     report = mine(corpus, tmp_path / "out", allow_empty=True)
     assert report.triplets == 0 and sum(report.left_out.values()) == 40 and report.clusters == 1
     assert read(tmp_path / "out").num_rows == 0
     assert read(tmp_path / "out", "_clusters").num_rows == 40
+    assert not [path for path in work.iterdir() if path.is_dir()]
 
 
 def test_an_empty_corpus(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ class ParaphraseScore(Scorer):
         table = self._vectors.of_words(pairs.reference_tokens.vocabulary)
         score = np.full(len(pairs), np.nan, dtype=np.float32)
         for first in range(0, len(pairs), _BLOCK_ROWS):
-            last = min(first + _BLOCK_ROWS, len(pairs))
+            last = first + _BLOCK_ROWS
             score[first:last] = cosine_of_rows(*(side.slice(first, last).sums(table) for side in tokens))
         return {"paraphrase_score": pa.array(score, mask=np.isnan(score))}
 
