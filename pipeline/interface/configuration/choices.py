@@ -242,8 +242,8 @@ def _differences(old: Any, new: Any, key: Key = ()) -> Iterator[tuple[Key, Any, 
     if lists and all(isinstance(one, dict) for one in [*old, *new]):
         old, new = (dict(enumerate(one)) for one in (old, new))
     names = {**old, **new} if isinstance(old, dict) and isinstance(new, dict) else {}
-    # A name with a point cannot be part of a key.
-    if names and not any("." in str(name) for name in names):
+    # A name with a point or an equals sign, or an empty one, cannot be part of a key.
+    if names and all(str(name) and not {".", "="} & {*str(name)} for name in names):
         for name in names:
             yield from _differences(old.get(name, _ABSENT), new.get(name, _ABSENT), (*key, str(name)))
     elif old != new:

@@ -124,11 +124,12 @@ def test_an_edit_becomes_a_choice(project: Path) -> None:
     assert written()["report"] == {}
 
 
-def test_edits_that_are_no_plain_keys_and_numbers(project: Path) -> None:
-    """A name with a point is no part of a key, and a day is a text."""
-    edit("  licences:", "  licences:\n    my.news: 2026-01-02")
+@pytest.mark.parametrize("name", ["my.news", "my=news", '""'])
+def test_edits_that_are_no_plain_keys_and_numbers(name: str, project: Path) -> None:
+    """Such a name is no part of a key, and a day is a text."""
+    edit("  licences:", f"  licences:\n    {name}: 2026-01-02")
     configure()
-    assert written()["publish"]["licences"] == {"my.news": "2026-01-02", "sample": "MIT"}
+    assert written()["publish"]["licences"] == {name.strip('"'): "2026-01-02", "sample": "MIT"}
     edit("report: {}", "report: {entries: .inf}")
     with pytest.raises(ConfigurationError, match=r"report\.entries: inf: should be a finite number"):
         configure()
