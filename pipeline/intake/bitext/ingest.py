@@ -241,9 +241,16 @@ def _write(
 def _files_of(source: _Source) -> list[dict[str, Any]]:
     """Return the SHA-256 and rows of each file."""
     return [
-        {"files": {path.name: digest[name] for name, path in file.paths.items()}, "rows": one.total_rows}
+        {"files": {_name_of(file, side): digest[side] for side in file.paths}, "rows": one.total_rows}
         for file, one, digest in zip(source.files.files, source.shards, source.digests, strict=True)
     ]
+
+
+def _name_of(file: SourceFile, side: str) -> str:
+    """Return the name of a side's file, with the side if the files of all sides are called the same."""
+    names = [path.name for path in file.paths.values()]
+    name = file.paths[side].name
+    return name if names.count(name) == 1 else f"{name} ({side})"
 
 
 def _tables(source: _Source, kind: str, ranks: dict[tuple[str, str], GroupRanks]) -> Iterator[pa.Table]:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.files import sha256_file
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.intake.bitext import parts
 from paraforge.intake.bitext.cleaning import Findings
@@ -153,6 +154,26 @@ def test_every_format_gives_the_same_rows(tmp_path: Path) -> None:
         row_of(252, "x", "x", "identical", None),
     ]
     assert all(rows == results[0] for rows in results)
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (("a.cs", "a.en"), ["a.cs", "a.en"]),
+        (("cs/a.txt", "en/a.txt"), ["a.txt (source_text)", "a.txt (reference)"]),
+    ],
+)
+def test_the_index_names_every_file(names: tuple[str, str], told: list[str], tmp_path: Path) -> None:
+    paths = dict(zip(("source_text", "reference"), (tmp_path / name for name in names), strict=True))
+    for side, path in paths.items():
+        path.parent.mkdir(exist_ok=True)
+        write(path, f"{side}\n")
+    run(
+        tmp_path, {"name": "a", "format": "moses", "paths": {side: str(path) for side, path in paths.items()}}
+    )
+    index = json.loads((tmp_path / "ingested" / "_shards.json").read_text())
+    digests = map(sha256_file, paths.values())
+    assert index["sources"]["a"]["files"] == [{"files": dict(zip(told, digests, strict=True)), "rows": 1}]
 
 
 def test_a_paraphrase_corpus_keeps_its_score_and_has_no_foreign_side(tmp_path: Path) -> None:
