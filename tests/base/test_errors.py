@@ -25,6 +25,7 @@ from paraforge.base.errors import (
     describing,
     install_command,
     names_in_utf8,
+    naming,
     require,
 )
 from paraforge.base.section import Section
@@ -138,6 +139,13 @@ def test_a_file_name_that_is_not_utf8_is_a_mistake_of_the_user(tmp_path: Path) -
         pq.write_table(pa.table({"x": [1]}), os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.parquet"))
     with pytest.raises(UnicodeEncodeError), names_in_utf8():
         "ž".encode("ascii")
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "no", "its own file"), OSError("without a number")])
+def test_an_error_that_says_enough_stays_as_it_is(error: OSError) -> None:
+    with pytest.raises(OSError, match=r"its own file|without a number") as raised, naming("a.tsv", "read"):
+        raise error
+    assert raised.value is error
 
 
 def test_an_error_of_the_disk_names_the_file_and_says_what_to_do(

@@ -177,10 +177,7 @@ def a_table(root: Path) -> None:
 
 
 def a_directory(root: Path) -> None:
-    with replaced_directory(root / "new" / "out") as temporary:
-        (temporary / "data.bin").write_text("new")
-        (temporary / "inner").mkdir()
-        (temporary / "inner" / "more.bin").write_text("new")
+    a_replaced_directory(root / "new")
 
 
 def a_replaced_directory(root: Path) -> None:

@@ -23,8 +23,6 @@ from paraforge.base.errors import IncompleteError
 from paraforge.base.shards import cluster
 from paraforge.base.shards.cluster import Workers, connect, outcome, watched_connection, worker_number
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.step import run_step
-from tests.base.shards.steps import multiply_step, write_input
 
 ROLES = ("scheduler", "worker", "client")
 needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
@@ -134,20 +132,6 @@ def test_a_worker_that_dies_while_it_starts_is_a_clear_error() -> None:
     refused = pytest.raises(IncompleteError, match=r"do not start.*resources\.workers to 1")
     with dask.config.set({"distributed.worker.preload": [dies]}), refused, connect(Resources(), workers=2):
         pass
-
-
-@pytest.mark.full
-def test_a_run_without_workers_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from distributed import LocalCluster
-
-    monkeypatch.setattr(cluster, "_PATIENCE_SECONDS", 1.0)
-    monkeypatch.setattr(cluster, "_SECONDS_BETWEEN_COUNTS", 0.2)
-    write_input(tmp_path / "in", rows=20)
-    with LocalCluster(n_workers=0, dashboard_address=None, silence_logs=logging.CRITICAL) as made:
-        resources = Resources(scheduler=made.scheduler_address, work=tmp_path / "work")
-        with pytest.raises(IncompleteError, match="no usable worker for"):
-            run_step(multiply_step(3), [tmp_path / "in"], tmp_path / "out", resources)
-    assert not (tmp_path / "out").exists()
 
 
 def certificates(directory: Path) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """Jobs give the same results here, on a local cluster and on a cluster that is already there. Worker
 processes: what they give, and what becomes of a run when one dies or Ctrl-C reaches them, too."""
 
-import logging
 import os
 import signal
 import subprocess
@@ -10,7 +9,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -69,7 +67,6 @@ def stop_once(mark: str) -> int:
     return 0
 
 
-PROJECTS = {"one": 20, "two": 7}
 ARGUMENTS = [(number,) for number in range(8)]
 SQUARES = {number: number * number for number in range(8)}
 
@@ -219,23 +216,6 @@ def test_on_workers_as_dask_starts_them_outside_of_the_tests() -> None:
         assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
 
 
-def tell(rows: int, seconds: float) -> int:
-    for _ in range(rows):
-        report_rows(1)
-        time.sleep(seconds / rows)
-    return rows
-
-
-class Shown:
-    """What a display was told."""
-
-    def __init__(self) -> None:
-        self.units = 0
-
-    def update(self, amount: int) -> None:
-        self.units += amount
-
-
 heard = threading.Event()
 
 
@@ -260,45 +240,6 @@ def test_rows_are_told_while_a_job_runs_but_not_those_of_another_run(monkeypatch
         jobs = Jobs(client).run(tell_of_another_run, [(7,)], description="test", sizes=[7])
         assert dict(jobs) == {0: 7}
     assert told == [(0, 2), (0, 3), (0, 7)]
-
-
-@pytest.mark.full
-@pytest.mark.filterwarnings("error::UserWarning")
-def test_two_projects_on_one_scheduler_count_their_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: dict[str, Shown] = {}
-
-    @contextmanager
-    def progress(description: str, **_: object) -> Iterator[Shown]:
-        shown[description] = Shown()
-        yield shown[description]
-
-    monkeypatch.setattr("paraforge.base.shards.scheduler.progress", progress)
-
-    def project(name: str, address: str, rows: int) -> None:
-        with Client(address, set_as_default=False) as client:
-            jobs = Jobs(client)
-            arguments = [(rows, 0.4)] * 6
-            found = dict(jobs.run(tell, arguments, description=name, sizes=[rows] * 6))
-            assert found == dict.fromkeys(range(6), rows)
-
-    with (
-        # Two threads that each set Dask's scheduler for a moment may leave it set.
-        dask.config.set(scheduler=None),
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            dashboard_address=None,
-            scheduler_kwargs={"dashboard_address": ":0"},
-            silence_logs=logging.ERROR,
-        ) as cluster,
-        ThreadPoolExecutor(2) as pool,
-    ):
-        runs = [
-            pool.submit(project, name, cluster.scheduler_address, rows) for name, rows in PROJECTS.items()
-        ]
-        for run in runs:
-            run.result()
-    assert {name: one.units for name, one in shown.items()} == {"one": 6 * 20, "two": 6 * 7}
 
 
 @pytest.mark.full

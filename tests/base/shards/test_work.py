@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pyarrow as pa
 import pytest
 
-from paraforge.base.errors import InputError, WorkLockedError
+from paraforge.base.errors import InputError, Interrupted, WorkLockedError
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import WorkDirectory, link_or_copy, replaced_directories, replaced_directory
 from tests import project
@@ -83,6 +83,16 @@ def test_the_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
         other.communicate()
     with work.lock():  # a killed holder leaves nothing that has to be cleared by hand
         pass
+
+
+@pytest.mark.parametrize(
+    ("why", "said"), [((), "interrupted: what is finished is kept in"), (("why",), "why$")]
+)
+def test_an_interruption_says_what_is_kept_or_what_it_said_before(
+    tmp_path: Path, why: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(Interrupted, match=f"^{said}"), WorkDirectory("step", tmp_path).lock():
+        raise Interrupted(*why)
 
 
 def test_publish_replaces_the_output_as_a_whole(tmp_path: Path) -> None:
@@ -249,20 +259,3 @@ def names(root: Path) -> set[str]:
     found = {path.stem for path in root.iterdir() if path.suffix in (".parquet", ".json")} - {"holder"}
     found |= {path.name for path in root.iterdir() if path.is_dir() and path.name != "files"}
     return found | {f"files/{path.name}" for path in root.glob("files/*")}
-
-
-def test_a_stage_is_killed_while_it_writes_a_directory_of_its_work(tmp_path: Path) -> None:
-    program = (
-        "import os, pathlib, signal, sys\n"
-        "from paraforge.base.shards.work import WorkDirectory, replaced_directory\n"
-        "work = WorkDirectory('step', pathlib.Path(sys.argv[1]))\n"
-        "with work.lock(), replaced_directory(work.path / 'tasks') as new:\n"
-        "    (new / 'file').write_text('content')\n"
-        "    if sys.argv[2] == 'killed': os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    codes = [
-        subprocess.run([sys.executable, "-c", program, str(tmp_path), how], check=False).returncode
-        for how in ("killed", "not killed")
-    ]
-    assert codes == [-9, 0]
-    assert (tmp_path / "step" / "tasks" / "file").read_text() == "content"

@@ -273,11 +273,11 @@ def test_errors_name_file_and_line(tmp_path: Path, case: str) -> None:
 
 
 def test_error_in_a_later_block(tmp_path: Path) -> None:
-    lines = [f"word{number} {number} 1 2".encode() for number in range(400_000)]
-    lines[333_332] += b" 7"
+    lines = [f"word{number} {number} {0.5:.80f} {2:.80f}".encode() for number in range(40_000)]
+    lines[33_332] += b" 7"
     with pytest.raises(InputError) as caught:
         read(tmp_path, b"\n".join(lines))
-    assert caught.value.line == 333_333
+    assert caught.value.line == 33_333
 
 
 def test_nothing_is_left_behind_by_a_wrong_file(tmp_path: Path) -> None:

@@ -19,12 +19,11 @@ import pyarrow as pa
 import pytest
 from distributed import Client, LocalCluster
 
-from paraforge.base.errors import IncompleteError, InputError, RetryError
+from paraforge.base.errors import InputError, RetryError
 from paraforge.base.shards.job_files import JobFiles
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Jobs
 from paraforge.base.shards.step import Step, run_step
-from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.transfer import copies, disk
 from paraforge.base.shards.transfer.copies import Copies, copied, receive
 from paraforge.base.shards.transfer.disk import Disk
@@ -113,54 +112,15 @@ def test_models_travel_once_and_shards_both_ways(
     assert asked(3) == 10 + shards
 
 
-@pytest.mark.full
-def test_a_worker_that_sees_the_disk_is_sent_nothing(
-    tmp_path: Path, cluster: tuple[str, Client], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pieces: list[Any] = []
-    monkeypatch.setattr(copies.Sender, "_piece", counted(copies.Sender._piece, pieces))
-    write_input(tmp_path / "in", rows=30)
-    run_step(hash_step([]), [tmp_path / "in"], tmp_path / "out", there(cluster, tmp_path, None))
-    assert len(ShardDirectory(tmp_path / "out")) == 3
-    assert not pieces and not (tmp_path / "cache").exists()
-    assert [path.name for path in (tmp_path / "work").iterdir()] == ["multiply"]
-
-
-@pytest.mark.full
-def test_what_needs_the_whole_disk_is_done_where_it_is(
-    tmp_path: Path, cluster: tuple[str, Client], caplog: pytest.LogCaptureFixture
-) -> None:
-    write_input(tmp_path / "in", rows=30)
-    with caplog.at_level(logging.INFO):
-        run_step(multiply_step(3), [tmp_path / "in"], tmp_path / "out", there(cluster, tmp_path))
-    assert len(ShardDirectory(tmp_path / "out")) == 3
-    assert "steps that need all of it run here" in caplog.text
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("shared", "asked"), [(None, 1), (False, 0)])
-def test_a_run_asks_once_whether_the_disk_is_shared(
-    tmp_path: Path,
-    cluster: tuple[str, Client],
-    monkeypatch: pytest.MonkeyPatch,
-    shared: bool | None,
-    asked: int,
-) -> None:
-    """However many steps it has; not at all if that is said."""
-    write_input(tmp_path / "in", rows=30)
-    calls: list[Any] = []
-    monkeypatch.setattr(disk, "wait_for_worker", counted(disk.wait_for_worker, calls))
-    for factor in (1, 2):
-        place = there(cluster, tmp_path, shared)
-        run_step(multiply_step(factor), [tmp_path / "in"], tmp_path / f"out{factor}", place)
-    assert len(calls) == asked
-
-
 @pytest.mark.parametrize(
     ("answers", "seen"), [([True, True], True), ([True, False], False), ([OSError("lost"), True], False)]
 )
 def test_every_worker_must_see_the_disk_and_is_asked_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: list[Any], seen: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    answers: list[Any],
+    seen: bool,
 ) -> None:
     asked: list[Any] = []
     client = SimpleNamespace(run=lambda what, **_: asked.append(what) or dict(enumerate(answers)))
@@ -168,7 +128,11 @@ def test_every_worker_must_see_the_disk_and_is_asked_once(
     monkeypatch.setattr(disk, "watched_connection", nullcontext)
     monkeypatch.setattr(disk, "wait_for_worker", asked.append)
     resources = Resources(scheduler="tcp://there:8786", work=tmp_path)
-    assert [disk.on_shared_disk(resources) for _ in range(2)] == [seen] * 2
+    with caplog.at_level(logging.INFO):
+        assert [disk.on_shared_disk(resources) for _ in range(2)] == [seen] * 2
+    assert caplog.text.count("steps that need all of it run here") == 2 * (not seen)
+    for known in (True, False):  # what is said need not be asked
+        assert disk.on_shared_disk(resources.model_copy(update={"shared_disk": known})) is known
     assert len(asked) == 2 and asked[0] is client
 
 
@@ -187,24 +151,6 @@ def test_a_disk_is_seen_where_its_file_has_the_content_of_the_run(tmp_path: Path
             assert announced is not None and announced.is_seen() is seen
 
 
-@pytest.mark.full
-def test_an_error_names_the_file_as_the_user_knows_it(tmp_path: Path, cluster: tuple[str, Client]) -> None:
-    """A model that goes while it is wanted, and workers that cannot write."""
-    write_input(tmp_path / "in", rows=30)
-    missing = tmp_path / "model"
-    with pytest.raises(InputError, match=f"{missing}: cannot be read: No such file"):
-        run_step(hash_step([missing]), [tmp_path / "in"], tmp_path / "out", there(cluster, tmp_path))
-    full = there(cluster, tmp_path).model_copy(update={"worker_cache": Path("/proc")})
-    cluster[1].run(shorten)
-    with pytest.raises(IncompleteError, match=r"3 of 3 shards failed(.|\n)*cannot write to /proc"):
-        run_step(hash_step([]), [tmp_path / "in"], tmp_path / "out", full)
-
-
-def shorten() -> None:
-    """For a worker: do not wait for room on a full disk."""
-    copies._SECONDS_FOR_ROOM = 0.0
-
-
 def shout(source: Path, target: Path) -> str:
     if not source.read_text():
         raise InputError("nothing to shout", source)
@@ -215,7 +161,8 @@ def shout(source: Path, target: Path) -> str:
 def test_a_job_whose_worker_sees_no_disk_gets_its_files_and_gives_its_own_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In pieces; without a list of files it gets no job. An error names the file of the host that asked."""
+    """In pieces. An error names the file of the host that asked. Where the disk is seen nothing is sent, and
+    where it is not, no job without a list of its files."""
     monkeypatch.setattr(copies, "_PIECE", 3)
     monkeypatch.setattr(copies, "_ASK_AGAIN_SECONDS", 600)  # one request is enough for all pieces
     names = [(tmp_path / name, tmp_path / f"{name}-out") for name in ("one", "two", "empty", "gone")]
@@ -235,7 +182,10 @@ def test_a_job_whose_worker_sees_no_disk_gets_its_files_and_gives_its_own_back(
                 jobs.results(shout, [names[number]], description="test", files=[files[number]])
         ((_, failed),) = jobs.attempt(shout, names[:1], description="test")
         assert "does not see the project" in str(failed)
-    assert not list((tmp_path / "cache").iterdir())
+        assert not list((tmp_path / "cache").iterdir())
+        (tmp_path / "token").write_text("run")
+        jobs = Jobs(client, disk=Disk("", (tmp_path / "token", "run"), Path("/proc"), "run"))
+        assert jobs.results(shout, names[:1], description="test", files=files[:1]) == [str(names[0][0])]
 
 
 def test_a_slow_host_keeps_a_worker_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
