@@ -55,7 +55,7 @@ class InputError(ParaforgeError):
         where = ":".join(str(part) for part in (self.path, self.line) if part is not None)
         text = f"{where}: {self.message}" if where else self.message
         if self.remedy:
-            text = f"{text.rstrip('.')}. {self.remedy}"
+            text = f"{text}{'' if text.endswith(('.', '?', '!')) else '.'} {self.remedy}"
         return text
 
 

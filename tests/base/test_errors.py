@@ -41,6 +41,7 @@ from tests.project import ROOT
         (InputError("blank", "a.tsv"), "a.tsv: blank"),
         (InputError("blank", "a.tsv", 7), "a.tsv:7: blank"),
         (InputError("blank.", "a.tsv", 7, "Fill it in."), "a.tsv:7: blank. Fill it in."),
+        (InputError("blank?", "a.tsv", 7, "Fill it in."), "a.tsv:7: blank? Fill it in."),
         (ConfigurationError(["one"]), "one"),
         (ConfigurationError(["one", "two"]), "2 problems in the parameters:\n  - one\n  - two"),
         (MissingPackageError("openai", "server"), f"pip install --editable '{ROOT}[server]'"),

@@ -35,6 +35,8 @@ _BATCH_ROWS = 65_536
 _BLOCK, _BLOCKS_TOGETHER = 250_000, 8
 # Each thread has two blocks in memory.
 _MOST_THREADS = 8
+# Arrow counts the bytes of a column of texts in 31 bits.
+_MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -121,10 +123,10 @@ def _is_scattered(recalled: Recalled, size: int) -> bool:
 def _write_full(writer: pa.RecordBatchFileWriter, pending: list[pa.Table]) -> list[pa.Table]:
     """Write whole record batches. Returns the remaining rows."""
     table = pa.concat_tables(pending)
-    whole = table.num_rows // _BATCH_ROWS * _BATCH_ROWS
-    if whole:
-        writer.write_table(table.slice(0, whole).combine_chunks(), max_chunksize=_BATCH_ROWS)
-    return [table.slice(whole)] if whole < table.num_rows else []
+    while table.num_rows >= _BATCH_ROWS:
+        writer.write_table(table.slice(0, _BATCH_ROWS).combine_chunks())
+        table = table.slice(_BATCH_ROWS)
+    return [table] if table.num_rows else []
 
 
 def _block(recalled: Recalled, places: NDArray[np.int64], nbest: int) -> tuple[pa.Table, NDArray[np.int64]]:
@@ -142,6 +144,10 @@ def _block(recalled: Recalled, places: NDArray[np.int64], nbest: int) -> tuple[p
         # An imported set can have more hypotheses than requested.
         counts[here] = np.minimum(heads[np.searchsorted(heads, left) + 1] - left, nbest)
         tables.append(table.drop_columns("key").take(pa.array(ranges(left, counts[here]))))
+    if sum(table["translation"].nbytes for table in tables) > _MOST_BYTES and len(places) > 1:
+        del tables
+        halves = [_block(recalled, half, nbest) for half in np.array_split(places, 2)]
+        return pa.concat_tables(half for half, _ in halves), counts
     # From the memory's order to that of the sentences.
     sorted_counts = counts[order]
     begins = np.empty(len(places), np.int64)

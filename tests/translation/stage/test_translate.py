@@ -166,9 +166,13 @@ def test_damage_in_the_work_directory_is_named(tmp_path: Path, name: str) -> Non
 def test_hypotheses_span_several_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordered_hypotheses, "_BATCH_ROWS", 5)
     rows: list[Row] = [(f"věta {row % 40}", None, None) for row in range(160)]
-    chosen = parameters(nbest=3)
-    _, published = run(tmp_path, write_corpus(tmp_path / "ingested", rows, 40), chosen)
+    chosen, corpus = parameters(nbest=3), write_corpus(tmp_path / "ingested", rows, 40)
+    _, published = run(tmp_path / "whole", corpus, chosen)
     assert found(published) == oracle(rows, chosen, given=False)
+    monkeypatch.setattr(ordered_hypotheses, "_MOST_BYTES", 300)  # long texts are ordered in parts
+    _, in_parts = run(tmp_path / "parts", corpus, chosen)
+    assert in_parts.records == published.records
+    assert in_parts.description["parameters"] == published.description["parameters"]
 
 
 def test_a_corpus_that_came_with_translations_needs_no_model(tmp_path: Path) -> None:
