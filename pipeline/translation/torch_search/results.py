@@ -52,19 +52,17 @@ class Harvest:
             self._arrived.record(torch.cuda.current_stream(state.tokens.device))
 
     def wait(self) -> None:
-        """Wait for the copies to finish."""
+        """Wait for the copies to finish, before anything is read."""
         if self._arrived is not None:
             self._arrived.synchronize()
             self._arrived = None
 
     def non_finite(self) -> list[bool]:
         """Return for each sentence whether a probability was NaN."""
-        self.wait()
         return [bool(one) for one in self._arrays["non_finite"].tolist()]
 
     def results(self, most: int | None = None) -> list[list[Found]]:
         """Return the hypotheses of each sentence by descending score, at most ``most``."""
-        self.wait()
         arrays = {name: tensor.numpy() for name, tensor in self._arrays.items()}
         # The last place is for discarded hypotheses.
         places = np.argsort(-arrays["done_score"][:, :-1], axis=1, kind="stable")[:, :most]

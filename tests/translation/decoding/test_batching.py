@@ -173,30 +173,16 @@ def test_an_engine_may_make_batches_of_its_own() -> None:
     assert [len(batch) for batch in engine.batches] == [6, 3]
 
 
-def test_a_source_that_the_engine_does_not_know_fails_with_the_reason() -> None:
-    class Knows(Upper):
-        def encode(self, sentences: list[str]) -> list[SourceTokens]:
-            return [
-                SourceTokens(one, one.split(), failed="unknown source" if one == "x" else None)
-                for one in sentences
-            ]
-
-    found = list(translate_in_batches(Knows(), ["a", "x", "b"]))
-    assert [one.failed for one in found] == [None, "unknown source", None]
-
-
-def test_a_source_that_was_cut_is_marked_whatever_becomes_of_it() -> None:
+@pytest.mark.parametrize("cut", [True, False])
+def test_a_source_that_is_unknown_fails_and_a_cut_one_is_marked_whatever_becomes_of_it(cut: bool) -> None:
     class Cuts(Upper):
         def encode(self, sentences: list[str]) -> list[SourceTokens]:
-            reasons = ["unknown source" if one == "x" else None for one in sentences]
-            return [
-                SourceTokens(one, one.split(), True, reason)
-                for one, reason in zip(sentences, reasons, strict=True)
-            ]
+            reasons = {"x": "unknown source"}
+            return [SourceTokens(one, one.split(), cut, reasons.get(one)) for one in sentences]
 
     found = list(translate_in_batches(Cuts(bad="!"), ["a", "x", "!", ""]))
-    assert [one.failed is None for one in found] == [True, False, False, True]
-    assert all(one.source_truncated for one in found)
+    assert [one.failed for one in found] == [None, "unknown source", "RuntimeError: '!' is not for me", None]
+    assert {one.source_truncated for one in found} == {cut}
 
 
 def test_only_a_gpu_has_large_windows() -> None:

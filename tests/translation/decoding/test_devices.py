@@ -19,11 +19,10 @@ CHOICE = EngineChoice("fake", DecodingOptions(), {}, "x", None)
 
 
 def test_workers_without_numbers_cannot_share_devices_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    choice = EngineChoice("fake", DecodingOptions(), {}, "x", None)
-    build_translation(choice, Workplace(2, ("cpu", "cpu"), 1, 0))  # in process, and of a local cluster
+    build_translation(CHOICE, Workplace(2, ("cpu", "cpu"), 1, 0))  # in process, and of a local cluster
     monkeypatch.setattr("distributed.get_worker", lambda: SimpleNamespace(name="host-a"))
     with pytest.raises(InputError, match="CUDA_VISIBLE_DEVICES"):
-        build_translation(choice, Workplace(None, ("cuda:0", "cuda:1"), 1, 0))
+        build_translation(CHOICE, Workplace(None, ("cuda:0", "cuda:1"), 1, 0))
 
 
 def threads_and_device(workplace: Workplace) -> tuple[int, str]:

@@ -41,11 +41,14 @@ def test_flags_of_a_hypothesis(text: str, score: float, tokens: list[str], flags
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"nbest": 13}, {"nbest": 0}, {"beam": 0}, {"maximum_source_tokens": 1}, {"maximum_target_tokens": 1}],
+    [
+        *({"nbest": 13}, {"nbest": 0}, {"beam": 0}, {"compute_type": "bfloat16x"}),
+        *({"maximum_source_tokens": 1}, {"maximum_target_tokens": 1}),
+    ],
 )
-def test_options_that_cannot_be_are_refused(wrong: dict[str, int]) -> None:
+def test_options_that_cannot_be_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        DecodingOptions(**wrong)
+        DecodingOptions.model_validate(wrong)
 
 
 @pytest.mark.parametrize(

@@ -214,13 +214,6 @@ def test_what_an_engine_cannot_do_is_refused(
         open_translator(engine, models.get(engine, Path()), options, Placement(device))
 
 
-def test_a_type_that_there_is_not_and_a_missing_model_are_refused() -> None:
-    with pytest.raises(ValueError, match="compute_type"):
-        DecodingOptions.model_validate({"compute_type": "bfloat16x"})
-    with pytest.raises(InputError, match="needs a model"):
-        open_translator("ctranslate2", None)
-
-
 @pytest.mark.parametrize(
     ("engine", "settings", "message"),
     [
@@ -237,13 +230,15 @@ def test_a_setting_that_an_engine_does_not_have_is_never_ignored(
         open_translator(engine, models.get(engine, models["torch"]), settings=settings)
 
 
-def test_a_broken_model_is_an_error_that_names_it(tiny_model: Path, tmp_path: Path) -> None:
+def test_a_broken_or_missing_model_is_an_error_that_names_it(tiny_model: Path, tmp_path: Path) -> None:
     broken = tmp_path / "model"
     shutil.copytree(tiny_model, broken)
     model = open_model(broken)
     (broken / "ctranslate2" / "model.bin").write_bytes(b"\0" * 100)
     with pytest.raises(InputError, match="CTranslate2 cannot open it"):
         open_translator("ctranslate2", model)
+    with pytest.raises(InputError, match="needs a model"):
+        open_translator("ctranslate2", None)
 
 
 def test_the_registry_imports_no_engine() -> None:
@@ -254,4 +249,3 @@ def test_the_registry_imports_no_engine() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-    assert list(ENGINES) == ["ctranslate2", "fairseq", "fake", "imported", "server", "torch"]

@@ -100,6 +100,9 @@ def test_what_is_sent_and_what_comes_back(server: FakeServer) -> None:
     assert [one["role"] for one in body.pop("messages")] == ["system", "user"]
     assert body == {"model": "m", "temperature": 0.0, "seed": 1, "logprobs": True, "top_k": 5}
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+    chosen = {"temperature": 0.5, "max_tokens": 7, "seed": 8, "logprobs": None}
+    translate(["Pes."], body=chosen)
+    assert {name: server.bodies[1].get(name) for name in chosen} == chosen
 
 
 def test_requests_at_a_time(server: FakeServer) -> None:
@@ -135,12 +138,6 @@ def test_requests_that_nobody_waits_for_are_not_made(server: FakeServer) -> None
     ended.set()
     translator._threads.shutdown()
     assert len(server.bodies) <= 2  # the second may be under way
-
-
-def test_fields_of_the_body_come_first(server: FakeServer) -> None:
-    chosen = {"temperature": 0.5, "max_tokens": 7, "seed": 8, "logprobs": None}
-    translate(["Pes."], body=chosen)
-    assert {name: server.bodies[0].get(name) for name in chosen} == chosen
 
 
 def test_samples_are_ranked_and_asked_for_until_there_are_enough(server: FakeServer) -> None:
@@ -220,34 +217,39 @@ def test_settings_that_contradict_each_other(
         translate(**changes)
 
 
-@pytest.mark.parametrize("value", [None, "", "localhost:8000", "ftp://localhost"])
-def test_no_address(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
-    monkeypatch.delenv("PARAFORGE_SERVER_URL", raising=False)
-    if value is not None:
-        monkeypatch.setenv("PARAFORGE_SERVER_URL", value)
-    with pytest.raises(InputError, match="Set PARAFORGE_SERVER_URL") as error:
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        *(
+            ("SERVER_URL", one, "Set PARAFORGE_SERVER_URL")
+            for one in ("", "localhost:8000", "ftp://localhost")
+        ),
+        *(("API_KEY", one, "OPENAI_API_KEY is not a key") for one in ("klíč", "two\nlines")),
+    ],
+)
+def test_no_address_and_no_key(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, message: str
+) -> None:
+    name = f"{'OPENAI' if 'KEY' in variable else 'PARAFORGE'}_{variable}"
+    monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name)
+    with pytest.raises(InputError, match=message) as error:
         translate()
     assert not value or value not in str(error.value).replace("http://localhost:8000/v1", "")
+    assert not server.bodies
 
 
-@pytest.mark.parametrize("key", ["klíč", "two\nlines"])
-def test_no_key(server: FakeServer, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", key)
-    with pytest.raises(InputError, match="OPENAI_API_KEY is not a key") as error:
-        translate()
-    assert key not in str(error.value) and not server.bodies
-
-
-def test_usage_is_that_of_all_requests(server: FakeServer) -> None:
-    translator = open_translator("server", None, DecodingOptions(), settings={"model": "m"})
-    assert texts(list(translator.translate(SENTENCES[:3]))) == EXPECTED[:3]
-    assert translator.usage == Usage(requests=3, input_tokens=150, output_tokens=30)
-
-
-@pytest.mark.parametrize("usage", [None, [], {"prompt_tokens": None}])
-def test_tokens_that_are_not_counted(server: FakeServer, usage: Any) -> None:
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"prompt_tokens": 50, "completion_tokens": 10}, (150, 30)),
+        *((one, (0, 0)) for one in (None, [], {"prompt_tokens": None})),
+    ],
+)
+def test_usage_is_that_of_all_requests(server: FakeServer, usage: Any, counted: tuple[int, int]) -> None:
     server.behave = lambda sentence, body, nth: Reply({**completion([choice("A dog.")]), "usage": usage})
-    assert texts(translate(["Pes."])) == ["A dog."]
+    translator = open_translator("server", None, DecodingOptions(), settings={"model": "m"})
+    assert texts(list(translator.translate(SENTENCES[:3]))) == ["A dog."] * 3
+    assert translator.usage == Usage(3, *counted)
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """CTranslate2 with a shortlist: what is found, its scores over the whole vocabulary, and when it is used."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,6 @@ from paraforge.translation.models.model_file import read_vocabulary
 from paraforge.translation.stage.sentences import choose_engine
 from tests.translation.engines.tiny_models import listed
 from tests.translation.models.tiny import bitext
-
-CPU = Resources(devices=["cpu"])
 
 SENTENCES = [source for source, _ in bitext(60, seed=9, longest=9)]
 LISTED = DecodingOptions(beam=5, nbest=3, maximum_target_tokens=40, shortlist=True)
@@ -85,54 +84,36 @@ def test_a_sentence_does_not_depend_on_others(tiny_model: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("compute_type", "shortlist", "has_list", "used"),
+    ("engine", "compute_type", "shortlist", "has_list", "device", "used"),
     [
-        ("int8", "auto", True, True),
-        ("int8", "auto", False, False),
-        ("float32", "auto", True, False),
-        ("float32", True, True, True),
-        ("int8", False, True, False),
+        ("ctranslate2", "int8", "auto", True, "cpu", True),
+        ("ctranslate2", "int8", "auto", False, "cpu", False),
+        ("ctranslate2", "float32", "auto", True, "cpu", False),
+        ("ctranslate2", "float32", True, True, "cpu", True),
+        ("ctranslate2", "int8", False, True, "cpu", False),
+        ("ctranslate2", "int8", "auto", True, "cuda", False),
+        ("torch", "float32", "auto", True, "cpu", False),
+        ("ctranslate2", "float32", True, False, "cpu", None),
+        ("torch", "float32", True, True, "cpu", None),
     ],
 )
 @pytest.mark.parametrize("scheduler", [None, "tcp://nowhere:1"])
-def test_when_it_is_used(
+def test_when_it_is_used_is_in_the_key_and_a_missing_list_is_an_error(
     tiny_model: Path,
     half: Path,
+    engine: str,
     compute_type: str,
     shortlist: bool | str,
     has_list: bool,
-    used: bool,
+    device: str,
+    used: bool | None,
     scheduler: str | None,
 ) -> None:
     options = DecodingOptions.model_validate({"compute_type": compute_type, "shortlist": shortlist})
-    model = half if has_list else tiny_model
-    resources = Resources(devices=["cpu"], scheduler=scheduler)
-    choice = choose_engine("ctranslate2", model, options, {}, resources)
-    assert choice.options.shortlist is used
-    assert choice.parameters().get("shortlist", False) is used
-    assert choice.description().get("shortlist", False) is used
-
-
-def test_gpus_do_not_use_it(half: Path) -> None:
-    options = DecodingOptions(compute_type="int8", shortlist="auto")
-    resources = Resources(devices=["cuda"], scheduler="tcp://nowhere:1")
-    assert choose_engine("ctranslate2", half, options, {}, resources).options.shortlist is False
-
-
-@pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
-def test_a_missing_list_is_an_error(tiny_model: Path, engine: str) -> None:
-    with pytest.raises(InputError, match="Set shortlist to auto"):
-        choose_engine(engine, tiny_model, LISTED, {}, CPU)
-
-
-def test_other_engines_ignore_a_list(half: Path) -> None:
-    options = DecodingOptions(compute_type="float32", shortlist="auto")
-    assert choose_engine("torch", half, options, {}, CPU).options.shortlist is False
-
-
-def test_translations_with_a_list_are_others(half: Path) -> None:
-    plain, with_list = (
-        choose_engine("ctranslate2", half, LISTED.with_changes(shortlist=value), {}, CPU).description()
-        for value in (False, True)
-    )
-    assert plain != with_list
+    away = scheduler if device == "cpu" else "tcp://nowhere:1"  # here may be no GPU
+    resources = Resources(devices=[device], scheduler=away)
+    with pytest.raises(InputError, match="Set shortlist to auto") if used is None else nullcontext():
+        choice = choose_engine(engine, half if has_list else tiny_model, options, {}, resources)
+        assert choice.options.shortlist is used
+        assert choice.parameters().get("shortlist", False) is used
+        assert choice.description().get("shortlist", False) is used

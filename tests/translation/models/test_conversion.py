@@ -240,12 +240,8 @@ def test_average(tmp_path: Path) -> None:
     assert averaged["model"]["encoder.embed_tokens.weight"].dtype == torch.float32
     one = average_checkpoints([tmp_path / "1.pt"])
     assert torch.equal(one["model"]["encoder.embed_tokens.weight"], torch.full((4, 2), 2.0))
-
-
-def test_other_weights_cannot_be_averaged(tmp_path: Path) -> None:
-    write_checkpoint(weights_only_state(state(1.0)), tmp_path / "a.pt")
     other = state(1.0)
     other["model"]["encoder.layers.0.fc1.weight"] = torch.zeros(3, 3)
-    write_checkpoint(weights_only_state(other), tmp_path / "b.pt")
+    write_checkpoint(weights_only_state(other), tmp_path / "3.pt")
     with pytest.raises(InputError, match="not those of the other checkpoints"):
-        average_checkpoints([tmp_path / "a.pt", tmp_path / "b.pt"])
+        average_checkpoints([tmp_path / "0.pt", tmp_path / "3.pt"])

@@ -19,7 +19,7 @@ def write_corpus(
 ) -> ShardDirectory:
     """Ingested shards of these sentences; equal ones know their first row."""
     reasons = ["duplicate" if row in rejected else None for row in range(len(sentences))]
-    write_ingested(path, sentences, ["a reference"] * len(sentences), reasons, rows)
+    write_ingested(path, sentences, [f"reference {row}" for row in range(len(sentences))], reasons, rows)
     return ShardDirectory(path)
 
 
@@ -72,9 +72,11 @@ def test_memory_is_bounded_and_the_kept_are_a_fair_sample(tmp_path: Path) -> Non
 
 def test_each_sentence_has_the_reference_of_its_first_row(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "in", ["a", "b", "c"] * 3, rejected={1})
-    sample = draw_sample(corpus, 2)
-    assert sample.schema == SAMPLE and sample["sentence"].to_pylist() == [0, 1]
-    assert set(sample["reference"].to_pylist()) == {"a reference"}
+    assert len(draw_sample(corpus, 2)) == 2
+    sample = draw_sample(corpus, 4)
+    assert sample.schema == SAMPLE and sample["sentence"].to_pylist() == [0, 1, 2]
+    found = {row["source_text"]: row["reference"] for row in sample.to_pylist()}
+    assert found == {"a": "reference 0", "b": "reference 4", "c": "reference 2"}
 
 
 def test_nothing_to_translate(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -134,37 +135,23 @@ def test_every_row_gets_what_its_reference_alone_would(
     assert (there.beam, there.nbest, back.beam, back.nbest) == (4, 1, 5, nbest)
 
 
-def test_the_corpus_of_the_way_back_names_first_rows(tmp_path: Path) -> None:
+def test_the_corpus_of_the_way_back_names_first_rows_and_leaves_faulty_ones_out(tmp_path: Path) -> None:
     """Two references that come as one text are one sentence to translate back."""
-    rows: list[Row] = [("The dog runs.", None), ("A dog runs.", None), ("THE dog runs.", "too_long")]
-    (tmp_path / "translated").mkdir()
-    columns = {
-        "translation": ["Pes běží.", "Pes běží.", None],
-        "failed": [None, None, None],
-        **{name: [False] * 3 for name in FLAG_COLUMNS},
-    }
-    texts, reasons = zip(*rows, strict=True)
-    write_ingested(tmp_path / "translated", texts, texts, reasons, 2, **columns)
+    texts = ["Pes běží."] * 2 + [None] + [f"Kočka {flag}." for flag in FLAG_COLUMNS]
+    marks = {name: [False] * 3 + [name == flag for flag in FLAG_COLUMNS] for name in FLAG_COLUMNS}
+    columns = {"translation": texts, "failed": [None] * len(texts), **marks}
+    references = [f"A dog runs {number}." for number in range(len(texts))]
+    reasons = [None, None, "too_long"] + [None] * len(FLAG_COLUMNS)
+    write_ingested(tmp_path / "translated", references, references, reasons, 2, **columns)
     write_back_corpus(tmp_path / "translated", tmp_path / "turned")
     turned = ShardDirectory(tmp_path / "turned")
-    assert turned.rows == [2, 1]
-    first = [row for table in turned.tables(["first_row"]) for row in table["first_row"].to_pylist()]
-    assert first == [0, 0, None]
+    assert turned.rows == ShardDirectory(tmp_path / "translated").rows
+    table = pa.concat_tables(list(turned.tables(["first_row", "failed", "source_text"])))
+    assert table["first_row"].to_pylist() == [0, 0] + [None] * (1 + len(FLAG_COLUMNS))
+    assert table["failed"].to_pylist() == [None] * 3 + [f"forward: {flag}" for flag in FLAG_COLUMNS]
+    assert table["source_text"].to_pylist() == texts
     assert "translation" not in turned.schema.names
     assert not (tmp_path / "groups").exists()
-
-
-@pytest.mark.parametrize("flag", FLAG_COLUMNS)
-def test_no_faulty_forward_translation_is_translated_back(flag: str, tmp_path: Path) -> None:
-    marks = {name: [name == flag, False] for name in FLAG_COLUMNS}
-    texts = ["The dog runs.", "A cat sleeps."]
-    columns = {"translation": ["Pes běží.", "Kočka spí."], "failed": [None, None], **marks}
-    write_ingested(tmp_path / "translated", texts, texts, [None, None], 2, **columns)
-    write_back_corpus(tmp_path / "translated", tmp_path / "turned")
-    (table,) = ShardDirectory(tmp_path / "turned").tables(["failed", "first_row", "source_text"])
-    assert table["failed"].to_pylist() == [f"forward: {flag}", None]
-    assert table["first_row"].to_pylist() == [None, 1]
-    assert table["source_text"].to_pylist() == columns["translation"]
 
 
 @pytest.mark.full

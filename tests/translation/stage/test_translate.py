@@ -61,33 +61,30 @@ def run(
     return report, ShardDirectory(root / "translated")
 
 
+NAMES = ["line", "source_text", "rejected", "rank", "translation", "score", "failed"]
+
+
 def oracle(rows: list[Row], chosen: TranslateParameters, given: bool) -> list[dict[str, Any]]:
     """What the stage has to give, a row at a time, every sentence by itself."""
     translator = open_translator("fake", None, chosen.options(), settings=chosen.settings())
     expected = []
     for line, (text, reason, translation) in enumerate(rows, start=1):
-        base = {"line": line, "source_text": text, "rejected": reason}
-        if reason or (given and translation is not None):
-            translation = translation if given else None
-            expected.append({**base, "rank": 0, "translation": translation, "score": None, "failed": None})
-            continue
-        (result,) = translator.translate([text])
-        for rank, hypothesis in enumerate(result.hypotheses):
-            score = (
-                None if hypothesis.score != hypothesis.score else pytest.approx(hypothesis.score, abs=1e-6)
-            )
-            expected.append(
-                {**base, "rank": rank, "translation": hypothesis.text, "score": score, "failed": None}
-            )
-        if result.failed:
-            expected.append({**base, "rank": 0, "translation": None, "score": None, "failed": result.failed})
+        translation = translation if given else None
+        here: list[tuple[Any, ...]] = [(0, translation, None, None)]
+        if reason is None and translation is None:
+            (result,) = translator.translate([text])
+            here = [
+                (rank, one.text, None if math.isnan(one.score) else pytest.approx(one.score, abs=1e-6), None)
+                for rank, one in enumerate(result.hypotheses)
+            ] or [(0, None, None, result.failed)]
+        expected += [dict(zip(NAMES, (line, text, reason, *row), strict=True)) for row in here]
     return expected
 
 
 def found(directory: ShardDirectory) -> list[dict[str, Any]]:
-    names = ["line", "source_text", "rejected", "rank", "translation", "translation_score", "failed"]
-    rows = [row for table in directory.tables(names) for row in table.to_pylist()]
-    return [{("score" if key == "translation_score" else key): row[key] for key in names} for row in rows]
+    columns = [name if name != "score" else "translation_score" for name in NAMES]
+    tables = (table.rename_columns(NAMES) for table in directory.tables(columns))
+    return [row for table in tables for row in table.to_pylist()]
 
 
 TEXT = st.sampled_from([f"věta {number} tady" for number in range(8)] + ["špatná", ""])

@@ -183,6 +183,8 @@ def test_parts_are_those_of_fairseqs_builder(tmp_path: Path, types: int) -> None
         for ending in ("bin", "idx"):
             found = tmp_path / writer.parts[0] / f"train.cs-en.{language}.{ending}"
             assert found.read_bytes() == (tmp_path / f"expected.{ending}").read_bytes()
+        tokens, lengths = parts.read_side(found.with_suffix(""))
+        assert (tokens.tolist(), lengths.tolist()) == ([*side[0], 2], [2, 1])
 
 
 def test_long_pairs_are_counted(tmp_path: Path) -> None:

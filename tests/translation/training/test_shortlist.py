@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.stats import chi2_contingency
 
 from paraforge.translation.training import shortlist
-from paraforge.translation.training.parts import PartWriter, read_side
+from paraforge.translation.training.parts import PartWriter
 
 _EOS, _FIRST = 2, 4
 
@@ -78,13 +78,3 @@ def test_of_many_pairs_every_few_are_read(tmp_path: Path, monkeypatch: pytest.Mo
     shortlist.write_shortlist(tmp_path, parts, ("cs", "en"), tmp_path)
     lines = (tmp_path / "vmap.txt").read_text(encoding="utf-8").splitlines()
     assert lines[1:] == ["s0\tt0", "s3\tt3", "s6\tt6"]
-
-
-@pytest.mark.parametrize("types", [10, 70_000])
-def test_a_written_side_is_read_again(tmp_path: Path, types: int) -> None:
-    pairs = [([types - 1, 0], [1]), ([], [2, 3])]
-    names = [str(number) for number in range(types)]
-    (part,) = write_parts(tmp_path, pairs, [names, names])
-    tokens, lengths = read_side(tmp_path / part / "train.cs-en.cs")
-    assert tokens.tolist() == [types - 1 + _FIRST, _FIRST, _EOS, _EOS]
-    assert lengths.tolist() == [3, 1]

@@ -48,6 +48,7 @@ def test_the_training_device_is_the_first_gpu_that_is_named_and_there(
     assert (chosen("cpu"), chosen("cuda:2", "cuda:1"), chosen("cpu", "cuda:1")) == ("cpu", "cuda:1", "cuda:1")
     kinds = [precision("auto", device) for device in ("cuda:0", "cuda:1")]
     assert kinds == ["bfloat16", "float32"]
+    assert [precision(kind, "cpu") for kind in ("float32", "bfloat16")] == ["float32", "bfloat16"]
     generations.clear()
     assert (chosen("auto"), chosen("cuda:1")) == ("cpu", "cpu")
 
@@ -71,12 +72,6 @@ def precision(wanted: str, device: str) -> str:
     of_training = chosen.training.model_copy(update={"precision": wanted})
     chosen = chosen.model_copy(update={"training": of_training})
     return training.with_precision(chosen, Resources(devices=[device])).training.precision
-
-
-def test_precision() -> None:
-    assert precision("float32", "cpu") == "float32"
-    assert precision("bfloat16", "cpu") == "bfloat16"
-    assert precision("auto", "cpu") in ("float32", "bfloat16")
 
 
 @pytest.fixture
@@ -178,10 +173,7 @@ def test_a_batch_has_the_same_seed_whoever_takes_it(seed: int, update: int, coun
         shared[rank::count] = Ranks(rank, count).batch_seeds(seed, update, 12 // count)
     assert shared == alone
     assert len(set(alone)) == 12
-
-
-def test_a_process_alone_has_the_totals() -> None:
-    assert Ranks().totals(3, True, 0.5) == [3, 1, 0.5]
+    assert Ranks().totals(3, True, 0.5) == [3, 1, 0.5]  # alone
 
 
 @pytest.mark.parametrize("code", [0, 3])
