@@ -72,9 +72,10 @@ class Grouping:
 def find_grouping(view: ShardView, parameters: PublishParameters, directory: Path, workers: int) -> Grouping:
     """Group the kept pairs, and draw the splits.
 
-    Pairs with the same reference form a group, and so do pairs that share a sentence on either side if both
-    have at least ``parameters.group_score``. Case, punctuation and spaces are ignored. No two splits share a
-    sentence on any side, whatever its score, nor a foreign sentence. Memory grows only with the splits.
+    Pairs that share a sentence on either side form a group, but the translation of a pair whose paraphrase
+    score is below ``parameters.group_score`` does not count. Case, punctuation and spaces are ignored. No two
+    splits share a sentence on any side, whatever its score, nor a foreign sentence. Memory grows only with
+    the splits.
 
     view: texts, lineage and fate of each pair. directory: a new or empty one for temporary files.
 

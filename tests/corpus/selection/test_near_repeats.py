@@ -74,6 +74,7 @@ def test_all_in_one_bucket_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_any_number_of_parts_opens_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors, scores = clustered(400)
+    monkeypatch.setattr(near_vectors, "bands_for", lambda cosine, rows: (8, 2))
     whole = found_in(tmp_path / "whole", vectors, scores, 0.9, 400)
     monkeypatch.setattr(near_vectors, "_PART_ROWS", 4)
     monkeypatch.setattr(near_vectors, "_BLOCK", 90)
