@@ -27,7 +27,7 @@ from paraforge.base.shards.store import ShardView, ShardWriter, parquet_writer
 from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.base.text.paths import require_regular
 from paraforge.base.text.repair import REPAIRS
-from paraforge.corpus.columns import COLUMNS, schema_of
+from paraforge.corpus.columns import COLUMNS, SCORES, schema_of
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.score import OpenModel, score
@@ -89,7 +89,8 @@ def score_file(
     bounds: filters, in order; a share is settled on the mismatched pairs.
 
     Raises:
-        InputError: the input cannot be read, a column is missing, a line has too few columns.
+        InputError: the input cannot be read, a column is missing, a line has too few columns, a bound reads a
+            column that there is not.
         ConfigurationError: a minimum cannot be found because there are no mismatched pairs.
     """
     require_regular(input_path)
@@ -106,7 +107,9 @@ def score_file(
     with scratch_directory(output) as scratch:
         pairs, scored = scratch / "pairs", scratch / "scored"
         _write_pairs(read(), pairs, input_path)
-        first = next(ShardView(pairs).tables(TEXT_COLUMNS)).slice(0, _ROWS_LOOKED_AT)
+        given = ShardView(pairs)
+        _check_bounds(bounds, given.column_names, input_path)
+        first = given.read(0, TEXT_COLUMNS).slice(0, _ROWS_LOOKED_AT)
         _say_oddities(input_path, first, columns, header, vectors == general.DIRECTORY)
         own = resources.model_copy(update={"work": scratch / "work"})
         report = score(parameters, pairs, vectors, scored, own, open_model)
@@ -131,6 +134,14 @@ def score_file(
     for what, count in repairs.items():
         logger.warning("%s: %s had %s, which were repaired", input_path, counted(count, "text"), what)
     return ScoredFile(report.rows, wrong, settled, counts)
+
+
+def _check_bounds(bounds: Sequence[BoundsParameters], present: Sequence[str], path: Path) -> None:
+    """Raise InputError, before anything is scored, if a bound reads a column that nothing will give."""
+    computed = SCORES.keys() - {*_GIVEN_SCORES}
+    for one in bounds:
+        if one.score not in computed and one.score not in present:
+            raise InputError(f"a bound reads {one.score}, which is no column of floats in the file", path)
 
 
 def _write_pairs(tables: Iterator[pa.Table], directory: Path, path: Path) -> None:
