@@ -76,7 +76,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def split(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same pairs with splits; they are only read."""
     root = tmp_path_factory.mktemp("split")
-    report = publish_pairs(root, table=related_pairs(), splits=SPLITS)
+    report = publish_pairs(root, table=related_pairs(), splits=SPLITS, rows_per_file=40)
     assert "60 for validation, 90 for test" in report.result().replace(";", ",")
     return root / "corpus"
 
@@ -135,6 +135,8 @@ def test_looking_for_groups_says_how_far_it_is(
 def test_no_two_splits_share_a_sentence(whole: Path, split: Path) -> None:
     found = by_split(split)
     assert {name: len(rows) for name, rows in found.items() if name != "train"} == SPLITS
+    files = [file.rows for file in read_manifest(split).files if file.split == "test"]
+    assert files == [40, 40, 10]
     sentences = {
         name: {plain(row[side]) for row in rows for side in (*SIDES, "source_text")}
         for name, rows in found.items()
@@ -195,12 +197,6 @@ def test_a_seed_draws_a_split_and_not_the_other_pairs(
         {row["source_text"] for row in by_split(corpus)["test"]} for corpus in (split, tmp_path / "corpus")
     ]
     assert fewest <= len(tests[0] & tests[1]) <= most
-
-
-def test_large_splits_have_several_files(tmp_path: Path) -> None:
-    publish_pairs(tmp_path, table=related_pairs(), splits={"test": 130}, rows_per_file=50)
-    files = [file for file in read_manifest(tmp_path / "corpus").files if file.split == "test"]
-    assert [file.rows for file in files] == [50, 50, 30]
 
 
 @pytest.mark.parametrize("column", ["source_text", "original", "translation_source_text"])

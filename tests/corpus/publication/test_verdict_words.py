@@ -107,8 +107,9 @@ def test_of_many_poor_sources_five_are_named() -> None:
 
 
 def test_few_pairs_give_an_interval_and_no_suggestion(tmp_path: Path) -> None:
-    manifest = published(tmp_path, drawn(5, {"news": 0.9}), NUMBER)
-    text = told(manifest)
+    wrong = drawn(5, {"news": 0.9}).replace_schema_metadata({b"paraforge.trained_on_corpus": b"true"})
+    text = told(published(tmp_path, wrong, NUMBER))
+    assert "was trained on the pairs that it judges" in text
     assert "AUC 1.000 (0.57 to 1.000) against mismatched pairs (1 = perfect" in text
     assert "would let" not in text
 
@@ -119,11 +120,6 @@ def test_no_wrong_pairs(tmp_path: Path, wrong: pa.Table | None, words: str) -> N
     assert words in told(manifest) and separations(manifest) == []
     with pytest.raises(ConfigurationError, match=r"select\.filters\.paraphrase_score: .*set a number"):
         published(tmp_path / "share", wrong, SHARE)
-
-
-def test_a_scorer_of_the_same_pairs(tmp_path: Path) -> None:
-    wrong = drawn(100, {"news": 0.6}).replace_schema_metadata({b"paraforge.trained_on_corpus": b"true"})
-    assert "was trained on the pairs that it judges" in told(published(tmp_path, wrong, NUMBER))
 
 
 def test_a_share_becomes_a_number_everywhere(tmp_path: Path) -> None:

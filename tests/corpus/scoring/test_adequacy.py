@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.publication.verdict_words import verdict_words
-from paraforge.corpus.scoring.adequacy import (
-    SPREAD,
-    adequacy,
-    judge_adequacy,
-    minimum_of_adequate,
-)
+from paraforge.corpus.scoring.adequacy import SPREAD, adequacy, judge_adequacy, minimum_of_adequate
 from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.score import build_scorers, score_table
 from paraforge.corpus.selection.parameters import SelectParameters

@@ -230,13 +230,12 @@ def test_workers_share_the_gpus_out(tmp_path: Path, vectors: Path, monkeypatch: 
     (tmp_path / "model" / "modules.json").write_text("[]")
     used: list[str] = []
     monkeypatch.setattr(
-        models.SentenceTransformerCosine,
-        "__init__",
-        lambda self, directory, device: used.append(device),
+        models.SentenceTransformerCosine, "__init__", lambda self, directory, device: used.append(device)
     )
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    parameters = ScoreParameters(identify_language=False, sentence_transformer=str(tmp_path / "model"))
+    monkeypatch.setenv("MODELS", str(tmp_path))
+    parameters = ScoreParameters(identify_language=False, sentence_transformer="$MODELS/model")
     for resources in (Resources(), Resources(devices=["cuda:3"]), Resources(devices=["cpu"])):
         cheap, step = score_steps(parameters, vectors, resources)
         assert cheap.device == "cpu"
@@ -271,9 +270,3 @@ def test_missing_things_are_found_before_any_work(tmp_path: Path, vectors: Path)
     absent = ScoreParameters(identify_language=False, sentence_transformer=str(tmp_path / "nothing"))
     with pytest.raises(InputError, match=r"modules\.json"):
         score_steps(absent, vectors, Resources())
-
-
-def test_model_directory_may_name_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MODELS", "/models")
-    parameters = ScoreParameters(sentence_transformer="$MODELS/small")
-    assert parameters.directory("sentence_transformer") == Path("/models/small")

@@ -97,6 +97,16 @@ def test_pairs_are_of_other_rows_of_the_same_source(tmp_path: Path, vectors: Pat
         assert pair["reference"] == own["reference"] != other["reference"]
         assert pair["translation"] == other["translation"] != own["translation"]
         assert abs(len(own["translation"].split()) - len(pair["translation"].split())) <= 2
+    # They are scored as the corpus is.
+    expected = score_table(pairs.select(["reference", "translation"]), build_scorers(vectors))
+    assert pairs.select(expected.column_names).to_pylist() == expected.to_pylist()
+    whole = pa.concat_tables(ShardView(tmp_path / "translated", tmp_path / "scored").tables())
+    scores = {(row["source"], row["line"]): row for row in whole.to_pylist()}
+    judged = [name for name in judged_scores() if name in expected.column_names]
+    assert "paraphrase_score" in judged and "reference_tokens" not in judged
+    for pair in pairs.to_pylist():
+        row = scores[pair["source"], pair["line"]]
+        assert [pair[f"{RIGHT}{name}"] for name in judged] == [row[name] for name in judged]
 
 
 @pytest.mark.parametrize(("rows", "own"), [(FEW, True), (FEW - 1, False)])
@@ -107,20 +117,6 @@ def test_small_sources_share_their_translations(tmp_path: Path, vectors: Path, r
     pairs = found(scored).to_pylist()
     assert len(pairs) == 2 * rows
     assert all(pair["source"] == pair["translation_source"] for pair in pairs) is own
-
-
-def test_they_are_scored_as_the_corpus_is(tmp_path: Path, vectors: Path) -> None:
-    scored = scored_corpus(news_and_web(), vectors, tmp_path)
-    pairs = found(scored)
-    expected = score_table(pairs.select(["reference", "translation"]), build_scorers(vectors))
-    assert pairs.select(expected.column_names).to_pylist() == expected.to_pylist()
-    whole = pa.concat_tables(ShardView(tmp_path / "translated", scored).tables())
-    own = {(row["source"], row["line"]): row for row in whole.to_pylist()}
-    judged = [name for name in judged_scores() if name in expected.column_names]
-    assert "paraphrase_score" in judged and "reference_tokens" not in judged
-    for pair in pairs.to_pylist():
-        row = own[pair["source"], pair["line"]]
-        assert [pair[f"{RIGHT}{name}"] for name in judged] == [row[name] for name in judged]
 
 
 def test_shards_do_not_matter(tmp_path: Path, vectors: Path) -> None:

@@ -82,11 +82,7 @@ def test_the_fingerprint_is_that_of_the_sentences() -> None:
         (b"\xef\xbb\xbfbom\n", {}, ["bom"]),
         (b"4.0\tA b\tC d\n1\tE\tF\textra\n", {"columns": [1, 2]}, ["A b", "C d", "E", "F"]),
         (b'1\t"quoted\n', {"columns": [1]}, ['"quoted']),
-        (
-            b"id\tsentence_B\tsentence_A\n1\tb\ta\n",
-            {"columns": ["sentence_A", 1]},
-            ["a", "b"],
-        ),
+        (b"id\tsentence_B\tsentence_A\n1\tb\ta\n", {"columns": ["sentence_A", 1]}, ["a", "b"]),
         (b"1\ta\n\n2\tb\n", {"columns": [1]}, ["a", "b"]),
     ],
 )
@@ -103,12 +99,7 @@ def test_formats(tmp_path: Path, content: bytes, options: dict[str, Any], expect
     [
         ("test.tsv", b"1\ta\n2\n", {"columns": [1]}, "test.tsv:2: 1 column, no column 1"),
         ("test.tsv", b"1\ta\nx\t\xff\n", {}, "test.tsv:2: not UTF-8"),
-        (
-            "test.tsv",
-            b"a\tb\n1\t2\n",
-            {"columns": ["c"]},
-            "test.tsv:1: no column 'c' in the header: a, b",
-        ),
+        ("test.tsv", b"a\tb\n1\t2\n", {"columns": ["c"]}, "test.tsv:1: no column 'c' in the header: a, b"),
         ("test.tsv", b"", {}, "empty"),
         ("test.gz", gzip.compress(b"sentence\n" * 1000, mtime=0)[:-9], {}, "damaged or truncated"),
         ("test.gz", b"not an archive", {}, "its content is not compressed"),

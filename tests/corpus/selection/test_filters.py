@@ -34,10 +34,7 @@ def made(**parameters: Any) -> Filter:
 
 SCORE = {"kind": "bounds", "score": "paraphrase_score", "minimum": 0.4, "maximum": 1.0}
 SCORES = {"paraphrase_score": [0.9, None, float("nan"), 0.1]}
-LANGUAGES = {
-    "reference_language": ["en", "cs", "en", None],
-    "translation_language": ["en", "en", "de", "en"],
-}
+LANGUAGES = {"reference_language": ["en", "cs", "en", None], "translation_language": ["en", "en", "de", "en"]}
 TOKENS = {
     "reference_tokens": [5, 31, 5, None, None, 31, 9],
     "translation_tokens": [5, 5, 31, None, 5, None, 0],
@@ -75,10 +72,7 @@ def test_the_first_filter_that_refuses_gives_the_reason() -> None:
     rows = pa.table(
         {"paraphrase_score": [0.9, 0.1, 0.1, None, 0.9], "runaway": [True, True, False, True, False]}
     )
-    filters = [
-        interval_filter("similar", ("paraphrase_score",), 0.4),
-        made(kind="flag", column="runaway"),
-    ]
+    filters = [interval_filter("similar", ("paraphrase_score",), 0.4), made(kind="flag", column="runaway")]
     alive = np.array([True, True, True, True, False])
     # Codes: 7 similar, 8 no_paraphrase_score, 9 runaway.
     assert apply_filters(filters, rows, alive, 0, first_code=7).tolist() == [9, 7, 7, 8, 0]

@@ -163,7 +163,7 @@ def test_the_display_counts_the_rows_of_the_corpus(tmp_path: Path, monkeypatch: 
     )
 
 
-def test_a_column_that_the_corpus_lacks(tmp_path: Path) -> None:
+def test_a_column_or_pairs_that_the_corpus_lacks(tmp_path: Path) -> None:
     parameters = {
         "deciles": ["cosine"],
         "filters": [
@@ -178,8 +178,5 @@ def test_a_column_that_the_corpus_lacks(tmp_path: Path) -> None:
     text = str(error.value)
     assert "select.filters.language: the corpus has no column 'reference_language'" in text
     assert "Turn on" in text and "no column 'contradiction'. Run 'dvc repro score'" in text
-
-
-def test_an_empty_corpus(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there are no pairs"):
         run({}, PAIRS.slice(0, 0), tmp_path, 600)

@@ -48,12 +48,7 @@ def as_dictionary(counts: PairCounts) -> dict[tuple[str, str], tuple[int, ...]]:
 def expected(corpus: Corpus, minimum: int) -> dict[tuple[str, str], tuple[int, ...]]:
     oracle = Oracle(corpus)
     return {
-        (u, v): (
-            number,
-            oracle.cross[u, v],
-            oracle.within[0][u, v],
-            oracle.within[1][u, v],
-        )
+        (u, v): (number, oracle.cross[u, v], oracle.within[0][u, v], oracle.within[1][u, v])
         for (u, v), number in oracle.pairs.items()
         if u < v and number >= minimum
     }

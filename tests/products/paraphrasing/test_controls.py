@@ -1,6 +1,7 @@
 """What can be asked of a paraphraser: buckets, templates, tags, and what is refused."""
 
 from pathlib import Path
+from typing import cast
 from unittest.mock import Mock
 
 import numpy as np
@@ -128,9 +129,15 @@ def test_reading(tmp_path: Path) -> None:
         Controls.read(tmp_path / "absent")
 
 
-def test_an_engine_is_opened_for_each_new_wish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_json(tmp_path / "controls.json", Controls().as_json())
-    opened = Mock(side_effect=lambda *_: Mock())
+def test_an_engine_is_opened_for_each_new_wish_and_reads_what_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_json(tmp_path / "controls.json", CONTROLS.as_json())
+    opened = Mock(
+        side_effect=lambda *_: Mock(
+            translate=lambda sources: [Mock(hypotheses=[Mock(text=source)]) for source in sources]
+        )
+    )
     monkeypatch.setattr(paraphraser, "open_model", lambda _: Mock(folders=["ctranslate2"]))
     monkeypatch.setattr(paraphraser, "open_translator", opened)
     model = paraphraser.Paraphraser(tmp_path)
@@ -138,3 +145,13 @@ def test_an_engine_is_opened_for_each_new_wish(tmp_path: Path, monkeypatch: pyte
         model.translator(paraphraser.Wishes.model_validate(wishes))
     options = [call.args[2] for call in opened.call_args_list]
     assert [(one.beam, one.nbest) for one in options] == [(4, 4), (8, 5)]
+    # A blank line asks nothing, and nobody's text is a tag.
+    found = model.paraphrase(["a", "", "b ⟦overlap1⟧"], overlap=0.0, length="high", template="(S (VP) (.))")
+    tags = "⟦overlap1⟧⟦length2⟧⟦(S⟧⟦VP⟧⟦.⟧"
+    assert found == [[f"{tags} a"], [""], [f"{tags} b [overlap1]"]]
+    for texts in ("the dog", ["the dog", None]):
+        with pytest.raises(TypeError, match="a list of strings"):
+            model.paraphrase(cast("list[str]", texts))
+    for wrong in ({"nbest": 0}, {"nbest": 65}, {"beam": 0}, {"beam": 129}):
+        with pytest.raises(ConfigurationError, match=r"(nbest|beam): Input should be \w+ than"):
+            model.paraphrase(["a"], **wrong)
