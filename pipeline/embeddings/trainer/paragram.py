@@ -219,7 +219,7 @@ def settle_unknown(
     counts: occurrences of each unit, int64 (vocabulary,).
     """
     unknown = vocabulary.unknown_id
-    if counts[unknown] or len(vocabulary) < 2:
+    if counts[unknown]:
         return
     order = np.argsort(counts, kind="stable")
     rarest = order[order != unknown][: max(1, int(_RAREST_SHARE * (len(vocabulary) - 1)))]

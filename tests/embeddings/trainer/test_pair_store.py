@@ -1,10 +1,12 @@
 """The pair store: what is written is read back, whatever the blocks; damage is found. What a training is told
 of its data: the sets it may not see, and what tells two trainings apart."""
 
+import hashlib
 import json
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +16,10 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.pair_blocks import PairBlock, read_corpus_pairs
-from paraforge.base.text.tokens import tokenize
+from paraforge.base.text.tokens import TokenColumn, tokenize
 from paraforge.base.text.units import Trigrams, Words
-from paraforge.base.text.vocabulary import UNKNOWN
+from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.embeddings.learning import id_sequences
 from paraforge.embeddings.trainer import pair_store
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
@@ -185,6 +188,21 @@ def test_each_pair_has_its_source(tmp_path: Path) -> None:
         PairStore(tmp_path)
 
 
+def test_ids_are_as_small_as_the_vocabulary_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are written and counted in several parts."""
+    monkeypatch.setattr(id_sequences, "_CHUNK_IDS", 10_000)
+    for size, kind in ((1 << 16, "uint16"), ((1 << 16) + 1, "int32")):
+        units, ids = [UNKNOWN, *map(str, range(1, size))], np.arange(size, dtype=np.int32)[::-1]
+        writer = id_sequences.IdSequencesWriter(tmp_path, "word")
+        writer.append(TokenColumn(ids, np.array([0, size - 1, size]), units))
+        described = writer.finish(Vocabulary(units), np.arange(size))
+        digest = hashlib.sha256((tmp_path / "word.ids").read_bytes()).hexdigest()
+        assert [described[name] for name in ("dtype", "largest_id", "sha256")] == [kind, size - 1, digest]
+        store = id_sequences.IdSequences(tmp_path, "word", 2, described)
+        assert np.array_equal(store.select(np.array([0, 1])).ids.numpy(), ids)
+        assert (store.counts() == 1).all()
+
+
 def in_directory(directory: Path, name: str = "test.tsv") -> Path:
     directory.mkdir(exist_ok=True)
     return directory / name
@@ -225,7 +243,7 @@ def test_a_set_that_is_given_in_several_roles_counts_once(tmp_path: Path) -> Non
 
 
 def test_every_choice_of_roles_has_its_own_fingerprint(tmp_path: Path) -> None:
-    """Also of sets with the same sentences and other names or scores."""
+    """Also of sets with the same sentences and other names or scores; and every way to read a file."""
     pairs = sentence_pairs(8)
     first = write_sts(in_directory(tmp_path / "a"), pairs[:4])
     renamed = write_sts(in_directory(tmp_path / "b", "2015.other.tsv"), pairs[:4])
@@ -238,6 +256,11 @@ def test_every_choice_of_roles_has_its_own_fingerprint(tmp_path: Path) -> None:
         for role, chosen, drop in product(ROLES, sets, (True, False))
     }
     assert len(found) == 2 * (3 * 3 + 1)
+    path = files[0].path
+    ways: list[dict[str, Any]] = [{}, {"format": "tsv"}, {"columns": [1, 0]}, {"limit": 3}]
+    read = [TrainingData([PairFileParameters(path=path, **way)]) for way in ways]
+    assert len({one.fingerprint() for one in read}) == 4
+    assert [sum(map(len, one.blocks())) for one in read] == [8, 8, 8, 3]
 
 
 def test_files_of_one_name_are_two_sources(tmp_path: Path) -> None:

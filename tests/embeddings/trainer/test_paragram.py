@@ -10,12 +10,14 @@ import torch
 from paraforge.base.errors import InputError
 from paraforge.base.files import sha256_directory
 from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
-from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.base.word_vectors.vectors import VECTORS_NAME, WordVectors, shards_trained_on
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, VECTORS, WordScorer
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import AverageParameters
+from paraforge.embeddings.trainer.initial import random_table
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.paragram import build_paragram, settle_unknown
 from paraforge.embeddings.trainer.parameters import ParagramParameters
@@ -67,6 +69,12 @@ def test_trained_on_the_corpus_and_the_same_with_any_resources(tmp_path: Path) -
     assert vectors.unknown == UNKNOWN
     assert (report.words, report.dimension) == (len(vectors), 20)
     assert np.isfinite(vectors.vectors).all()
+    assert shards_trained_on(output) == ShardDirectory(corpus).digest
+    # The corpus has no unknown word, whose vector was drawn and never trained.
+    drawn = random_table(len(vectors), 20, 0.01, parameters().training.seed)[0].numpy()
+    assert not np.allclose(vectors.vectors[vectors.unknown_row], drawn)
+    left = {path.name for path in (tmp_path / "work2").glob("paragram/*/*")}
+    assert left == {"lock", "model", "report.json"}
 
     table = vectors.vectors / np.linalg.norm(vectors.vectors, axis=1, keepdims=True)
     rows = vectors.known_rows([word for pair in SYNONYMS for word in pair])
@@ -80,7 +88,7 @@ def test_trained_on_the_corpus_and_the_same_with_any_resources(tmp_path: Path) -
     assert again.loss == report.loss
 
 
-def test_given_vectors_are_taken_as_they_are(tmp_path: Path) -> None:
+def test_given_vectors_are_taken_as_they_are(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     vectors = WordVectors(["a", "b"], np.eye(2, 3, dtype=np.float32))
     vectors.write_text(tmp_path / "vectors.txt")
     settings = ParagramParameters(vectors=str(tmp_path / "vectors.txt"))
@@ -88,6 +96,7 @@ def test_given_vectors_are_taken_as_they_are(tmp_path: Path) -> None:
         settings, tmp_path / "none", tmp_path / "output", Resources(work=tmp_path / "work")
     )
     assert (report.trained, report.words, report.unknown) == (False, 2, None)
+    assert f"has no vector {UNKNOWN}" in caplog.text
     assert report.fingerprint == vectors.fingerprint
     assert np.array_equal(WordVectors.open(tmp_path / "output", verify=True).vectors, vectors.vectors)
     settings = ParagramParameters(vectors=str(tmp_path / "output"))
@@ -95,6 +104,12 @@ def test_given_vectors_are_taken_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "output" / ".cache").mkdir()
     build_paragram(settings, tmp_path / "none", tmp_path / "copy", Resources(work=tmp_path / "work"))
     assert files(tmp_path / "copy") == expected
+    table = tmp_path / "output" / VECTORS_NAME
+    content = table.read_bytes()
+    table.unlink()  # the copy may be a link to it
+    table.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(InputError, match="The directory is damaged"):
+        build_paragram(settings, tmp_path / "none", tmp_path / "copy", Resources(work=tmp_path / "work"))
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,7 @@ def test_held_out_splits_alone_are_reported(
     assert report.leakage is not None
     assert report.leakage["leaked"] == leaked >= len(rows["validation"]) + len(rows["test"]) > 0
     assert report.leakage["dropped"] == (leaked if drop else 0)
+    assert report.leakage["examples"] == {}  # a model can be published, and held-out text must not
     assert set(report.leakage["by_set"]) == {
         f"{tmp_path / 'corpus'} ({name})" for name in ("validation", "test")
     }
