@@ -117,6 +117,9 @@ def test_scales_are_those_of_the_report_in_finer_bins(browser: Browser) -> None:
     read = pa.concat_tables([pq.read_table(path) for path in browser.corpus.files], promote_options="default")
     scored = set(SCALES) & set(read.column_names)
     assert set(browser.scales) == {name for name in scored if pc.count_distinct(read[name]).as_py() > 1}
+    score, *others = browser.scales
+    unbounded = [browser.default.bounds[name] == (None, None) for name in others]
+    assert score == "paraphrase_score" and unbounded == sorted(unbounded) and not unbounded[0]
     for name, scale in browser.scales.items():
         values = read[name].drop_null().to_numpy().astype(np.float64)
         places = scale.bin_of(values)

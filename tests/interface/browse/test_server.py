@@ -165,7 +165,9 @@ def test_kept_pairs_alone(hostile: Path) -> None:
 
 
 def test_nothing_kept_nothing_rejected_and_nothing_to_select_from(tmp_path: Path) -> None:
-    table = with_columns(hostile_pairs(30), rejected=["duplicate"] * 30, failed=[None] * 30)
+    table = with_columns(
+        hostile_pairs(30), rejected=["duplicate"] * 30, failed=[None] * 30, copy_rate=[0.5] * 30
+    )
     every: dict[str, Any] = {"required": [], "filters": []}
     for name, options in {
         "none": {"rows": 60, "filters": {"filters": [{"kind": "length", "minimum": 100, "maximum": 200}]}},
@@ -174,6 +176,7 @@ def test_nothing_kept_nothing_rejected_and_nothing_to_select_from(tmp_path: Path
     }.items():
         publish_pairs(tmp_path / name, **options)
         with browsing(tmp_path / name) as browser:
+            assert ("copy_rate" in browser.scales) == (name != "duplicates")  # there it is always the same
             client = client_of(browser)
             page = client.get("/").text
             kept, came = headline(page)
@@ -204,7 +207,9 @@ def test_wrong_pairs_are_the_third_colour(tmp_path: Path) -> None:
         page = client.get("/").text
         assert "60% of mismatched pairs pass" in page and page.count('class="wrong" d="M') == 1
         assert shown(page, "wrong") == ["news:4", "news:2"] and "A wrong &lt;" not in page
-        assert "20% of mismatched pairs pass" in client.get("/counts?paraphrase_score.min=0.5").text
+        for least, share in (("0.5", "20%"), ("0.96", "0%")):
+            page = client.get(f"/counts?paraphrase_score.min={least}").text
+            assert f"{share} of mismatched pairs pass" in page
 
 
 def test_an_open_page_goes_on_when_the_corpus_is_made_again(tmp_path: Path) -> None:

@@ -1,15 +1,17 @@
 """What holds for every command: one idea is written in one way, nothing that exists is replaced without
 --force, and with it only what the command itself makes."""
 
+import errno
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import typer
 
-from paraforge.base.errors import ParaforgeError
+from paraforge.base.errors import InputError, ParaforgeError
 from paraforge.interface import cli
 from paraforge.interface.cli import COMMANDS, app
 from tests.corpus.selection.published import publish_pairs
@@ -154,6 +156,28 @@ def test_a_misspelt_command_is_suggested() -> None:
     for written, meant in (("sumary", "summary"), ("trian", "train"), ("config", "configure")):
         with pytest.raises(ParaforgeError, match=f"no command '{written}'. Did you mean '{meant}'"):
             run_command(written)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (InputError("damaged", Path("a"), 7), 2, "a:7: damaged"),
+        (OSError(errno.ENOSPC, "No space left on device", "b"), 1, "No space left on device"),
+    ],
+)
+def test_an_error_is_one_line_and_an_exit_code(
+    error: Exception,
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(cli, "app", Mock(side_effect=error))
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    told = capsys.readouterr().err
+    assert ended.value.code == code and told.startswith("paraforge: ") and said in told
+    assert told.count("\n") == 1
 
 
 @pytest.fixture(scope="module")

@@ -129,7 +129,9 @@ def test_a_table_shows_a_part(corpus: Path) -> None:
     assert "column_name" in ask(corpus, "DESCRIBE corpus")
 
 
-def test_any_parquet_file_is_a_corpus(corpus: Path) -> None:
+def test_any_parquet_file_is_a_corpus(corpus: Path, tmp_path: Path) -> None:
+    pq.write_table(pa.table({'a "b"': [1]}), tmp_path / "a.parquet")
+    assert rows_of(tmp_path / "a.parquet", "SELECT * FROM corpus") == [{'a "b"': 1}]
     (path, *_) = sorted(corpus.glob("*.parquet"))
     wanted = [{"n": pq.read_metadata(path).num_rows}]
     assert rows_of(path, "SELECT count(*) AS n FROM corpus") == wanted
@@ -154,9 +156,10 @@ def test_an_empty_corpus(projects: dict[str, Path]) -> None:
 def test_paths_with_quotes_and_blanks(own_corpus: Path) -> None:
     moved = own_corpus.rename(own_corpus.parent / "it's a corpus")
     assert rows_of(moved, "SELECT count(*) > 0 AS some FROM corpus") == [{"some": True}]
-    starred = moved.rename(moved.parent / "corpus*")
-    with pytest.raises(InputError, match="for a pattern"):
-        ask(starred, "SELECT 1")
+    for sign in "*?[":
+        moved = moved.rename(moved.parent / f"corpus{sign}")
+        with pytest.raises(InputError, match="for a pattern"):
+            ask(moved, "SELECT 1")
 
 
 def test_a_corpus_reached_by_a_relative_path_or_a_link(

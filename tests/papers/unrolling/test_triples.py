@@ -58,6 +58,10 @@ def test_neighbours_are_of_one_document(tmp_path: Path) -> None:
         ("k \n", "m \n"),
     ]
     assert (store.sentences, store.documents, store.skipped) == (10, 4, 0)
+    # The same sentences in other documents, and other words in their places.
+    others = [[[*"abcd"], ["e"]], [[*"abc"], ["d", "e"]], [[*"xbcd"], ["e"]]]
+    stores = [make_store(tmp_path / str(place), one) for place, one in enumerate(others)]
+    assert len({one.fingerprint for one in stores}) == 3
 
 
 @pytest.mark.parametrize("rows", [1, 3])
