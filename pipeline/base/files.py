@@ -28,6 +28,12 @@ def plain_name(value: object) -> str:
     return name
 
 
+def at_home(path: str | os.PathLike[str]) -> Path:
+    """Replace ``~`` at the beginning of a path by the home directory. A name such as ``~old``, if no user has
+    it, is one like others."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - Path's raises for an unknown user
+
+
 def sync_file(path: Path) -> None:
     """Make a file's content survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)

@@ -11,6 +11,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from paraforge.base.files import at_home
 from paraforge.base.section import Section
 
 # The translation memory's directory in the work directory. It belongs to no step and is never pruned
@@ -20,12 +21,7 @@ MOST_JOB_MEMORY = 1 << 30
 LEAST_JOB_MEMORY = 64 << 20
 _Device = Annotated[str, Field(pattern=r"^(auto|(cpu|cuda)(:[0-9]+)?)$")]
 
-
-def _at_home(path: Path) -> Path:
-    return Path(os.path.expanduser(path))  # noqa: PTH111 - Path's raises for an unknown user
-
-
-_Directory = Annotated[Path, AfterValidator(_at_home)]
+_Directory = Annotated[Path, AfterValidator(at_home)]
 
 
 class Resources(Section):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from paraforge.base.errors import InputError
+from paraforge.base.files import at_home
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def expand(text: str) -> str:
         return found
 
     expanded = _VARIABLE.sub(value, text)
-    return str(Path(expanded).expanduser()) if expanded.startswith("~") else expanded
+    return str(at_home(expanded)) if expanded.startswith("~") else expanded
 
 
 def files_of(text: str) -> list[Path]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from paraforge.base.errors import InputError, one_line, require
-from paraforge.base.files import read_json
+from paraforge.base.files import at_home, read_json
 from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.compression import refuse_lfs_pointer
 from paraforge.translation.models.conversion import write_description
@@ -124,7 +124,7 @@ def import_model(
 
 def _located(source: Path | str) -> tuple[Path, str]:
     """Find a model here or on the hub; returns its path and name. Raises InputError if it does not exist."""
-    path = Path(source).expanduser()
+    path = at_home(source)
     if path.exists():
         return path, path.name or path.resolve().name
     if is_hub_name(str(source)):

@@ -115,7 +115,6 @@ def join_pivots(pivots: Mapping[str, Path], pairs: str, output: Path, resources:
             found, pair_records = _write_pairs(directories, temporary, work.path / "query")
             rows |= found
             records += pair_records
-        work.keep_only([_TRANSLATED])
         write_index(temporary, records, _description([one.description for one in directories.values()], rows))
     return rows
 

@@ -22,6 +22,7 @@ def test_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/somebody")
     assert expand("~/a.tsv") == "/home/somebody/a.tsv"
+    assert expand("~nobody.here.tsv") == "~nobody.here.tsv"
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from filelock import FileLock
 
 from paraforge.base.errors import InputError, RetryError
 from paraforge.base.files import (
+    at_home,
     cache_directory,
     files_below,
     hash_json,
@@ -200,7 +201,7 @@ def copied(
         RetryError: a file does not arrive, or cannot be written here now.
         InputError: a file cannot be read on the submitting host. Errors of the block name that host's paths.
     """
-    cache = (disk.cache or cache_directory("worker")).expanduser()
+    cache = at_home(disk.cache or cache_directory("worker"))
     directory = None
     try:
         with scratch_directory(cache / "job") as directory:
