@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from paraforge.base import interrupts
 from paraforge.base.errors import Interrupted
 from paraforge.base.interrupts import graceful_interrupts
 from tests.project import environment, project_environment
@@ -114,6 +115,16 @@ def test_a_signal_while_a_record_is_written(
         logging.getLogger().removeHandler(handler)
     assert stream.getvalue() == f"working\n{said}\n"
     assert "Logging error" not in capsys.readouterr().err
+
+
+def test_a_second_ctrl_c_means_now_and_a_second_sigterm_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(interrupts, "_exit_now", lambda: ended.append(number))
+    with pytest.raises(Interrupted), graceful_interrupts():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTERM, signal.SIGINT):
+            assert not ended
+            signal.raise_signal(number)
+    assert ended == [signal.SIGINT]
 
 
 def test_only_the_main_thread_handles_signals() -> None:

@@ -7,7 +7,7 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,6 +20,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from paraforge.base.errors import InputError, RetryError
+from paraforge.base.shards import scheduler
 from paraforge.base.shards.job_files import JobFiles
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Jobs
@@ -29,7 +30,7 @@ from paraforge.base.shards.transfer.copies import Copies, copied, receive
 from paraforge.base.shards.transfer.disk import Disk
 from tests.base.shards.steps import multiply_step, write_input
 
-MODEL = {"weights.bin": bytes(range(256)) * 40_000, "folder/words.txt": b"slovo\n" * 9, "empty": b""}
+MODEL = {"weights.bin": bytes(range(256)) * 160, "folder/words.txt": b"slovo\n" * 9, "empty": b""}
 
 
 def build_hash(models: list[Path]) -> Callable[[pa.Table], pa.Table]:
@@ -50,38 +51,14 @@ def hash_step(models: list[Path]) -> Step:
     return replace(multiply_step(1), build=build_hash, arguments=arguments, files=tuple(models))
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[tuple[str, Client]]:
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None) as made,
-        Client(made, set_as_default=False) as client,
-    ):
-        yield made.scheduler_address, client
-
-
-def there(cluster: tuple[str, Client], place: Path, shared: bool | None = False) -> Resources:
-    values = {"scheduler": cluster[0], "work": place / "work", "worker_cache": place / "cache"}
-    return Resources.model_validate({**values, "shared_disk": shared})
-
-
 def output(place: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in place.iterdir()}
 
 
-def counted(method: Callable[..., Any], calls: list[Any]) -> Callable[..., Any]:
-    def call(*arguments: Any) -> Any:
-        calls.append(arguments)
-        return method(*arguments)
-
-    return call
-
-
-@pytest.mark.full
-def test_models_travel_once_and_shards_both_ways(
-    tmp_path: Path, cluster: tuple[str, Client], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In pieces, which are counted; a copy that is not complete is not believed."""
-    write_input(tmp_path / "in", rows=200)
+def test_models_travel_once_and_shards_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In pieces, which are counted; a copy that is not complete is not believed. Where the disk is seen,
+    nothing travels. An error names the file of the host that asked."""
+    write_input(tmp_path / "in", rows=30)
     for name, content in MODEL.items():
         (tmp_path / "model" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "model" / name).write_bytes(content)
@@ -89,27 +66,41 @@ def test_models_travel_once_and_shards_both_ways(
     step = hash_step([tmp_path / "model", tmp_path / "table"])
     run_step(step, [tmp_path / "in"], tmp_path / "wanted", Resources(workers=1, work=tmp_path / "here"))
     pieces: list[Any] = []
-    monkeypatch.setattr(copies, "_PIECE", 1 << 20)
-    monkeypatch.setattr(copies.Sender, "_piece", counted(copies.Sender._piece, pieces))
+    piece = copies.Sender._piece
+    monkeypatch.setattr(copies, "_PIECE", 4096)
+    monkeypatch.setattr(copies, "_ASK_AGAIN_SECONDS", 600)  # one request is enough for all pieces
+    monkeypatch.setattr(copies.Sender, "_piece", lambda *given: pieces.append(given) or piece(*given))
 
-    def asked(number: int) -> int:
+    def asked(number: int, shared: bool | None = False) -> int:
         pieces.clear()
-        place = there(cluster, tmp_path).model_copy(update={"work": tmp_path / str(number)})
-        run_step(step, [tmp_path / "in"], tmp_path / "out", place)
+        work, cache = tmp_path / str(number), tmp_path / "cache"
+        values = {"scheduler": "tcp://there:8786", "work": work, "worker_cache": cache, "shared_disk": shared}
+        run_step(step, [tmp_path / "in"], tmp_path / "out", Resources.model_validate(values))
         assert output(tmp_path / "out") == output(tmp_path / "wanted")
-        assert not [path for path in (tmp_path / str(number)).rglob("*") if path.name.startswith(".")]
-        assert not list((tmp_path / "cache").glob(".*"))
+        assert not [*work.rglob(".*"), *cache.glob(".*")]
         return sum(not is_list for _, _, _, is_list, _ in pieces)
 
-    # 10 pieces of the weights, and one of each other file and of each shard.
-    shards = 20
-    assert asked(1) == 10 + 3 + shards
-    assert asked(2) == shards
-    # A copy that was filled in part is not complete, and its files are compared.
-    kept = next((tmp_path / "cache").glob("*/content/model/weights.bin"))
-    kept.write_bytes(b"a half")
-    (kept.parents[2] / "complete").unlink()
-    assert asked(3) == 10 + shards
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as made,
+        Client(made, set_as_default=False) as client,
+    ):
+        monkeypatch.setattr(scheduler, "connect", lambda *_: nullcontext(client))
+        # 10 pieces of the weights, and one of each other file and of each of 3 shards.
+        assert [asked(1), asked(2)] == [10 + 3 + 3, 3]
+        # A copy that was filled in part is not complete, and its files are compared.
+        kept = next((tmp_path / "cache").glob("*/content/model/weights.bin"))
+        kept.write_bytes(b"a half")
+        (kept.parents[2] / "complete").unlink()
+        assert [asked(3), asked(4, shared=None)] == [10 + 3, 0]
+        ((_, failed),) = Jobs(client, disk=Disk("the project", None, None, "run")).attempt(
+            output, [(tmp_path,)], description="no list of files"
+        )
+        assert "does not see the project" in str(failed)
+        shard = tmp_path / "in" / "shard-00002.parquet"  # the last one, so that no other job waits for files
+        for damage in (lambda: shard.write_bytes(b"half"), shard.unlink):
+            damage()
+            with pytest.raises(InputError, match=f"^{shard}: cannot be read"):
+                asked(5)
 
 
 @pytest.mark.parametrize(
@@ -145,47 +136,12 @@ def test_a_disk_is_seen_where_its_file_has_the_content_of_the_run(tmp_path: Path
         assert here.is_seen() is seen
     token.write_bytes(b"run")
     assert not replace(here, token=None).is_seen()
-    for shared, seen in ((None, True), (False, False)):
-        resources = Resources(scheduler="tcp://there:8786", work=tmp_path, shared_disk=shared)
-        with disk.announced(resources) as announced:
-            assert announced is not None and announced.is_seen() is seen
-
-
-def shout(source: Path, target: Path) -> str:
-    if not source.read_text():
-        raise InputError("nothing to shout", source)
-    target.write_text(source.read_text().upper())
-    return str(source)
-
-
-def test_a_job_whose_worker_sees_no_disk_gets_its_files_and_gives_its_own_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In pieces. An error names the file of the host that asked. Where the disk is seen nothing is sent, and
-    where it is not, no job without a list of its files."""
-    monkeypatch.setattr(copies, "_PIECE", 3)
-    monkeypatch.setattr(copies, "_ASK_AGAIN_SECONDS", 600)  # one request is enough for all pieces
-    names = [(tmp_path / name, tmp_path / f"{name}-out") for name in ("one", "two", "empty", "gone")]
-    for (source, _), text in zip(names, ("first", "others", ""), strict=False):
-        source.write_text(text)
-    files = [JobFiles(read=(source,), written=(target,)) for source, target in names]
-    with (
-        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as made,
-        Client(made, set_as_default=False) as client,
-    ):
-        jobs = Jobs(client, disk=Disk("the project", None, tmp_path / "cache", "run"))
-        used = jobs.results(shout, names[:2], description="test", files=files[:2])
-        assert [target.read_text() for _, target in names[:2]] == ["FIRST", "OTHERS"]
-        assert all(Path(one).is_relative_to(tmp_path / "cache") for one in used)
-        for number, message in ((2, "empty: nothing to shout"), (3, "gone: cannot be read: No such file")):
-            with pytest.raises(InputError, match=f"^{tmp_path}/{message}"):
-                jobs.results(shout, [names[number]], description="test", files=[files[number]])
-        ((_, failed),) = jobs.attempt(shout, names[:1], description="test")
-        assert "does not see the project" in str(failed)
-        assert not list((tmp_path / "cache").iterdir())
-        (tmp_path / "token").write_text("run")
-        jobs = Jobs(client, disk=Disk("", (tmp_path / "token", "run"), Path("/proc"), "run"))
-        assert jobs.results(shout, names[:1], description="test", files=files[:1]) == [str(names[0][0])]
+    there = Resources(scheduler="tcp://there:8786", work=tmp_path)
+    for shared, seen in ((None, True), (False, False), (True, None)):
+        with disk.announced(there.model_copy(update={"shared_disk": shared})) as announced:
+            assert (announced and announced.is_seen()) is seen
+    with disk.announced(Resources(work=tmp_path)) as announced:
+        assert announced is None
 
 
 def test_a_slow_host_keeps_a_worker_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,8 +242,19 @@ def test_what_does_not_come_or_comes_damaged_is_an_error(
     monkeypatch.setattr(copies, "_ASK_AGAIN_SECONDS", 0.05)
     path = tmp_path / "file"
     own = Disk("", None, tmp_path / "cache", "run")
-    for ask, message in ((lambda *_: None, "has not reached"), (_damage, "reached worker with other bytes")):
-        with pytest.raises(RetryError, match=message), copied(own, JobFiles(read=(path,)), 0, "worker", ask):
+
+    def spoil(_: str, asked: tuple[Any, ...]) -> None:
+        shutil.rmtree(tmp_path / "cache")
+        receive(asked[2], 0, b"bytes", "", "")
+
+    cases: list[tuple[Callable[..., None], type[Exception], str]] = [
+        (lambda *_: None, RetryError, "has not reached"),
+        (_damage, RetryError, "reached worker with other bytes"),
+        (lambda _, asked: receive(asked[2], 0, b"", "", "is gone"), InputError, f"{path}: is gone"),
+        (spoil, FileNotFoundError, r"\.part"),
+    ]
+    for ask, kind, message in cases:
+        with pytest.raises(kind, match=message), copied(own, JobFiles(read=(path,)), 0, "worker", ask):
             pass
         assert not copies._incoming
 
