@@ -108,6 +108,7 @@ def test_no_texts_and_no_vectors() -> None:
     assert (model.encode(["zebra", ""]) == 0).all()
     with pytest.raises(InputError, match="no sentence has a vector"):
         model.fitted_to(["zebra"])
+    assert model.fitted_to(TEXTS, 5).components.shape == (5, 5)
     with pytest.raises(InputError, match="6 components"):
         model.fitted_to(TEXTS, 6)
     with pytest.raises(InputError, match="no sentence"):

@@ -84,6 +84,9 @@ def test_rows_without_a_score_are_counted_and_passed_over(tmp_path: Path) -> Non
     assert read(write(tmp_path / "ppdb", "[X] ||| a ||| b ||| f=1\n")).unscored == 1
 
 
+PPDB = "[X] ||| a ||| b ||| PPDB2.0Score="
+
+
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
@@ -94,12 +97,8 @@ def test_rows_without_a_score_are_counted_and_passed_over(tmp_path: Path) -> Non
         pytest.param("a\tb\n", 1, "not a format", id="no score"),
         pytest.param(SICK + "2\tx\n", 3, "2 fields, 4", id="short SICK row"),
         pytest.param('1,"a",b\n2,"a,b\n', 2, "not CSV", id="open quote"),
-        pytest.param(
-            "[X] ||| a ||| b ||| PPDB2.0Score=2 ||| \n[X] ||| a ||| b ||| PPDB2.0Score=z\n",
-            2,
-            "'z'",
-            id="PPDB",
-        ),
+        pytest.param("a\tb\t2\nc\td\t3\te\n", 2, "4 fields, 3", id="too many after the score"),
+        pytest.param(f"{PPDB}2 ||| \n{PPDB}z\n", 2, "'z'", id="PPDB"),
         pytest.param("", None, "empty", id="empty"),
         pytest.param("score,sentence1,sentence2\n", None, "no pairs", id="header alone"),
     ],

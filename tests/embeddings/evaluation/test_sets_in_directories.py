@@ -85,8 +85,18 @@ def test_training_sets_and_other_languages_stay_out_of_a_years_mean(
 
 
 def test_a_year_that_is_none_of_the_task_says_nothing(tmp_path: Path) -> None:
-    write_official(tmp_path / "2026" / "sets", "MSRpar")
+    """Neither does one far above; of two files of scores none is chosen."""
+    write_official(tmp_path / "2026" / "train", "MSRpar")
     assert named(tmp_path / "2026") == [("MSRpar", "MSRpar")]
+    for place, name, year in (("2012/a/b", "near", "2012."), ("2012/a/b/c", "far", "")):
+        (found,) = named(write_official(tmp_path / place, name))
+        assert found[0] == f"{year}{name}"
+    sets = [write_official(tmp_path / "two" / place, "a", gold=tmp_path / "two" / place) for place in "xy"]
+    (sets[0].parent / "STS.gs.a.txt").rename(tmp_path / "two" / "STS.gs.a.txt")
+    assert named(sets[0]) == [("a", "a")]
+    write(tmp_path / "two" / "z" / "STS.gs.a.txt", "2.5\n")
+    with pytest.raises(InputError, match=r"no STS\.gs\.a\.txt with its scores"):
+        read_sets(sets[:1])
 
 
 def test_what_is_no_scored_set_in_a_directory_is_passed_over(
@@ -111,7 +121,7 @@ def test_files_are_read_whatever_their_names(tmp_path: Path) -> None:
 
 ONE_SET = {
     "2012.MSRpar.tsv": "5.0\tA dog\tA cat\n\ta\tb\n2.5\tBirds, sing\tA cat\n",
-    "pairs.csv": 'sentence1,sentence2,score\n"Birds, sing",A cat,2.50\nA dog,A cat,5\na,b,\n',
+    "pairs.csv": 'sentence1,sentence2,score\n"Birds, sing",A cat,2.50\n\nA dog,A cat,5\na,b,\n',
     "phrases.tsv": "A dog ||| A cat ||| 5\nBirds, sing ||| A cat ||| 2.5\na ||| b |||\n",
 }
 
@@ -128,8 +138,11 @@ def test_a_set_given_twice_counts_once(tmp_path: Path, order: int, caplog: pytes
     sets = read_sets([files[0].parent, *copies, files[0].parent, files[0]][::order])
     assert sorted(pairs.group for pairs in sets) == ["2012", "2012"]
     assert sorted(map(len, sets)) == [1, 3]
+    other = write(tmp_path / "2013.copy.tsv", ONE_SET["2012.MSRpar.tsv"])
+    both = [pairs.group for pairs in read_sets([files[0], other][::order])]
+    assert both == ["2012", "2013"][::order][:1]  # of two years it is the first
     # The directory is read twice, so that MSRvid is passed over as well.
-    assert caplog.text.count("has the same pairs as") == len(files) + len(copies) + len(files) + 1
+    assert caplog.text.count("has the same pairs as") == len(files) + len(copies) + len(files) + 2
 
 
 def test_only_the_same_pairs_and_scores_are_the_same_set(tmp_path: Path) -> None:

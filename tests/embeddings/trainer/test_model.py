@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import (
@@ -177,20 +177,21 @@ def test_wrong_directories_are_refused(tmp_path: Path) -> None:
 
     path = damaged()
     description = json.loads((path / "encoder.json").read_text())
-    description["architecture"]["parts"][0]["dimension"] = 5
-    (path / "encoder.json").write_text(json.dumps(description))
-    with pytest.raises(InputError, match="another architecture"):
-        SentenceModel.open(path)
-
-    description["architecture"]["parts"][0]["kind"] = "transformer"
-    (path / "encoder.json").write_text(json.dumps(description))
-    with pytest.raises(InputError, match="damaged"):
-        SentenceModel.open(path)
-
-    description["architecture"] = {"kind": "rnn", "dimension": 3, "output_dimension": 10**8}
-    (path / "encoder.json").write_text(json.dumps(description))
-    with pytest.raises(InputError, match="more memory than there is"):
-        SentenceModel.open(path)
+    first, *others = description["architecture"]["parts"]
+    for changes, message in (
+        ({"architecture": {**description["architecture"], "parts": [{**first, "dimension": 5}, *others]}},
+         "another architecture"),
+        ({"architecture": {"kind": "transformer"}}, "damaged"),
+        ({"architecture": {"kind": "rnn", "dimension": 3, "output_dimension": 10**8}},
+         "more memory than there is"),
+        ({"format": 99}, "format 99.*Upgrade"),
+        ({"unknown_words": "none"}, "damaged.*unknown_words 'none'"),
+    ):  # fmt: skip
+        (path / "encoder.json").write_text(json.dumps({**description, **changes}))
+        with pytest.raises(InputError, match=message):
+            SentenceModel.open(path)
+    with pytest.raises(ConfigurationError, match="tpu"):
+        SentenceModel.open(tmp_path / "model", "tpu")
 
     (path / "encoder.json").write_text("[" * 200_000)
     with pytest.raises(InputError, match=r"encoder.json: the JSON is nested too deeply"):
