@@ -14,21 +14,19 @@ def ahead_of(work: Callable[[int], int], pieces: Iterable[int], threads: int) ->
         yield from items
 
 
-def test_same_items_in_order() -> None:
-    with prefetched(iter(range(50)), 3) as items:
-        assert list(items) == list(range(50))
-
-
-def test_an_error_comes_after_the_items_before_it() -> None:
+@pytest.mark.parametrize("depth", [1, 3])
+def test_the_same_items_come_in_order_and_an_error_after_those_before_it(depth: int) -> None:
     def failing() -> Iterator[int]:
-        yield 1
+        yield from range(50)
         raise ValueError("here")
 
     seen = []
-    with prefetched(failing()) as items, pytest.raises(ValueError, match="here"):
+    with prefetched(failing(), depth) as items, pytest.raises(ValueError, match="here"):
         for item in items:
             seen.append(item)
-    assert seen == [1]
+    assert seen == [*range(50)]
+    with prefetched(iter(range(50)), depth) as items:
+        assert [*items] == seen
 
 
 def test_leaving_early_stops_the_thread() -> None:
