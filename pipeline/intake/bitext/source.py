@@ -14,6 +14,7 @@ from paraforge.base.text.paths import FilePath
 from paraforge.intake.bitext.block import Block
 
 ColumnPlace = int | str
+LONGEST_NAME = 100
 ONLY = "file"  # the key for the path of a source that has one file at a time
 
 
@@ -21,7 +22,9 @@ class NamedSource(Section):
     """A source of rows."""
 
     name: str = Field(
-        pattern=r"^[\w][\w.+-]*$", max_length=100, description="unique name, which the column 'source' shows"
+        pattern=r"^[\w][\w.+-]*$",
+        max_length=LONGEST_NAME,
+        description="unique name, which the column 'source' shows",
     )
     licence: str | None = Field(
         None,

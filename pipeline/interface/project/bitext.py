@@ -23,7 +23,7 @@ from paraforge.intake.bitext.languages import (
     other_language,
 )
 from paraforge.intake.bitext.parameters import TEXTS, IngestParameters
-from paraforge.intake.bitext.source import ONLY
+from paraforge.intake.bitext.source import LONGEST_NAME, ONLY
 from paraforge.interface.project.table import NO_LANGUAGES, SAMPLE_ROWS, Place, format_of, text_columns
 
 _COMPRESSED = {".gz", ".bz2", ".xz", ".zst"}
@@ -72,7 +72,7 @@ class Bitext:
         any."""
         paths = {side: _path_in(path, project) for side, path in self.paths.items()}
         stem = self.paths["reference"].name.split(".")[0]
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip(".-_") or "my-bitext"
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", stem)[:LONGEST_NAME].strip(".-_") or "my-bitext"
         places: dict[str, Any] = {"paths": paths}
         if self.columns is not None:
             places = {"path": paths["reference"], "columns": dict(self.columns)}

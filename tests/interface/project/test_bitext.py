@@ -18,7 +18,7 @@ from paraforge.intake.bitext.readers.moses import MosesSource
 from paraforge.intake.bitext.source import ColumnSource
 from paraforge.interface.configuration import load_parameters
 from paraforge.interface.configuration.parameters import Parameters
-from paraforge.interface.project.bitext import look_at, look_at_table
+from paraforge.interface.project.bitext import Bitext, look_at, look_at_table
 from tests.here import run_command, without_git_and_dvc
 from tests.intake.bitext.grammar import SENTENCES
 from tests.interface.project.bitexts import bitext
@@ -60,6 +60,14 @@ def test_a_call_that_was_killed_continues_and_writes_no_file_again(tmp_path: Pat
     run_command("init", tmp_path)
     assert (tmp_path / ".gitignore").read_text() == "mine\n"
     assert (tmp_path / "params.yaml").is_file() and not (tmp_path / ".paraforge-init").exists()
+
+
+@pytest.mark.parametrize(
+    ("stem", "name"), [("news v1", "news-v1"), ("žž", "my-bitext"), ("x" * 250, "x" * 100), ("~old", "old")]
+)
+def test_a_source_has_a_name_whatever_its_file_is_called(stem: str, name: str) -> None:
+    found = Bitext("references", {"reference": "en"}, {"reference": Path(f"{stem}.en.gz")})
+    assert found.parameters().sources[0].name == name
 
 
 def test_references_that_are_not_english_have_another_scorer(tmp_path: Path) -> None:
