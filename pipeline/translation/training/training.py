@@ -55,9 +55,15 @@ def train_model(
     directory: work directory of this training. parameters: everything that decides the result.
     resources: devices and threads. symbols: strings in sources that are always single pieces.
 
-    Raises Interrupted: SIGTERM or Ctrl-C; the next call resumes; InputError: no training or validation pairs;
-        IncompleteError: the training process died.
+    Raises Interrupted: SIGTERM or Ctrl-C; the next call resumes; InputError: no training or validation pairs,
+        or the directory's path has a colon; IncompleteError: the training process died.
     """
+    if os.pathsep in str(directory.resolve()):
+        raise InputError(
+            f"fairseq cannot train in a directory with {os.pathsep!r} in its path",
+            directory.resolve(),
+            remedy="Rename it, or set resources.work to another one.",
+        )
     prepared = prepare_bitext(bitext, directory, parameters, resources, symbols)
     logger.info(
         "%d pairs for training, %d held out, %d skipped, %d too long",

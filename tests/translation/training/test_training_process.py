@@ -157,6 +157,13 @@ def test_where_chance_holds_no_pair_out_no_process_is_started(rows: int, wanted:
     assert not (tmp_path / "work" / "settings.json").exists()
 
 
+def test_a_path_that_fairseq_would_cut_is_refused_before_any_work(tmp_path: Path) -> None:
+    shards = write_shards(tmp_path / "in", accepted(20))
+    with pytest.raises(InputError, match="':' in its path"):
+        train_model(shards, tmp_path / "a:b" / "work", parameters(), RESOURCES)
+    assert not (tmp_path / "a:b").exists()
+
+
 @given(st.integers(1, 64), st.integers(1, 64))
 def test_processes_divide_the_batches(batches: int, threads: int) -> None:
     count = rank_count(batches, threads)
