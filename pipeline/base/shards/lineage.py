@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 LINEAGE = ("source", "line", "rank")
 # Never a byte of UTF-8, so ("a", "bc") and ("ab", "c") have different keys.
 _SEPARATOR = b"\xff"
+_MOST_PARTS = 64
 
 
 def mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -70,9 +71,12 @@ class Smallest:
 
     def add(self, rows: pa.Table) -> None:
         """Add rows, which have a column ``key`` (uint64)."""
-        self._parts.append(rows.filter(pc.less_equal(rows["key"], pa.scalar(self.limit, pa.uint64()))))
-        if sum(part.num_rows for part in self._parts) > 2 * self.size:
-            self._parts = [self.rows()]
+        found = rows.filter(pc.less_equal(rows["key"], pa.scalar(self.limit, pa.uint64())))
+        if found.num_rows or not self._parts:
+            self._parts.append(found)
+        # A long corpus adds few rows at a time, and a small table takes much more memory than its rows.
+        if len(self._parts) > _MOST_PARTS or sum(part.num_rows for part in self._parts) > 2 * self.size:
+            self._parts = [self.rows().combine_chunks()]
 
     def rows(self) -> pa.Table:
         """Return the rows with the smallest keys so far, in the order of arrival."""

@@ -24,10 +24,11 @@ def test_the_smallest_keys_in_the_order_of_the_stream(keys: list[int], size: int
     assert drawn.rows()["row"].to_pylist() == [row for row, key in enumerate(keys) if key <= last]
 
 
-def test_memory_holds_twice_the_sample() -> None:
+def test_memory_holds_twice_the_sample_in_few_pieces() -> None:
     drawn = Smallest(100)
     keys = np.random.default_rng(1).integers(0, 2**63, 20_000).astype(np.uint64)
     for first in range(0, len(keys), 50):
         drawn.add(pa.table({"key": keys[first : first + 50]}))
         assert sum(part.num_rows for part in drawn._parts) <= 200
+        assert sum(part["key"].num_chunks for part in drawn._parts) <= 65
     assert sorted(drawn.rows()["key"].to_pylist()) == sorted(keys.tolist())[:100]
