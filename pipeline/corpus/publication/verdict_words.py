@@ -131,7 +131,7 @@ def share_text(share: float) -> str:
         return "less than 1%"
     if 0.99 < share < 1:
         return "more than 99%"
-    return f"{math.floor(100 * share)}%"
+    return f"{math.floor(round(100 * share, 9))}%"  # 100 * 0.29 is less than 29
 
 
 def _poor_sources(score: str, figures: Figures) -> Iterator[str]:

@@ -53,7 +53,7 @@ def told(manifest: Manifest) -> str:
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [(0, "0%"), (1e-9, "less than 1%"), (0.0199, "1%"), (0.749, "74%"), (0.99, "99%"),
+    [(0, "0%"), (1e-9, "less than 1%"), (0.0199, "1%"), (0.29, "29%"), (0.749, "74%"), (0.99, "99%"),
      (0.991, "more than 99%"), (1, "100%")],
 )  # fmt: skip
 def test_a_share_is_not_rounded_up(share: float, text: str) -> None:
