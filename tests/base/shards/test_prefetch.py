@@ -1,7 +1,9 @@
 """Computing ahead: same items, errors in their place, no thread left behind."""
 
+import itertools
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -29,16 +31,28 @@ def test_the_same_items_come_in_order_and_an_error_after_those_before_it(depth: 
         assert [*items] == seen
 
 
-def test_leaving_early_stops_the_thread() -> None:
-    def endless() -> Iterator[int]:
-        while True:
-            yield 1
+def test_leaving_early_stops_the_thread_which_begins_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, waited_for, made = threading.Event(), threading.Event(), []
+    shutdown = ThreadPoolExecutor.shutdown
 
+    def shut_down(pool: ThreadPoolExecutor, **options: bool) -> None:
+        waited_for.set()
+        shutdown(pool, **options)
+
+    def endless() -> Iterator[int]:
+        for number in itertools.count():
+            made.append(number)
+            if number == 1:
+                begun.set()
+                waited_for.wait()
+            yield number
+
+    monkeypatch.setattr(ThreadPoolExecutor, "shutdown", shut_down)
     before = set(threading.enumerate())  # threads of other tests may end meanwhile
-    with prefetched(endless(), 2) as items:
-        assert next(items) == 1
+    with prefetched(endless(), 3) as items:
+        assert next(items) == 0 and begun.wait(60)
         (own,) = set(threading.enumerate()) - before
-    assert not own.is_alive()
+    assert not own.is_alive() and made == [0, 1]
 
 
 @pytest.mark.parametrize("made", [in_threads, ahead_of])

@@ -43,7 +43,7 @@ def test_scores_in_a_file_of_their_own(tmp_path: Path) -> None:
         "score": write(tmp_path / "s", "0.5\n\n -1e-3 \n"),
     }
     (block,) = blocks(paths, Reading())
-    assert block.scores is not None
+    assert block.scores is not None and list(block.texts) == ["reference", "translation"]
     assert block.scores.to_pylist() == [0.5, None, pytest.approx(-1e-3)]
 
 
