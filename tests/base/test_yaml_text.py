@@ -1,7 +1,6 @@
 """Whatever YAML the program reads, a text that means more than it says is refused at once, with its line."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from unicodedata import category
 
@@ -50,40 +49,25 @@ def test_a_file_is_refused_with_its_line(name: str, tmp_path: Path) -> None:
         read_yaml(path)
 
 
-def parameters(path: Path) -> None:
-    make_project(path / "project")
-    file = path / "project" / "params.yaml"
+@pytest.mark.parametrize(
+    ("root", "words"),
+    [(BOMB, []), ("defaults:\n- corpus: my\n", []), ("defaults:\n- _self_\n", ["+corpus=my"])],
+)
+def test_no_composition_reads_a_bomb(root: str, words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "paraforge.yaml").write_text(root, encoding="utf-8")
+    (tmp_path / "corpus" / "my.yaml").write_text(BOMB, encoding="utf-8")
+    with pytest.raises(InputError, match="aliases repeat"):
+        compose(tmp_path, words)
+
+
+def test_neither_parameters_nor_settings_are_a_bomb(tmp_path: Path) -> None:
+    file = make_project(tmp_path / "project") / "params.yaml"
     file.write_text(file.read_text(encoding="utf-8") + BOMB, encoding="utf-8")
-    load_parameters(file)
-
-
-def group(path: Path) -> None:
-    (path / "corpus").mkdir()
-    (path / "paraforge.yaml").write_text("defaults:\n- corpus: my\n", encoding="utf-8")
-    (path / "corpus" / "my.yaml").write_text(BOMB, encoding="utf-8")
-    compose(path, [])
-
-
-def added_group(path: Path) -> None:
-    (path / "corpus").mkdir()
-    (path / "paraforge.yaml").write_text("defaults:\n- _self_\n", encoding="utf-8")
-    (path / "corpus" / "my.yaml").write_text(BOMB, encoding="utf-8")
-    compose(path, ["+corpus=my"])
-
-
-def root(path: Path) -> None:
-    (path / "paraforge.yaml").write_text(BOMB, encoding="utf-8")
-    compose(path, [])
-
-
-def setting(path: Path) -> None:
-    put_setting({}, "a=[&a [*a]]")
-
-
-@pytest.mark.parametrize("reader", [parameters, group, added_group, root, setting])
-def test_every_reader_refuses_a_bomb(reader: Callable[[Path], None], tmp_path: Path) -> None:
     with pytest.raises((InputError, ConfigurationError)):
-        reader(tmp_path)
+        load_parameters(file)
+    with pytest.raises((InputError, ConfigurationError)):
+        put_setting({}, "a=[&a [*a]]")
 
 
 def test_no_other_reader_is_used() -> None:
