@@ -112,6 +112,7 @@ def translate_unknown(
     tasks = _read_state(work)
     report = StepReport(0, 0, 0, 0.0)
     threads = threads_for(resources, len(distinct))
+    complete = False  # whether this process made tasks of everything that the memory lacks
     if tasks is None or tasks.key != key or tasks.finished:
         _adopt(results, memory.path.parent, key)
         recalled = recall(distinct.keys, usable_segments(memory, choice), [], work / "recall")
@@ -123,6 +124,7 @@ def translate_unknown(
         memory.begin()
         tasks = Tasks(key, unknown=len(recalled.unknown))
         tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters, workplace, threads)
+        complete = not tasks.more
         logger.info(
             "%d sentences: %d are in the translation memory, translating %d",
             len(distinct),
@@ -153,13 +155,18 @@ def translate_unknown(
         recalled = recall(distinct.keys, segments, tasks.segments, work / "recall")
         if not len(recalled.unknown):
             return _remembered(recalled, tasks, now, report)
-        if not tasks.more:
+        lacking = len(recalled.unknown)
+        if complete:
             # Their keys or texts do not match the corpus.
             raise IncompleteError(
-                f"translate: {len(recalled.unknown)} sentences have no result: a file in {distinct.path} is "
+                f"translate: {lacking} sentences have no result: a file in {distinct.path} is "
                 f"damaged. {distinct.remedy}"
             )
+        if not tasks.more:  # a part of the memory was deleted, or another memory was chosen
+            logger.warning("%d sentences are no longer in the translation memory, translating them", lacking)
+            tasks.unknown = min(len(distinct), tasks.unknown + lacking)
         tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters, workplace, threads)
+        complete = not tasks.more
 
 
 def finish_tasks(work: Path) -> None:
@@ -242,11 +249,13 @@ def _sum(one: StepReport, other: StepReport) -> StepReport:
 
 
 def _read_state(work: Path) -> Tasks | None:
-    """Return the state of an earlier run; None if there is none that this version can read."""
+    """Return the state of an earlier run; None if there is none that this version can read, or its tasks were
+    deleted."""
     try:
-        return Tasks(**read_json(work / _STATE))
+        tasks = Tasks(**read_json(work / _STATE))
     except (InputError, TypeError):
         return None
+    return None if tasks.translating and not (work / _TASKS).is_dir() else tasks
 
 
 def _write_state(work: Path, tasks: Tasks) -> None:

@@ -354,3 +354,29 @@ def test_a_resumed_run_reports_the_whole(
     resumed, _ = run(tmp_path, corpus, parameters(sentences_per_task=10))
     assert whole.tasks > 3
     assert figures(resumed) == figures(whole)
+
+
+@pytest.mark.parametrize(
+    ("moment", "lost", "translated"),
+    [
+        ("translate.rows_step", "memory/*/00000001-*.parquet", 61),
+        ("remembering.run_step", "memory/*", 61),
+        ("remembering.run_step", "translation/tasks", 24),
+    ],
+)
+def test_a_run_resumes_where_a_part_of_the_memory_or_its_tasks_were_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, lost: str, translated: int
+) -> None:
+    """As the message on a damaged segment says, say."""
+    known = write_corpus(tmp_path / "known", ROWS_OF_MANY[:40], 50)
+    corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
+    run(tmp_path, known, parameters())
+    with monkeypatch.context() as patched, pytest.raises(Interrupted):
+        patched.setattr(f"paraforge.translation.stage.{moment}", interrupted)
+        run(tmp_path, corpus, parameters())
+    (found_there,) = (tmp_path / "work").glob(lost)
+    shutil.rmtree(found_there) if found_there.is_dir() else found_there.unlink()
+    report, published = run(tmp_path, corpus, parameters())
+    assert found(published) == oracle(ROWS_OF_MANY, parameters(), given=False)
+    assert report.sentences == report.sentences_from_memory + report.sentences_translated == 61
+    assert report.sentences_translated == translated
