@@ -147,7 +147,7 @@ def table_from_vectors(vocabulary: Vocabulary, vectors: WordVectors, seed: int) 
     """Return each unit's vector from a table, (vocabulary, dimension) float32; a unit without one starts with
     the unknown word's, or at random with the standard deviation of those found.
 
-    Raises InputError if no unit has a vector, or a vector is not finite.
+    Raises InputError if no unit has a vector.
     """
     rows = vectors.known_rows(vocabulary.units)
     found = rows >= 0
@@ -157,8 +157,6 @@ def table_from_vectors(vocabulary: Vocabulary, vectors: WordVectors, seed: int) 
             remedy="Use vectors of lower-cased English words.",
         )
     known = np.asarray(vectors.vectors[rows[found]], dtype=np.float32)
-    if not np.isfinite(known).all():
-        raise InputError("the initial vectors hold NaN or infinity")
     table = random_table(len(vocabulary), vectors.dimension, float(known.std()), seed).numpy()
     if vectors.unknown_row is not None:
         table[:] = vectors.vectors[vectors.unknown_row]

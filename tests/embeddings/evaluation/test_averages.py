@@ -210,7 +210,10 @@ def test_damaged(tmp_path: Path) -> None:
         content = json.loads((path / "sif.json").read_text())
         (path / "sif.json").write_text(json.dumps({**content, **changes}))
 
-    for changes in ({"format": 9}, {"components": [[1.0, 2.0]]}, {"weighting": {"kind": "z"}}):
+    none = {"kind": "sif", "background": {"name": "x", "documents": 0, "counts": {}}}
+    less = {"kind": "sif", "background": {"name": "x", "documents": 1, "counts": {"a": -1}}}
+    wrong = [{"format": 9}, {"components": [[1.0, 2.0]]}, *({"weighting": one} for one in (none, less, {}))]
+    for changes in wrong:
         fresh()
         described(**changes)
         with pytest.raises(InputError, match="sif"):

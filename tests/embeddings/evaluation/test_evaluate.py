@@ -65,9 +65,10 @@ def test_everything_at_once(place: Path) -> None:
 def test_errors(place: Path) -> None:
     with pytest.raises(ConfigurationError, match="nothing to evaluate on"):
         evaluate("general", open_model)
-    with pytest.raises(ConfigurationError) as caught:
-        evaluate("general", open_model, word_lists=[place / "words.csv"], lengths=True, beside=["general"])
-    assert len(caught.value.problems) == 2
+    for others in ({"beside": ["general"]}, {"against": ["general"]}):
+        with pytest.raises(ConfigurationError) as caught:
+            evaluate("general", open_model, word_lists=[place / "words.csv"], lengths=True, **others)
+        assert len(caught.value.problems) == 2
     with pytest.raises(ConfigurationError, match="gives words no vectors"):
         evaluate("general", open_model, word_lists=[place / "words.csv"])
     with pytest.raises(InputError, match="no such model"):

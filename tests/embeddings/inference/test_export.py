@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import paraforge
@@ -55,6 +56,18 @@ def test_word_models_need_the_library_alone(tmp_path: Path, unit: Literal["word"
     np.testing.assert_allclose(loaded.encode(TEXTS), model.encode(TEXTS), atol=1e-6)
     types = [module["type"] for module in json.loads((tmp_path / "exported" / "modules.json").read_text())]
     assert types == ["sentence_transformers.models.StaticEmbedding"]
+
+
+@pytest.mark.parametrize("unit", WORD_UNITS)
+def test_the_exported_tokenizer_cuts_as_the_model_does(
+    tmp_path: Path, unit: Literal["word", "bare_word"]
+) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    model = word_model(tmp_path / "model", unit)
+    export_model(tmp_path / "model", tmp_path / "exported", "sentence-transformers")
+    (written,) = (tmp_path / "exported").glob("*/tokenizer.json")
+    encoded = tokenizers.Tokenizer.from_file(str(written)).encode_batch(TEXTS)
+    assert [one for text in encoded for one in text.ids] == model.batch(pa.array(TEXTS))[unit].ids.tolist()
 
 
 @pytest.mark.parametrize("unit", WORD_UNITS)

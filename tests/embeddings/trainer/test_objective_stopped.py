@@ -126,13 +126,8 @@ def test_a_checkpoint_is_saved_when_it_is_due_and_the_rate_is_that_of_steps(
 
     assert run() == ([48, 57, 105, 114, 162, 171, 171], 57 / 3)
     assert run() == ([171], 0.0)  # nothing is left to do
-
-
-def test_another_runs_checkpoint_is_refused(tmp_path: Path) -> None:
-    store = make_store(tmp_path / "pairs")
-    train(store, parameters(), checkpoints=tmp_path / "checkpoints")
     with pytest.raises(InputError, match="belongs to another run"):
-        train(store, parameters(margin=0.5), checkpoints=tmp_path / "checkpoints")
+        encoder_trainer(encoder, store, parameters(epochs=4), **options).run()
 
 
 @pytest.mark.parametrize("every", [0, 24, 100])
@@ -224,22 +219,15 @@ def test_a_mean_of_no_parameters_is_a_warning(tmp_path: Path, caplog: pytest.Log
     assert "too few updates for average_after" in caplog.text
 
 
-def test_a_vocabulary_larger_than_the_table_is_refused(tmp_path: Path) -> None:
+def test_a_table_that_does_not_fit_or_is_not_finite_is_refused(tmp_path: Path) -> None:
     store = make_store(tmp_path / "pairs")
     rows = len(store.vocabularies["word"])
     with pytest.raises(InputError, match=f"has {rows - 1} rows, the pairs' word vocabulary {rows}"):
         encoder_trainer(Average(torch.zeros(rows - 1, 3)), store, parameters())
     with pytest.raises(InputError, match="reads trigram units, the pairs have word"):
         encoder_trainer(Average(torch.zeros(rows, 3), "trigram"), store, parameters())
-
-
-def test_nan_in_vectors_is_refused(tmp_path: Path) -> None:
-    store = make_store(tmp_path / "pairs")
-    encoder = make_encoder(store)
-    with torch.no_grad():
-        encoder.table[3, 1] = float("nan")
     with pytest.raises(InputError, match="NaN or infinity"):
-        encoder_trainer(encoder, store, parameters())
+        encoder_trainer(Average(torch.full((rows, 3), torch.nan)), store, parameters())
 
 
 @pytest.mark.parametrize(

@@ -212,8 +212,11 @@ def test_wrong_pairs_are_the_third_colour(tmp_path: Path) -> None:
             assert f"{share} of mismatched pairs pass" in page
 
 
-def test_an_open_page_goes_on_when_the_corpus_is_made_again(tmp_path: Path) -> None:
+def test_an_open_page_goes_on_when_the_corpus_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Other filters, another corpus, and in between none: the loop that the page is for."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     publish_pairs(tmp_path, rows=300)
     with reopening(tmp_path / "corpus", True) as current:
         client = create_app(current, "127.0.0.1").test_client()
@@ -229,3 +232,4 @@ def test_an_open_page_goes_on_when_the_corpus_is_made_again(tmp_path: Path) -> N
         for path in ("/?flag.runaway=1", "/counts", "/?draw=2"):
             assert client.get(path).status_code == 200
         assert headline(client.get("/").text) != before
+        assert len(list(tmp_path.glob("paraforge-browse-*"))) == 1  # what was read before is gone

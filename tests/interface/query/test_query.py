@@ -17,6 +17,7 @@ from hypothesis import example, given
 from hypothesis.strategies import characters, floats, integers, text
 
 from paraforge.base.errors import InputError
+from paraforge.base.shards.store import write_index, write_shard
 from paraforge.corpus.publication import lexicon_layout as layout
 from paraforge.corpus.publication.datasets import open_published
 from paraforge.interface.query.pairs import fixed, one_line
@@ -64,7 +65,7 @@ def test_no_zero_has_a_sign(number: float, digits: int) -> None:
 @pytest.mark.parametrize("kind", ["csv", "tsv.gz", "json", "jsonl", "parquet"])
 def test_every_format_gives_every_row(corpus: Path, table: pa.Table, tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"out.{kind}"
-    ask(corpus, "SELECT * FROM corpus", "-o", str(path))
+    ask(corpus, "SELECT * FROM corpus -- a comment", "-o", str(path))
     wanted = table.to_pylist()
     if kind == "parquet":
         assert pq.read_table(path).to_pylist() == wanted
@@ -88,7 +89,7 @@ def test_every_format_gives_every_row(corpus: Path, table: pa.Table, tmp_path: P
 
 def test_a_tsv_has_no_quoting(corpus: Path, tmp_path: Path) -> None:
     sql = """SELECT 'a' || chr(9) || chr(10) || 'b "c"' AS one, NULL AS two, 0.5 AS three, '"' AS four"""
-    ask(corpus, sql, "-o", str(tmp_path / "out.tsv"))
+    ask(corpus, f"{sql}; ", "-o", str(tmp_path / "out.tsv"))
     assert (tmp_path / "out.tsv").read_text() == 'one\ttwo\tthree\tfour\na b "c"\t\t0.5\t"\n'
 
 
@@ -137,6 +138,15 @@ def test_any_parquet_file_is_a_corpus(corpus: Path, tmp_path: Path) -> None:
     assert rows_of(path, "SELECT count(*) AS n FROM corpus") == wanted
     with pytest.raises(InputError, match="Views: corpus"):
         ask(path, "SELECT nonsense FROM corpus")
+
+
+def test_shards_are_a_corpus_with_the_columns_of_their_subdirectories(tmp_path: Path) -> None:
+    for place, name in ((tmp_path / "shards", "a"), (tmp_path / "shards" / "more", "b")):
+        place.mkdir()
+        record = write_shard(pa.table({name: [name, None]}), place / "shard-00000.parquet")
+        write_index(place, [record], {"more_columns": ["more"]} if name == "a" else {})
+    found = rows_of(tmp_path / "shards", "SELECT * FROM corpus")
+    assert found == [{"a": "a", "b": "b"}, {"a": None, "b": None}]
 
 
 def test_a_pivot_and_a_file_of_the_users(corpus: Path, tmp_path: Path) -> None:
