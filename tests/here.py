@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import math
 import os
+import resource
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +25,17 @@ from paraforge.interface.project import creation
 from tests.project import stage_names
 
 _PROJECT = str(Path(paraforge.__file__).parent)
+
+
+@contextlib.contextmanager
+def few_files(more: int = 60) -> Iterator[None]:
+    """Let this process open no more files at once than now, and some."""
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len([*Path("/dev/fd").iterdir()]) + more, usual[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, usual)
 
 
 def run_command(

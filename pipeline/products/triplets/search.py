@@ -122,12 +122,17 @@ def sort_by_cell(search: Search) -> None:
     if search.sorted.is_dir():
         return
     pieces = search.pieces
-    vectors = [load(part(search.directory, "vectors", piece.number), True) for piece in pieces]
+
+    def vectors_of(piece: Piece) -> NDArray[np.float16]:
+        # Not of all pieces at once: each is an open file until its last view is gone.
+        return load(part(search.directory, "vectors", piece.number), True)
+
     # In a small corpus an anchor is compared with everything.
     wanted = 1 if search.rows <= CANDIDATES else max(2, min(_MOST_CELLS, search.rows // ROWS_PER_CELL))
     step = max(1, search.rows // (wanted * _SAMPLED_PER_CELL))
-    shape = vectors[0].shape[1:] if vectors else (2, 1)
-    sample = np.concatenate([np.zeros((0, shape[1]), np.float16), *(one[::step, 1] for one in vectors)])
+    shape = vectors_of(pieces[0]).shape[1:] if pieces else (2, 1)
+    samples = [vectors_of(piece)[::step, 1].copy() for piece in pieces]
+    sample = np.concatenate([np.zeros((0, shape[1]), np.float16), *samples])
     centroids = find_centroids(sample[sample.any(1)], wanted)
     with replaced_directory(search.sorted) as temporary:
 
@@ -136,7 +141,8 @@ def sort_by_cell(search: Search) -> None:
 
         cells = array("cells", np.int64, search.rows)
         sizes = np.zeros(len(centroids) + 1, np.int64)
-        for piece, both in zip(pieces, vectors, strict=True):
+        for piece in pieces:
+            both = vectors_of(piece)
             # Texts without a vector are in one more cell, which is not written.
             found = np.where(both[:, 1].any(1), nearest_cells(both[:, 1], centroids), len(centroids))
             cells[piece.first : piece.first + piece.rows] = found
@@ -145,14 +151,14 @@ def sort_by_cell(search: Search) -> None:
         following, total = starts.copy(), int(starts[-1])
         rows, is_anchor = array("rows", np.int64, total), array("is_anchor", np.bool_, total)
         sorted_vectors = array("vectors", np.float16, total, *shape)
-        for piece, both in zip(pieces, vectors, strict=True):
+        for piece in pieces:
             own = cells[piece.first : piece.first + piece.rows]
             order = np.argsort(own, kind="stable")[: np.count_nonzero(own < len(centroids))]
             own = own[order]
             places = following[own] + np.arange(len(own)) - np.searchsorted(own, own)
             rows[places] = piece.first + order
             is_anchor[places] = load(part(search.directory, "reasons", piece.number))[order] == KEPT
-            sorted_vectors[places] = both[order]
+            sorted_vectors[places] = vectors_of(piece)[order]
             following += np.bincount(own, minlength=len(sizes))
         save(temporary / "centroids.npy", centroids)
         save(temporary / "starts.npy", starts)

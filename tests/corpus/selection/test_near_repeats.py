@@ -1,7 +1,6 @@
 """Near repeats of meaning: against exact search, whatever the shards, threads and kills."""
 
 import hashlib
-import resource
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from paraforge.corpus.selection import near_vectors
 from paraforge.corpus.selection.near_vectors import NearVectors, bands_for, projections, rounded
 from tests.corpus.selection.corpora import WORDS, random_pairs
 from tests.corpus.selection.test_select import fates, run
+from tests.here import few_files
 
 PAIRS = random_pairs(600, seed=5)
 FILTER = {"kind": "near_repeats", "cosine": 0.9}
@@ -78,12 +78,8 @@ def test_any_number_of_parts_opens_few_files(tmp_path: Path, monkeypatch: pytest
     whole = found_in(tmp_path / "whole", vectors, scores, 0.9, 400)
     monkeypatch.setattr(near_vectors, "_PART_ROWS", 4)
     monkeypatch.setattr(near_vectors, "_BLOCK", 90)
-    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len([*Path("/dev/fd").iterdir()]) + 60, usual[1]))
-    try:
+    with few_files():
         assert found_in(tmp_path / "parts", vectors, scores, 0.9, 400) == whole
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, usual)
 
 
 @pytest.mark.full

@@ -16,7 +16,7 @@ from paraforge.products.triplets import cells, pieces, search
 from paraforge.products.triplets.mining import mine_triplets
 from paraforge.products.triplets.parameters import TripletsParameters
 from tests.corpus.selection.corpora import with_columns
-from tests.here import run_command
+from tests.here import few_files, run_command
 from tests.products.triplets.corpora import mine, oracle, pairs, publish, read
 from tests.project import digests
 
@@ -289,6 +289,17 @@ def test_options_that_cannot_be(corpus: Path, tmp_path: Path, option: str, value
         run_command("triplets", corpus, tmp_path / "out", "--work", tmp_path / "work", option, value)
     assert message in str(error.value) and "\n" not in str(error.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_any_number_of_pieces_opens_few_files(tmp_path: Path) -> None:
+    cut = tuple(pieces.Piece(number, tmp_path, (), number, 1) for number in range(90))
+    wanted = search.Search(tmp_path, cut, TripletsParameters(), "general", "cpu", 1)
+    for piece in cut:
+        np.save(pieces.part(tmp_path, "vectors", piece.number), np.ones((1, 2, 3), np.float16))
+        np.save(pieces.part(tmp_path, "reasons", piece.number), np.array([search.KEPT], np.uint8))
+    with few_files():
+        search.sort_by_cell(wanted)
+    assert pieces.load(wanted.sorted / "rows.npy").tolist() == list(range(90))
 
 
 def test_pieces_are_row_groups(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
