@@ -24,7 +24,7 @@ _OPTIONAL = "SELECT NULL::TINYINT AS rank, NULL::VARCHAR AS rejected, NULL::FLOA
 class DrawnPair:
     """One pair to grade.
 
-    band: 0 .. 4, see :data:`paraforge.corpus.publication.statistics.BANDS`.
+    band: 0 .. 4, see :data:`paraforge.corpus.statistics.counts.BANDS`.
     rejected: the filter that rejected the pair; None for a kept pair.
     """
 

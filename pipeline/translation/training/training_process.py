@@ -1,6 +1,6 @@
 """One of the training processes: its reports to the parent, and its end.
 
-Run as ``python -m paraforge.translation.training.training_process DIRECTORY`` by
+Run as ``python -m paraforge.translation.training.training_process DIRECTORY RANK`` by
 :mod:`paraforge.translation.training.training`, which prepares ``DIRECTORY/settings.json`` and reads the JSON
 lines that this process writes to standard output.
 """
