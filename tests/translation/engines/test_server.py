@@ -153,17 +153,19 @@ def test_samples_are_ranked_and_asked_for_until_there_are_enough(server: FakeSer
     assert [(body.get("n"), body["seed"]) for body in server.bodies] == [(3, 1), (None, 3)]
 
 
-def test_answers_without_scores_are_ranked_by_how_often_they_come(server: FakeServer) -> None:
-    answers = [choice(text) for text in ("one", "two", "two")]
-    server.behave = lambda *_: Reply(completion(answers))
-    (found,) = translate(["věta"], nbest=3, temperature=1.0)
-    assert [one.text for one in found.hypotheses] == ["two", "one"]
-
-
-def test_the_best_of_equal_answers_stays() -> None:
-    answers = [("a", -1.0), ("a", -0.5), ("a", -0.9), ("b", -0.7)]
-    found = best_answers([(Hypothesis(text, score, 1), None) for text, score in answers])
-    assert [(one.text, one.score) for one in found] == [("a", -0.5), ("b", -0.7)]
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([("a", -1.0), ("a", -0.5), ("a", -0.9), ("b", -0.7)], [("a", -0.5), ("b", -0.7)]),
+        ([("one", None), ("two", -0.5), ("two", -0.1)], [("two", -0.1), ("one", None)]),  # by frequency
+    ],
+)
+def test_the_best_of_equal_answers_stays_in_order_of_score_or_frequency(
+    answers: list[Any], expected: list[Any]
+) -> None:
+    given = [Hypothesis(text, math.nan if score is None else score, 1) for text, score in answers]
+    found = best_answers([(one, None) for one in given])
+    assert [(one.text, None if math.isnan(one.score) else one.score) for one in found] == expected
 
 
 def test_a_source_that_is_too_long_is_cut_and_marked(server: FakeServer) -> None:

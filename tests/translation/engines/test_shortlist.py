@@ -84,7 +84,7 @@ def test_a_sentence_does_not_depend_on_others(tiny_model: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("engine", "compute_type", "shortlist", "has_list", "device", "used"),
+    "case",
     [
         ("ctranslate2", "int8", "auto", True, "cpu", True),
         ("ctranslate2", "int8", "auto", False, "cpu", False),
@@ -101,14 +101,10 @@ def test_a_sentence_does_not_depend_on_others(tiny_model: Path, tmp_path: Path) 
 def test_when_it_is_used_is_in_the_key_and_a_missing_list_is_an_error(
     tiny_model: Path,
     half: Path,
-    engine: str,
-    compute_type: str,
-    shortlist: bool | str,
-    has_list: bool,
-    device: str,
-    used: bool | None,
+    case: tuple[str, str, bool | str, bool, str, bool | None],
     scheduler: str | None,
 ) -> None:
+    engine, compute_type, shortlist, has_list, device, used = case
     options = DecodingOptions.model_validate({"compute_type": compute_type, "shortlist": shortlist})
     away = scheduler if device == "cpu" else "tcp://nowhere:1"  # here may be no GPU
     resources = Resources(devices=[device], scheduler=away)

@@ -23,35 +23,39 @@ ROWS: list[Row] = [
 
 
 @pytest.mark.parametrize(("rows_per_shard", "threads", "block"), [(7, 1, 20), (50, 3, 70), (1000, 1, 1000)])
-@pytest.mark.parametrize("limit", [1, 40, 152])
+@pytest.mark.parametrize("limit", [1, 40, 152, None])
 def test_sentences_with_the_smallest_keys_are_numbered_and_rows_of_others_fail(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     rows_per_shard: int,
     threads: int,
     block: int,
-    limit: int,
+    limit: int | None,
 ) -> None:
     monkeypatch.setattr(distinct, "_BLOCK", block)
     corpus = ShardDirectory(write_corpus(tmp_path / "in", ROWS, rows_per_shard))
     here = find_distinct(corpus, tmp_path / "distinct", threads, limit)
-    texts = [text for some in here.texts(corpus, np.arange(limit)) for text in some.to_pylist()]
-    assert here.limit() == limit == len(here) == len(texts)
-    assert set(texts) == set(BY_KEY[:limit])
+    texts = [text for some in here.texts(corpus, np.arange(len(here))) for text in some.to_pylist()]
+    assert (here.limit(), len(here)) == (limit, limit or len(TEXTS))
+    waiting = dict.fromkeys(text for text, rejected, _ in ROWS if rejected is None)
+    assert texts == [text for text in waiting if text in BY_KEY[:limit]]  # in the order of their first rows
     assert np.fromfile(here.keys, "<u8").tolist() == text_keys(pa.array(texts)).ravel().tolist()
     places = [row for table in ShardDirectory(here.places).tables() for row in table.to_pylist()]
     for (text, rejected, _), place in zip(ROWS, places, strict=True):
         if rejected or text not in texts:
-            assert place == {"sentence": None, "failed": None if rejected else NOT_CHOSEN}
+            assert (place["sentence"], place.get("failed")) == (None, None if rejected else NOT_CHOSEN)
         else:
-            assert place == {"sentence": texts.index(text), "failed": None}
+            assert (place["sentence"], place.get("failed")) == (texts.index(text), None)
     counts = here.row_counts()
-    waiting = sum(place["sentence"] is not None for place in places)
-    assert (counts.waiting, counts.given, counts.rejected) == (waiting, 0, 30)
-    assert counts.failed == len(ROWS) - 30 - waiting
+    rows = sum(place["sentence"] is not None for place in places)
+    assert (counts.waiting, counts.given, counts.rejected) == (rows, 0, 30)
+    assert counts.failed == len(ROWS) - 30 - rows
     assert sorted(path.name for path in here.path.iterdir()) == [
         "complete.json", "first_rows.bin", "keys.bin", "places",
     ]  # fmt: skip
+    # Another corpus takes the place of this one.
+    find_distinct(ShardDirectory(write_corpus(tmp_path / "other", ROWS[:2], 2)), tmp_path / "distinct")
+    assert not here.path.exists()
 
 
 def test_a_limit_that_leaves_nothing_out_changes_nothing(tmp_path: Path) -> None:

@@ -17,9 +17,6 @@ from paraforge.translation.models.conversion import fingerprint
 from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import check_files
-from tests.translation.models.tiny import bitext
-
-SENTENCES = [pair[0] for pair in bitext(60, seed=5)]
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,8 @@
 """fairseq on current Python, and checkpoints that must not run code."""
 
+import dataclasses
 import io
+import logging
 import pickle
 import re
 import subprocess
@@ -13,7 +15,7 @@ import pytest
 import torch
 
 from paraforge.base.errors import InputError
-from paraforge.translation.models import fairseq_installation
+from paraforge.translation.models import fairseq_compat, fairseq_installation
 from paraforge.translation.models.fairseq_compat import import_fairseq, load_checkpoint
 from paraforge.translation.models.fairseq_installation import NEEDS, install_fairseq
 from tests.here import run_command
@@ -30,19 +32,22 @@ fairseq = import_fairseq()
 assert import_fairseq() is fairseq
 assert dataclasses.dataclass is before
 assert logging.getLogger().handlers == [], logging.getLogger().handlers
-assert logging.getLogger().level == logging.WARNING
-@dataclasses.dataclass
-class Plain:
-    value: int = 0
-assert Plain.__hash__ is None
-try:
-    dataclasses.make_dataclass("Bad", [("plain", Plain, Plain())])
-except ValueError:
-    print("as before")
+assert (logging.getLogger().level, logging.root.manager.disable) == (logging.WARNING, 0)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert (done.stdout, done.stderr) == ("as before\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_what_an_import_sets_is_undone() -> None:
+    def state() -> tuple[object, ...]:
+        return dataclasses.dataclass, root.level, [*root.handlers], root.manager.disable
+
+    root = logging.root
+    before = state()
+    with fairseq_compat._hashable_dataclasses(), fairseq_compat._quiet_import():
+        root.setLevel(1)
+        assert not any(one == other for one, other in zip(state(), before, strict=True))
+    assert state() == before
 
 
 def test_the_fast_path_of_the_encoder_is_off() -> None:

@@ -32,17 +32,10 @@ def test_the_loss_is_a_mean_with_an_upper_bound() -> None:
     assert measure_loss("int8", [0.1, 0.3], [0, 0], 0).loss == 0.2
 
 
-@pytest.mark.parametrize(
-    ("sentences", "worse", "enough"), [(1000, 0, True), (1000, 10, False), (199, 0, False)]
-)
-def test_ruined_sentences_count_more_than_the_mean_and_too_few_show_nothing(
-    sentences: int, worse: int, enough: bool
-) -> None:
-    ruined = [1] * worse + [0] * (sentences - worse)
-    assert measure_loss("int8", [0.0] * sentences, ruined, sentences).within(0.02) is enough
-
-
-def test_sentences_that_are_ruined_in_one_type_only_are_weighed_against_each_other() -> None:
+def test_ruined_sentences_count_more_than_the_mean_and_too_few_show_nothing() -> None:
+    for sentences, worse, enough in ((1000, 0, True), (1000, 10, False), (199, 0, False)):
+        ruined = [1] * worse + [0] * (sentences - worse)
+        assert measure_loss("int8", [0.0] * sentences, ruined, sentences).within(0.02) is enough
     found = measure_loss("int8", [0.0] * 1000, [1] * 5 + [-1] * 2 + [0] * 993, 1000)
     # (5 - 2) / 1002, and 1.645 times sqrt(5 + 2 + 1 - 9 / 1002) / 1002.
     assert (found.ruined, found.ruined_bound) == (0.003, pytest.approx(0.002994 + 0.004641, abs=2e-6))

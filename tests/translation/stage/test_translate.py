@@ -6,7 +6,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 
 from benchmarks.bitext import write_ingested
 from paraforge.base.errors import IncompleteError, InputError, Interrupted, ParaforgeError, WorkLockedError
-from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import StepReport, run_step
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
@@ -23,7 +21,7 @@ from paraforge.corpus.columns import schema_of
 from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines import open_translator
 from paraforge.translation.engines.fake import Fake
-from paraforge.translation.memory.distinct import RowCounts, find_distinct
+from paraforge.translation.memory.distinct import RowCounts
 from paraforge.translation.memory.memory import HypothesisRows
 from paraforge.translation.stage import ordered_hypotheses
 from paraforge.translation.stage.parameters import TranslateParameters
@@ -261,24 +259,6 @@ def test_lost_hypotheses_stop_the_run(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(HypothesisRows, "table", lambda self, texts: table(self, texts).slice(1))
     with pytest.raises(IncompleteError, match="61 sentences have no result"):
         run(tmp_path, write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50), parameters(sentences_per_task=1))
-
-
-def test_sentences_are_numbered_by_their_first_rows(tmp_path: Path) -> None:
-    rows: list[Row] = [("b", None, None), ("a", "too_long", None), ("a", None, None), ("b", None, None)]
-    corpus = ShardDirectory(write_corpus(tmp_path / "ingested", rows, 2))
-    distinct = find_distinct(corpus, tmp_path / "distinct")
-    assert distinct.first_rows.tolist() == [0, 2]
-    assert [text for texts in distinct.texts(corpus, np.arange(2)) for text in texts.to_pylist()] == [
-        "b",
-        "a",
-    ]
-    assert np.fromfile(distinct.keys, "<u8").tolist() == text_keys(pa.array(["b", "a"])).ravel().tolist()
-    places = [table.column("sentence").to_pylist() for table in ShardDirectory(distinct.places).tables()]
-    assert places == [[0, None], [1, 0]]
-    # Another corpus takes the place of this one.
-    other = ShardDirectory(write_corpus(tmp_path / "other", rows[:2], 2))
-    find_distinct(other, tmp_path / "distinct")
-    assert not distinct.path.exists()
 
 
 @pytest.mark.parametrize(("seconds", "size"), [(None, 390), (2.0, 300)])

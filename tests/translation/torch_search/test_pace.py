@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 
+from paraforge.translation.torch_search import graphs
 from paraforge.translation.torch_search.graphs import RecordedSteps
 from paraforge.translation.torch_search.search import Pace, Request, Search
 from paraforge.translation.torch_search.selection import best_candidates, force
@@ -35,17 +36,26 @@ def test_a_state_may_be_resized_in_its_own_memory() -> None:
     same(plain.run(sentences(40)), Search(weights, rules(3), PACE, arena.state).run(sentences(40)))
 
 
-def test_steps_run_as_they_are_when_a_recording_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("message", "failures"),
+    [
+        ("CUDA error: operation not permitted when stream is capturing", 1),
+        ("CUDA failed with error out of memory", graphs._OUT_OF_MEMORY + 1),
+    ],
+)
+def test_steps_run_as_they_are_when_a_recording_fails(
+    message: str, failures: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
-        raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
+        raise RuntimeError(message)
 
     monkeypatch.setattr(RecordedSteps, "_recorded", fail)
     plain = Search(random_weights(), rules(3), PACE)
     recorded = RecordedSteps(plain)
     replaying = Search(plain.weights, plain.rules, PACE, recorded.state, recorded.step)
-    for _ in range(2):
+    for _ in range(1 + failures):
         same(plain.run(sentences(40)), replaying.run(sentences(40)))
-    assert (recorded.failed, recorded.replayed) == (1, 0)
+    assert (recorded.failed, recorded.replayed) == (failures, 0)
 
 
 @pytest.mark.parametrize(

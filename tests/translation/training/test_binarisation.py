@@ -94,10 +94,15 @@ def test_sides_are_disjoint(tmp_path: Path) -> None:
     assert prepared.target_tokens == sum(map(len, targets))
     trained, held = set(map(tuple, sources)), set(map(tuple, read_part(part, "valid", "cs")))
     assert not trained & held
-    refused = {row[0] for row in ROWS if row[2]} - {row[0] for row in ROWS if not row[2]}
+    # Those that were accepted and are not held out, in order.
+    rows = [row for row in ROWS if row[2] is None]
+    values = held_out_values(pa.chunked_array([[row[0] for row in rows]]))
+    threshold = held_out_threshold(prepared.pairs, 20)
+    kept = [row for row, value in zip(rows, values, strict=True) if value >= threshold]
     processor = load_processor(tmp_path / "work" / "source.spm")
-    encoded = set(map(tuple, encode_sentences(processor, sorted(refused)).to_pylist()))
-    assert not encoded & (trained | held)
+    for side, found in enumerate((sources, targets)):
+        assert found == encode_sentences(processor, [row[side] for row in kept]).to_pylist()
+    assert held <= set(map(tuple, encode_sentences(processor, [row[0] for row in rows]).to_pylist()))
 
 
 @pytest.mark.full
@@ -127,32 +132,6 @@ def test_the_result_does_not_depend_on_the_shards(tmp_path: Path) -> None:
         prepare(tmp_path / name, rows_per_shard=rows_per_shard)
     one, other = (digests(tmp_path / name / "work") for name in ("a", "b"))
     assert one == other and any(name.endswith(".bin") for name in one)
-
-
-def test_bytes_are_those_of_fairseq_preprocess(tmp_path: Path) -> None:
-    from fairseq import options
-    from fairseq_cli import preprocess
-
-    prepared = prepare(tmp_path, validation={"held_out": 1})
-    processor = load_processor(tmp_path / "work" / "source.spm")
-    held = set(pq.read_table(tmp_path / "work" / "held_out.parquet")["source_text"].to_pylist())
-    threshold = held_out_threshold(prepared.pairs, 1)
-    rows = [row for row in ROWS if row[2] is None]
-    values = held_out_values(pa.chunked_array([pa.array([row[0] for row in rows])]))
-    kept = [row for row, value in zip(rows, values, strict=True) if value >= threshold and row[0] not in held]
-    for language, side in (("cs", 0), ("en", 1)):
-        text = "".join(" ".join(processor.encode(row[side], out_type=str)) + "\n" for row in kept)
-        (tmp_path / f"train.{language}").write_text(text, encoding="utf-8")
-    arguments = options.get_preprocessing_parser().parse_args(
-        [
-            *("-s", "cs", "-t", "en", "--trainpref", str(tmp_path / "train"), "--joined-dictionary"),
-            *("--destdir", str(tmp_path / "bin"), "--srcdict", str(tmp_path / "work" / "dict.cs.txt")),
-        ]
-    )
-    preprocess.main(arguments)
-    for name in ("train.cs-en.cs.bin", "train.cs-en.cs.idx", "train.cs-en.en.bin", "train.cs-en.en.idx"):
-        ours = tmp_path / "work" / prepared.parts[0] / name
-        assert ours.read_bytes() == (tmp_path / "bin" / name).read_bytes(), name
 
 
 def test_parts_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,11 +200,13 @@ def test_a_sampled_vocabulary_sees_fewer_rows(tmp_path: Path, monkeypatch: pytes
         raise InputError("enough")
 
     monkeypatch.setattr(binarisation, "train_vocabulary", count)
-    for sample in (10**6, 100):
+    rows: list[Row] = [(f"{cs} {number}", en, None) for number, (cs, en) in enumerate(bitext(3000))]
+    for sample, maximum in ((10**6, 10**6), (100, 10**6), (1000, 1000)):
         with pytest.raises(InputError):
-            prepare(tmp_path, vocabulary={"sample": sample})
-    assert seen[0] > 600
+            prepare(tmp_path, rows, 1000, vocabulary={"sample": sample}, maximum_pairs=maximum)
+    assert seen[0] > 5000
     assert 100 < seen[1] < 300  # both sides of about 100 pairs
+    assert 1700 < seen[2] < 2300  # of all that are trained on
 
 
 def test_a_finished_preparation_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

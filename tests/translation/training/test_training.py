@@ -165,6 +165,11 @@ def test_a_finished_run_is_not_continued(
     assert again.finished == "maximum_updates"
     assert again.train() == "maximum_updates"
     assert again.updates == 12
+    # Its checkpoints are plain values.
+    state = load_checkpoint(trained / "checkpoints" / "checkpoint_last.pt")
+    assert state["extra_state"]["paraforge"]["finished"] == "maximum_updates"
+    snapshot = next((trained / "snapshots").iterdir())
+    assert str(trained).encode() not in snapshot.read_bytes()
 
 
 def test_patience_ends_a_run(
@@ -222,13 +227,6 @@ def test_parts_are_gone_through_in_turn(tmp_path: Path, monkeypatch: pytest.Monk
     assert run.train() == "maximum_epochs"
     assert [row["epoch"] for row in run.history] == [1, 2]
     assert run.target_tokens == 2 * cut.target_tokens
-
-
-def test_checkpoints_hold_plain_values(trained: Path) -> None:
-    state = load_checkpoint(trained / "checkpoints" / "checkpoint_last.pt")
-    assert state["extra_state"]["paraforge"]["finished"] == "maximum_updates"
-    snapshot = next((trained / "snapshots").iterdir())
-    assert str(trained).encode() not in snapshot.read_bytes()
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])

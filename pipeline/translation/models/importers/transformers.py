@@ -114,9 +114,8 @@ def load_tokenizer(path: Path) -> Any:
         except (InputError, AttributeError):
             kind = ""
         files = getattr(getattr(transformers, kind, None), "vocab_files_names", {}).values()
-        required = [name for name in files if name not in _OPTIONAL]
-        missing = [name for name in required if not (path / name).is_file()]
-        if missing and not (path / "tokenizer.json").is_file() and len(missing) < max(2, len(required)):
+        missing = [name for name in files if name not in _OPTIONAL and not (path / name).is_file()]
+        if missing and not (path / "tokenizer.json").is_file():
             raise InputError(
                 f"its tokenizer cannot be loaded: there is no {', '.join(missing)}", path
             ) from error

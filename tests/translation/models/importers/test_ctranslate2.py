@@ -95,6 +95,11 @@ def test_a_bare_multilingual_model_gets_its_tags(tmp_path: Path) -> None:
     ours, other = ([found.hypotheses for found in one.translate(SENTENCES)] for one in translators)
     assert ours == other
     assert not any("__en__" in hypothesis.text for one in ours for hypothesis in one)
+    values = json.loads((bare / "config.json").read_text(encoding="utf-8"))
+    (bare / "config.json").write_text(json.dumps({**values, "decoder_start_token": None}), encoding="utf-8")
+    import_model(bare, tmp_path / "other", source_language="de")
+    with pytest.raises(InputError, match="it has none for the target language"):
+        import_model(bare, tmp_path / "other", source_language="de", target_language="xx")
 
 
 def test_tags_of_each_form() -> None:
