@@ -145,12 +145,15 @@ class AnnotationStore:
                 yield connection
 
     def join(self, name: str) -> Annotator:
-        """Return the annotator of that name, new or known. Raises InputError as :func:`clean_name` does."""
+        """Return the annotator of that name, in upper or lower case, new or known. Raises InputError as
+        :func:`clean_name` does."""
         name = clean_name(name)
         with self._transaction() as connection:
-            connection.execute("INSERT INTO annotators (name) VALUES (?) ON CONFLICT DO NOTHING", (name,))
-            found = connection.execute("SELECT annotator FROM annotators WHERE name = ?", (name,)).fetchone()
-        return next(one for one in self.annotators() if one.number == found[0])
+            # SQLite's NOCASE knows only the letters of ASCII.
+            names = connection.execute("SELECT name FROM annotators").fetchall()
+            if name.casefold() not in [known.casefold() for (known,) in names]:
+                connection.execute("INSERT INTO annotators (name) VALUES (?)", (name,))
+        return next(one for one in self.annotators() if one.name.casefold() == name.casefold())
 
     def annotators(self) -> list[Annotator]:
         """Return all annotators, in the order in which they joined."""
