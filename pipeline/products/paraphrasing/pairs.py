@@ -199,16 +199,14 @@ def _settle(
     pairs.register("tests", pa.table({"text": texts.filter(pc.not_equal(texts, ""))}))
     pairs.execute(_EXCLUDE.format(fate="leaked", texts="tests"))
     usable = pairs.table("pairs").filter("fate = 'used'").shape[0]
-    if usable < 2:
-        problem, remedy = "no pairs to train a paraphraser on", "See metrics/publish.json."
-        raise InputError(problem, dataset.directory, remedy=remedy)
     # A pair is two rows, and at most a tenth of the pairs are held out, as for translation models.
     pairs.execute(_HOLD_OUT, [max(1, min(held_out // 2, usable // 10))])
     pairs.execute(_HELD_OUT_TEXTS)
     pairs.execute(_EXCLUDE.format(fate="set_aside", texts="held_out_texts"))
     found = dict(pairs.execute("SELECT fate, count(*) FROM pairs GROUP BY fate").fetchall())
     if not found.get("used"):
-        raise InputError("no pair is left to train a paraphraser on", dataset.directory)
+        problem, remedy = "no pair is left to train a paraphraser on", "See metrics/publish.json."
+        raise InputError(problem, dataset.directory, remedy=remedy)
     return {"pairs": sum(found.values())} | {fate: found.get(fate, 0) for fate in FATES}
 
 

@@ -92,6 +92,8 @@ def test_few_pairs_change_little() -> None:
     usual, deviation = lengths([1.0])
     assert usual == pytest.approx(1 / 101, abs=1e-3)
     assert deviation == pytest.approx(0.2, abs=0.01)
+    for farthest in (-5, 5):  # more is counted as this
+        assert lengths([1.4 * farthest])[0] == pytest.approx(farthest / 101, abs=1e-6)
     assert lengths([0.0] * 10_000)[1] == pytest.approx(0.02, abs=0.001)  # never 0
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from paraforge.products.lexicon.counting import COUNTER_BYTES, plan_blocks
@@ -33,6 +33,7 @@ def test_row_increments_are_what_counting_makes(pairs: list[tuple[set[int], set[
 
 
 @given(st.lists(st.integers(0, 5_000), min_size=1, max_size=300), st.integers(1_000, 100_000))
+@example([0] * 250 + [600] * 10, 1_000)  # each of these rows takes more than the memory
 def test_every_row_with_increments_is_in_one_block(increments: list[int], memory: int) -> None:
     rows = np.array(increments, np.int64)
     covered = np.zeros(len(rows), int)

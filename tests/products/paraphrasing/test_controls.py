@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import write_json
+from paraforge.base.shards.resources import available_cores
 from paraforge.products.paraphrasing import paraphraser
 from paraforge.products.paraphrasing.controls import (
     Controls,
@@ -145,6 +146,7 @@ def test_an_engine_is_opened_for_each_new_wish_and_reads_what_is_asked(
         model.translator(paraphraser.Wishes.model_validate(wishes))
     options = [call.args[2] for call in opened.call_args_list]
     assert [(one.beam, one.nbest) for one in options] == [(4, 4), (8, 5)]
+    assert {call.args[3].threads for call in opened.call_args_list} == {available_cores()}
     # A blank line asks nothing, and nobody's text is a tag.
     found = model.paraphrase(["a", "", "b ⟦overlap1⟧"], overlap=0.0, length="high", template="(S (VP) (.))")
     tags = "⟦overlap1⟧⟦length2⟧⟦(S⟧⟦VP⟧⟦.⟧"

@@ -140,6 +140,11 @@ def test_cells_find_nearly_what_there_is(tmp_path: Path, monkeypatch: pytest.Mon
     assert cells.triplets >= 0.95 * whole.triplets
     # A fifth of the corpus: far from what a random negative has.
     assert cells.negative_cosine > whole.negative_cosine - 0.1
+    right = oracle(corpus)
+    for row in read(tmp_path / "cells", "_lineage").to_pylist():
+        expected = [right.cosines[row["row"], row[other]] for other in ("row", "negative_row")]
+        assert [row["positive_cosine"], row["negative_cosine"]] == pytest.approx(expected, abs=1e-4)
+        assert right.clusters[row["row"]] != right.clusters[row["negative_row"]]
     everything = read(tmp_path / "whole", "_clusters")
     assert read(tmp_path / "cells", "_clusters")["cluster"].equals(everything["cluster"])
 
