@@ -112,6 +112,13 @@ def test_what_is_unfinished_goes_before_a_process_exits_at_once(tmp_path: Path) 
         temporary.touch()
 
 
+def test_standard_output_stays_open(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    with text_output(None) as file:
+        file.write("é\n")
+    sys.stdout.write("more")
+    assert capsysbinary.readouterr().out == "é\nmore".encode()
+
+
 def test_compressed_text_has_neither_a_time_nor_a_name(tmp_path: Path) -> None:
     for name in ("one.gz", "two.gz"):
         with text_output(tmp_path / name) as file:

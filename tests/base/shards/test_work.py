@@ -10,7 +10,13 @@ import pytest
 
 from paraforge.base.errors import InputError, Interrupted, WorkLockedError
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.base.shards.work import WorkDirectory, link_or_copy, replaced_directories, replaced_directory
+from paraforge.base.shards.work import (
+    WorkDirectory,
+    link_or_copy,
+    replaced_directories,
+    replaced_directory,
+    scratch_database,
+)
 from tests import project
 
 
@@ -78,6 +84,9 @@ def test_the_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
         with pytest.raises(WorkLockedError, match=f"process {other.pid} on ") as refused, work.lock():
             pass
         assert refused.value.exit_code == 4
+        (tmp_path / "step" / "holder.json").write_text("{")
+        with pytest.raises(WorkLockedError, match="in use by another process: wait for it"), work.lock():
+            pass
     finally:
         other.kill()
         other.communicate()
@@ -197,6 +206,12 @@ else:
         if finished:
             break
     assert steps == 4
+
+
+def test_a_database_that_fails_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nonsense"), scratch_database(tmp_path, threads=1) as database:
+        database.execute("SELECT nonsense")
+    assert not list(tmp_path.iterdir())
 
 
 def test_writers_at_work_are_left_alone(tmp_path: Path) -> None:

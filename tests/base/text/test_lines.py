@@ -294,6 +294,8 @@ def test_missing_or_empty_or_not_what_its_name_says(
         path.write_bytes(content)
     with pytest.raises(InputError, match=message):
         read_all(path)
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        read_all(tmp_path)
 
 
 def test_a_file_that_needs_much_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

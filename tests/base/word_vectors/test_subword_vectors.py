@@ -1,10 +1,13 @@
 """Vectors of parts of words that have none of their own."""
 
 import hashlib
+from pathlib import Path
 
 import numpy as np
+import pytest
 
-from paraforge.base.word_vectors.subword_vectors import hashed_vectors
+from paraforge.base.errors import InputError
+from paraforge.base.word_vectors.subword_vectors import SubwordVectors, hashed_vectors
 
 
 def test_a_part_without_a_vector_has_the_signs_of_its_hash_and_a_given_length() -> None:
@@ -12,3 +15,18 @@ def test_a_part_without_a_vector_has_the_signs_of_its_hash_and_a_given_length() 
     bits = np.unpackbits(np.frombuffer(hashlib.shake_128(b"b").digest(2), np.uint8))[:12]
     np.testing.assert_allclose(found[1], (2.0 * bits - 1) * 3 / 12**0.5, rtol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 3.0, rtol=1e-6)
+
+
+def test_parts_and_numbers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    numbers, scales = np.zeros((2, 3), np.int8), np.array([1, np.nan], np.float32)
+    for parts, given, message in (
+        (["a"], numbers, "1 parts"),
+        (["a", "a"], numbers, "1 parts"),
+        (["a", "b"], numbers[0], "2 parts"),
+        (["a", "b\n"], numbers, "line break"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            SubwordVectors(parts, given, scales, 1.0)
+    SubwordVectors(["a", "b"], numbers, scales, 1.0).save(tmp_path / "parts")
+    with pytest.raises(InputError, match="parts: not a file of subword vectors: a scale is not finite"):
+        SubwordVectors.open(tmp_path / "parts")
