@@ -25,9 +25,11 @@ def handlers_as_before() -> Iterator[None]:
     root.setLevel(level)
 
 
+@pytest.mark.parametrize("is_terminal", [True, False])
 def test_a_library_that_sets_its_level_anew_is_kept_from_sight(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    is_terminal: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
     configure_logging("score", tmp_path)
     library = logging.getLogger("distributed.scheduler")
     library.setLevel(logging.INFO)
@@ -91,15 +93,6 @@ def test_a_second_call_replaces_the_first(tmp_path: Path, capsys: pytest.Capture
     logging.getLogger("paraforge").info("once")
     assert capsys.readouterr().err == "select: once\n"
     assert "once" not in (tmp_path / "score.log").read_text()
-
-
-def test_a_terminal_shows_the_same_lines(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    configure_logging("score", None)
-    logging.getLogger("paraforge").info("20,000 pairs")
-    assert "score: 20,000 pairs\n" in capsys.readouterr().err
 
 
 def test_counts_have_their_nouns() -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -105,12 +106,6 @@ def test_link_grammar_is_not_installed_or_damaged(tmp_path: Path, monkeypatch: p
             use()
 
 
-def test_stanza_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "stanza", None)
-    with pytest.raises(MissingPackageError, match=r"\[parse\]'"):
-        open_parser("stanza")
-
-
 def _fake_stanza(monkeypatch: pytest.MonkeyPatch, pipeline: Any) -> None:
     module = ModuleType("stanza")
     module.Pipeline = pipeline  # type: ignore[attr-defined]  # a module made here
@@ -137,12 +132,12 @@ def test_stanzas_trees_belong_to_their_sentences(monkeypatch: pytest.MonkeyPatch
     assert parser.parse([""]) == [None]
 
 
-def test_stanza_without_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    def pipeline(*arguments: Any, **options: Any) -> Any:
-        raise FileNotFoundError("resources.json")
-
-    _fake_stanza(monkeypatch, pipeline)
+def test_stanza_without_models_or_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    _fake_stanza(monkeypatch, Mock(side_effect=FileNotFoundError("resources.json")))
     with pytest.raises(InputError, match="Download its models"):
+        open_parser("stanza")
+    monkeypatch.setitem(sys.modules, "stanza", None)
+    with pytest.raises(MissingPackageError, match=r"\[parse\]'"):
         open_parser("stanza")
 
 

@@ -258,7 +258,7 @@ WRONG = {
     "header of more words": (b"3 3\nthe 1 2 3\ncat 1 2 3\n", 1, "header says 3 words, the file has 2"),
     "no numbers at all": (b"the\ncat\n", 1, "vectors of 0 numbers"),
     "an absurd dimension": (b"2 99999999999\nthe 1\n", 1, "vectors of 99999999999 numbers"),
-    "an endless line": (b"the 1\ncat " + b"1 " * 1_100_000, 2, "longer than"),
+    "an endless line": (b"the 1\ncat " + b"1 " * 1_100_000 + b"\n", 2, "longer than"),
     "truncated gz": (gzip.compress(GLOVE * 1)[:-10], None, "damaged or truncated"),
     "word2vec's binary format": (b"1 1\na " + b"\x00\x00\x80\x3f", None, "gensim"),
 }

@@ -66,6 +66,7 @@ def test_each_domain_is_right_and_its_swap_is_found(samples: list[Path]) -> None
         (["The dog runs in the park."] * 50, ["A dog is running in a park."] * 50, "en"),  # one language
         (["Pes běží v parku u řeky."] * 50, ["The dog runs in the park."] * 50, "english"),  # unknown code
         (ENGLISH, ["opus-test-2020+tatoeba-2021", "manythings-2019+opus-test"] * 30, "en"),  # labels
+        (GERMAN, ENGLISH, "fr"),  # not swapped, and the source language is not known
         ([], [], "en"),
     ],
 )
@@ -87,11 +88,6 @@ def test_half_of_twenty_texts_are_in_another_language_and_less_than_a_fifth_in_t
     assert other_language([*GERMAN[:german], *ENGLISH[:english], *right], "cs") == found
 
 
-def test_where_the_source_language_is_not_known_only_a_swap_is_found() -> None:
-    assert _problem(GERMAN, ENGLISH, Languages(None, "fr")) is None
-    assert "swapped?" in str(_problem(ENGLISH, GERMAN, Languages(None, "en")))
-
-
 @pytest.mark.parametrize("source", ["cs", None])
 def test_of_references_alone_the_language_is_checked(source: str | None) -> None:
     def problem(texts: Sequence[str]) -> str | None:
@@ -108,7 +104,6 @@ def test_another_language_than_configured_is_named_with_the_option() -> None:
     assert "nmt.bitext.check_languages" in str(_problem(GERMAN, ENGLISH, Languages("cs", "en", "nmt.bitext")))
     assert "nmt.target_language=de" in str(_problem(ENGLISH, GERMAN, Languages("en", "fr")))
     assert _problem(GERMAN, ENGLISH, Languages("de", "en")) is None
-    assert _problem(GERMAN, ENGLISH, Languages(None, "en")) is None  # no model: no language of sources
 
 
 @pytest.mark.parametrize("language", ["en", "en-GB", "en_US", "eng_Latn", "__en__"])

@@ -330,19 +330,16 @@ def test_a_host_lists_all_files_of_a_model(tmp_path: Path) -> None:
         assert json.loads(content) == listed and digest == hashlib.sha256(content).hexdigest()
 
 
-def test_what_a_job_leaves_is_read_in_the_order_of_its_files(tmp_path: Path) -> None:
-    paths = tuple(tmp_path / name for name in ("shard", "record", "empty"))
-    here = Disk("", None, tmp_path / "cache", "run")
-    with copied(here, JobFiles(written=paths), 0, "worker", lambda *_: None) as made:
-        made.place(paths[2]).touch()
-        made.place(paths[0]).write_bytes(b"1")
-        assert made.left() == [b"1", None, b""]
-    assert not any(map(Path.exists, paths))
-
-
-def test_files_are_committed_in_their_order(tmp_path: Path) -> None:
-    paths = tuple(tmp_path / name for name in ("shard", "record", "begun", "never there"))
+def test_what_a_job_leaves_is_written_in_the_order_of_its_files(tmp_path: Path) -> None:
+    paths = tuple(tmp_path / name for name in ("shard", "record", "begun", "empty"))
+    files, left = JobFiles(written=paths), [b"1", b"2", None, b""]
+    with copied(Disk("", None, tmp_path / "cache", "run"), files, 0, "worker", lambda *_: None) as made:
+        for path, content in zip(paths, left, strict=True):
+            if content is not None:
+                made.place(path).write_bytes(content)
+        assert made.left() == left and not any(map(Path.exists, paths))
     paths[2].write_bytes(b"old")
-    JobFiles(written=paths).commit([b"1", b"2", None, None])
-    assert [path.read_bytes() if path.exists() else None for path in paths] == [b"1", b"2", None, None]
+    for _ in range(2):  # the second time, what is to be removed is not there
+        files.commit(left)
+        assert [path.read_bytes() if path.exists() else None for path in paths] == left
     assert paths[0].stat().st_mtime_ns <= paths[1].stat().st_mtime_ns
