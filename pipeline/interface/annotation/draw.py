@@ -135,7 +135,7 @@ def draw_pairs(datasets: Sequence[Dataset], per_band: int, seed: int) -> Draw:
 
 def _pairs(rows: str) -> str:
     """Select what a pair needs, and its band: -1 outside of all; NULL without a score."""
-    above = " + ".join(f"(least(paraphrase_score, 1) > '{edge}'::FLOAT)::INT" for edge in BAND_EDGES[:-1])
+    above = " + ".join(f"(paraphrase_score > '{edge}'::FLOAT)::INT" for edge in BAND_EDGES[:-1])
     return (
         "SELECT source, line, coalesce(rank, 0) AS rank, rejected, reference, translation, filename, "
         "nullif(paraphrase_score, 'nan'::FLOAT) AS paraphrase_score, file_row_number, "

@@ -31,7 +31,7 @@ def check_push(corpus: Path) -> Manifest:
         raise InputError(f"a symbolic link: {links[0]}", corpus, remedy="Replace it with the file.")
     manifest = outcome.manifest
     stated = manifest.licences
-    unknown = [one for one in sorted(manifest.sources) if stated.get(one, NOT_STATED) in (NOT_STATED, "")]
+    unknown = [one for one in sorted(manifest.sources) if stated.get(one, NOT_STATED) == NOT_STATED]
     if unknown:
         raise InputError(
             f"no licence is stated for {', '.join(unknown[:10])}",

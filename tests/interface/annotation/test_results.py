@@ -68,6 +68,7 @@ def test_strong_paraphrases_of_paranmt() -> None:
     [
         # 10^2 * (1 - 5 / 10) * 0.4 * 0.6 / (5 - 1) = 3
         (10, (5,), (2,), 3**0.5, False),
+        (8, (2,), (1,), 12**0.5, False),  # 8^2 * (1 - 2 / 8) * 0.5 * 0.5 / (2 - 1)
         (10, (10,), (5,), 0.0, True),  # a whole band has no sampling error
         (1, (1,), (1,), 0.0, True),
         (1_000, (100, 100), (50, 80), None, True),

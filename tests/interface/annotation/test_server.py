@@ -102,8 +102,9 @@ def test_an_answer_is_shown_and_changed(anna: Annotating, store: AnnotationStore
         ("fluency", "3"),
     ]
     assert "first thought</textarea>" in page
-    anna.grade(2, "2", "3", comment="second thought")
-    assert store.answers(1) == {ORDER[1]: Answer(2, 3, "second thought")}
+    longest = "x" * 1_998
+    assert anna.grade(2, "2", "3", comment=f" a\r\n{longest} ").status_code == 200
+    assert store.answers(1) == {ORDER[1]: Answer(2, 3, f"a\n{longest}")}
 
 
 def test_going_on_skips_what_is_graded_and_comes_back_to_what_was_skipped(anna: Annotating) -> None:

@@ -90,7 +90,7 @@ def test_hosts_are_addresses_and_known_names(bind: str) -> None:
 
 
 def test_loopback() -> None:
-    assert all(map(is_loopback, ("127.0.0.1", "::1", "localhost")))
+    assert all(map(is_loopback, ("127.0.0.1", "::1", "[::1]", "LOCALHOST")))
     assert not any(map(is_loopback, ("0.0.0.0", "::", "box")))
 
 
