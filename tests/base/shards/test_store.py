@@ -19,8 +19,10 @@ from paraforge.base.shards.store import (
     ShardWriter,
     accompanied_by,
     file_beside,
+    open_parquet,
     read_aligned,
     read_parquet,
+    row_groups,
     write_index,
     write_parquet,
     write_shard,
@@ -137,6 +139,12 @@ def test_a_shard_is_compressed_and_only_values_that_repeat_have_a_dictionary(tmp
     columns = map(pq.read_metadata(tmp_path / "shard.parquet").row_group(0).column, (0, 1))
     found = [(one.compression, one.has_dictionary_page, one.is_stats_set) for one in columns]
     assert found == [("ZSTD", True, True), ("ZSTD", False, True)]
+
+
+def test_row_groups_are_read_together_up_to_the_wanted_rows(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": range(9)}), tmp_path / "a.parquet", row_group_size=2)
+    with open_parquet(tmp_path / "a.parquet") as file:
+        assert [*row_groups(file, 4)] == [((0, 1), 4), ((2, 3), 4), ((4,), 1)]
 
 
 def test_missing_directory_and_newer_format(tmp_path: Path) -> None:

@@ -36,10 +36,9 @@ def test_ppdb_is_recognised(tmp_path: Path) -> None:
     assert pairs(read_pair_file(path)) == [("the cat", "a cat")] * 3
     assert pairs(read_pair_file(path, limit=2)) == [("the cat", "a cat")] * 2
     assert pairs(read_pair_file(path, "ppdb", (2, 1))) == [("a cat", "the cat")] * 3
-    (tmp_path / "short").write_text("[NP] ||| the cat ||| a cat\n")
-    assert pairs(read_pair_file(tmp_path / "short")) == [("the cat", "a cat")]
-    (tmp_path / "four").write_text("NP ||| the cat ||| a cat ||| x=1\n")
-    assert pairs(read_pair_file(tmp_path / "four")) == [("the cat", "a cat")]
+    for line in ("[NP] ||| the cat ||| a cat\n", "NP ||| the cat ||| a cat ||| x=1\n"):
+        (tmp_path / "short").write_text(line)
+        assert pairs(read_pair_file(tmp_path / "short")) == [("the cat", "a cat")]
 
 
 def test_phrase_pairs_with_a_score_are_no_ppdb_entries(tmp_path: Path) -> None:
