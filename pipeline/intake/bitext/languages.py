@@ -41,10 +41,11 @@ def is_identifiable(language: str) -> bool:
 
 
 def identified(texts: Sequence[str]) -> str | None:
-    """Return the language of nearly all texts; None if there is none, or py3langid is not installed."""
-    if importlib.util.find_spec("py3langid") is None:
+    """Return the language of nearly all texts; None if there is none, the texts are too short to tell, or
+    py3langid is not installed."""
+    judged = _judged(texts) if importlib.util.find_spec("py3langid") is not None else []
+    if not judged:
         return None
-    judged = _judged(texts) or [" ".join(texts)]
     (found, count), *_ = Counter(_best(text) for text in judged).most_common(1)
     agreed = count + sum(_are_alike(_best(text), found) and _best(text) != found for text in judged)
     return found if agreed >= _AGREED * len(judged) and found != _NO_LANGUAGE else None

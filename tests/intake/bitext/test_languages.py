@@ -257,6 +257,12 @@ def test_without_the_identifier_nothing_is_identified(monkeypatch: pytest.Monkey
     assert (identified(ENGLISH), other_language(GERMAN, "en")) == (None, None)
 
 
+@pytest.mark.parametrize("texts", [[], [""], ["Hello world."], ["Hi.", "Bye."], ["Stop!"], ["12", "OK"]])
+def test_a_few_letters_are_in_no_language(texts: list[str]) -> None:
+    """The identifier would take them for Fulah, Haitian or Afrikaans."""
+    assert identified(texts) is None
+
+
 def test_a_language_that_the_identifier_does_not_know_is_not_called_another() -> None:
     """Made-up words, which the identifier takes for several languages."""
     chance = random.Random(1)
