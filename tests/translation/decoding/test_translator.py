@@ -212,9 +212,7 @@ def test_the_smaller_of_both_is_chosen_said_once_and_in_the_key(
     assert not caplog.records
     smaller = options.with_changes(maximum_source_tokens=20, maximum_target_tokens=10)
     assert limited_options(smaller, silent) == smaller
-
-
-def test_a_model_that_says_how_long_its_sources_are_keeps_its_keys(untrained: Path) -> None:
+    # A model that says how long its sources are keeps its keys.
     found = limited_options(DecodingOptions(maximum_target_tokens=40), open_model(untrained))
     assert found == DecodingOptions(maximum_target_tokens=40)
 

@@ -15,7 +15,7 @@ from benchmarks.bitext import write_ingested
 from paraforge.base.errors import IncompleteError, InputError, Interrupted, ParaforgeError, WorkLockedError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import StepReport, run_step
-from paraforge.base.shards.store import ShardDirectory, ShardWriter
+from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import WorkDirectory
 from paraforge.corpus.columns import schema_of
 from paraforge.translation.decoding.translator import DecodingOptions
@@ -180,20 +180,10 @@ def test_a_corpus_that_came_with_translations_needs_no_model(tmp_path: Path) -> 
 
 def test_a_first_row_that_is_not_translated_is_stood_in_for(tmp_path: Path) -> None:
     # As where a list of rows to drop refuses the first of several with one foreign side.
-    columns = {
-        "source": ["test"] * 6,
-        "line": list(range(6)),
-        "source_text": ["a", "b", "a", "a", "b", "a"],
-        "reference": ["r"] * 6,
-        "rejected": ["contaminated", None, None, None, None, None],
-        "first_row": [None, 1, 0, 0, 1, 0],
-    }
-    schema = schema_of(columns)
+    reasons = ["contaminated", *[None] * 5]
     for size in (2, 3, 6):
         root = tmp_path / str(size)
-        writer = ShardWriter(root / "ingested", schema, size)
-        writer.write(pa.table([pa.array(columns[f.name], f.type) for f in schema], schema=schema))
-        writer.close({"step": "ingest"})
+        write_ingested(root / "ingested", "abaaba", "rrrrrr", reasons, size, first_row=[None, 1, 0, 0, 1, 0])
         report, published = run(root, root / "ingested", parameters())
         translations = [row["translation"] for row in found(published)]
         assert translations[0] is None

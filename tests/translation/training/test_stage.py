@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
+from benchmarks.bitext import write_ingested
 from paraforge import versions
 from paraforge.base.errors import InputError
 from paraforge.base.files import read_json, write_json
@@ -328,10 +329,7 @@ def test_a_student_learns_translations_and_is_measured_on_references(tmp_path: P
 def test_what_cannot_be_distilled(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="needs bitext: a directory"):
         NmtParameters(target="translation")
-    schema = schema_of(["source_text", "reference"])
-    writer = ShardWriter(tmp_path / "ingested", schema, 50)
-    writer.write(pa.Table.from_pylist([{"source_text": "a", "reference": "A"}], schema))
-    writer.close({"step": "ingest"})
+    write_ingested(tmp_path / "ingested", ["a"], ["A"])
     with pytest.raises(InputError, match="no column 'translation'"):
         pairs(ShardDirectory(tmp_path / "ingested"), distilled(tmp_path / "ingested"))
     # What the next stage is about to replace is no teacher.

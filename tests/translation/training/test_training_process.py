@@ -198,7 +198,7 @@ def test_a_process_that_says_it_has_ended_must_end_well(tmp_path: Path, code: in
 
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize(
-    ("ending", "code", "events"),
+    "ended",
     [
         ("patience", 0, ["start", "end"]),
         (InputError("no pairs"), InputError.exit_code, ["start", "error"]),
@@ -206,20 +206,16 @@ def test_a_process_that_says_it_has_ended_must_end_well(tmp_path: Path, code: in
     ],
 )
 def test_the_first_process_alone_reports_and_holds_the_lock(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    rank: int,
-    ending: str | Exception,
-    code: int,
-    events: list[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, rank: int, ended: tuple[Any, int, list[str]]
 ) -> None:
+    ending, code, events = ended
+
     def train() -> str:
         with pytest.raises(Timeout) if rank == 0 else nullcontext():
             FileLock(tmp_path / "trainer.lock").acquire(timeout=0)
         if isinstance(ending, Exception):
             raise ending
-        return ending
+        return str(ending)
 
     run = SimpleNamespace(updates=3, history=[], train=train, ranks=Ranks(rank))
     monkeypatch.setattr(training_process, "TrainingRun", lambda *arguments: run)
