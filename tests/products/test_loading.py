@@ -132,20 +132,3 @@ def test_what_is_no_model(tmp_path: Path) -> None:
         open_model(str(tmp_path / "model.pt"))
     with pytest.raises(InputError, match="pickles are never opened"):
         open_word_vectors(tmp_path / "model.pt")
-
-
-@pytest.mark.full
-def test_sentence_transformers(tmp_path: Path) -> None:
-    package = pytest.importorskip("sentence_transformers")
-    from sentence_transformers.models import Pooling, WordEmbeddings
-    from sentence_transformers.models.tokenizer import WhitespaceTokenizer
-
-    words = WordEmbeddings(WhitespaceTokenizer(WORDS, stop_words=[]), table(False).vectors)
-    pooling = Pooling(words.get_word_embedding_dimension(), pooling_mode="mean")
-    package.SentenceTransformer(modules=[words, pooling], device="cpu").save(str(tmp_path / "model"))
-    opened = open_model(str(tmp_path / "model"))
-    assert opened.kind == "sentence-transformers"
-    assert isinstance(opened.model, SentenceEmbedder)
-    texts = ["the dog runs", "a cat"]
-    expected = WordAverage(table(False)).encode(texts)
-    np.testing.assert_allclose(opened.model.encode(texts), expected, atol=1e-6)

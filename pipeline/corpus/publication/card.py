@@ -119,9 +119,7 @@ def _pattern(split: str) -> str:
     return f"{'shard' if split == TRAIN else split}-*.parquet"
 
 
-def configs(
-    named: Mapping[str, tuple[Mapping[str, str], Sequence[Mapping[str, str]]]],
-) -> dict[str, Any]:
+def configs(named: Mapping[str, tuple[Mapping[str, str], Sequence[Mapping[str, str]]]]) -> dict[str, Any]:
     """Return configurations as the Hub and ``datasets`` read them: for each, the file pattern of each split
     and the columns (``name`` and Arrow's ``type``)."""
     return {

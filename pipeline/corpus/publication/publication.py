@@ -259,11 +259,7 @@ class _Publication:
         return rows, mask, describe(rows, self.parameters.examples)
 
     def _describe(
-        self,
-        content: Content,
-        records: list[ShardRecord],
-        statistics: Published,
-        publication: str,
+        self, content: Content, records: list[ShardRecord], statistics: Published, publication: str
     ) -> Manifest:
         directory = self.directories[content]
         chosen = SelectParameters.model_validate(self.selected["parameters"])

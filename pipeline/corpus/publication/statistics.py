@@ -14,14 +14,7 @@ from paraforge.base.shards.lineage import sampling_keys
 from paraforge.corpus.columns import AVERAGED
 from paraforge.corpus.selection.fate import Counts, add_counts, count_by, kept_mask, total_of
 from paraforge.corpus.selection.filters import numbers
-from paraforge.corpus.statistics.counts import (
-    BANDS,
-    Figures,
-    added,
-    band_of,
-    figures_of,
-    mean_of,
-)
+from paraforge.corpus.statistics.counts import BANDS, Figures, added, band_of, figures_of, mean_of
 
 _EXAMPLE_COLUMNS = ("source", "line", "reference", "translation", "paraphrase_score", "overlap_3")
 _EXAMPLE_SEED = 0

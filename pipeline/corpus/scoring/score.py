@@ -226,10 +226,7 @@ def score_steps(
         files=(*([] if words is None else [words]), *(path for path, _ in made.values())),
         columns=[*TEXT_COLUMNS, *FATE_COLUMNS],
         at_once=2,  # two processes would both load the vectors and look up every word
-        libraries=(
-            *LIBRARIES,
-            *([language.PACKAGE] if identify else []),
-        ),
+        libraries=(*LIBRARIES, *([language.PACKAGE] if identify else [])),
         inherited=merged(libraries_of(path) for path, _ in made.values()),
     )
     steps = [step]

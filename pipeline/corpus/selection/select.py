@@ -86,10 +86,7 @@ class SelectReport:
 
 
 def select(
-    parameters: SelectParameters,
-    inputs: Sequence[Path],
-    output: Path,
-    resources: Resources,
+    parameters: SelectParameters, inputs: Sequence[Path], output: Path, resources: Resources
 ) -> SelectReport:
     """Judge every pair, and write ``rejected`` and the decile columns, row-aligned with the input.
 
@@ -192,12 +189,7 @@ class Selection:
     """
 
     def __init__(
-        self,
-        parameters: SelectParameters,
-        view: ShardView,
-        directory: Path,
-        workers: int,
-        bar: Progress,
+        self, parameters: SelectParameters, view: ShardView, directory: Path, workers: int, bar: Progress
     ) -> None:
         self.parameters = parameters
         self.view = view

@@ -17,13 +17,7 @@ from paraforge.base.documentation import page
 from paraforge.base.errors import InputError, require
 from paraforge.base.files import hash_json, sha256_file
 from paraforge.base.shards.schema import holds_text
-from paraforge.base.shards.store import (
-    INDEX_NAME,
-    ShardView,
-    open_parquet,
-    read_aligned,
-    row_groups,
-)
+from paraforge.base.shards.store import INDEX_NAME, ShardView, open_parquet, read_aligned, row_groups
 from paraforge.base.text.tokens import TokenColumn, tokenize_columns
 from paraforge.corpus.publication.datasets import open_published
 from paraforge.corpus.publication.held_out import HELD_OUT, HeldOut

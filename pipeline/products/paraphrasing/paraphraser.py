@@ -11,12 +11,7 @@ from pydantic import Field, ValidationError
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.section import Section
 from paraforge.base.shards.resources import available_cores
-from paraforge.products.paraphrasing.controls import (
-    CONTROLS_FILE,
-    RANGES,
-    Controls,
-    tagged,
-)
+from paraforge.products.paraphrasing.controls import CONTROLS_FILE, RANGES, Controls, tagged
 from paraforge.translation.decoding.translator import DecodingOptions, Placement, Translator
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.model import open_model
@@ -87,9 +82,7 @@ class Paraphraser:
         # LSTMs run only in fairseq.
         engine = "ctranslate2" if "ctranslate2" in self._model.folders else "fairseq"
         options = DecodingOptions(
-            beam=max(wishes.beam, wishes.nbest),
-            nbest=wishes.nbest,
-            maximum_target_tokens=MAXIMUM_TOKENS,
+            beam=max(wishes.beam, wishes.nbest), nbest=wishes.nbest, maximum_target_tokens=MAXIMUM_TOKENS
         )
         if self._opened is None or self._opened[0] != options:
             self._opened = None  # frees the previous one

@@ -16,13 +16,7 @@ from paraforge.products.paraphrasing.parameters import NO_MODEL, TRAIN, Paraphra
 from paraforge.translation.models.conversion import write_description
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE
-from paraforge.translation.training.stage import (
-    NmtReport,
-    publish,
-    report_of,
-    trained_model,
-    training_key,
-)
+from paraforge.translation.training.stage import NmtReport, publish, report_of, trained_model, training_key
 from paraforge.translation.training.training import with_precision, write_history
 
 STEP = "paraphraser"

@@ -112,11 +112,21 @@ def test_files_have_as_many_rows_as_they_may_whatever_the_shards(published: Path
 
 
 def test_other_rejected_pairs_are_another_publication(published: Path, tmp_path: Path) -> None:
+    """All pairs are in its metrics."""
     pairs = random_pairs(1_000, seed=7)
     reasons = [one and "blank_source" for one in pairs["rejected"].to_pylist()]
-    publish_pairs(tmp_path, table=with_columns(pairs, rejected=reasons))
+    report = publish_pairs(tmp_path, table=with_columns(pairs, rejected=reasons))
     one, other = (read_manifest(root / "corpus") for root in (published, tmp_path))
     assert one.files == other.files and one.publication != other.publication
+    metrics = report.metrics()
+    assert metrics["pairs"] + metrics["rejected"] + metrics["failed"] == 1_000
+    assert metrics["failed"] == 1_000 - pairs["failed"].null_count
+    sizes = [path.stat().st_size for path in (tmp_path / "corpus").glob("*.parquet")]
+    assert metrics["files"] == len(sizes)
+    assert metrics["megabytes"] == pytest.approx(sum(sizes) / 1e6, abs=0.0005)
+    bands = report.statistics.bands()
+    assert [band["band"] for band in bands][::4] == ["(-0.1, 0.2]", "(0.8, 1.0]"]
+    assert sum(band["kept"] for band in bands) == metrics["pairs"]
 
 
 def test_a_selection_of_other_shards_is_refused(tmp_path: Path) -> None:
@@ -144,19 +154,6 @@ def test_rows_that_are_lost_stop_the_run(tmp_path: Path, monkeypatch: pytest.Mon
         publish_pairs(tmp_path)
     assert not (tmp_path / "corpus").exists()
     assert not (tmp_path / "rejected").exists()
-
-
-def test_metrics(tmp_path: Path) -> None:
-    report = publish_pairs(tmp_path)
-    metrics = report.metrics()
-    assert metrics["pairs"] + metrics["rejected"] + metrics["failed"] == 1_000
-    assert metrics["failed"] == 1_000 - random_pairs(1_000, seed=7)["failed"].null_count
-    sizes = [path.stat().st_size for path in (tmp_path / "corpus").glob("*.parquet")]
-    assert metrics["files"] == len(sizes)
-    assert metrics["megabytes"] == pytest.approx(sum(sizes) / 1e6, abs=0.0005)
-    bands = report.statistics.bands()
-    assert [band["band"] for band in bands][::4] == ["(-0.1, 0.2]", "(0.8, 1.0]"]
-    assert sum(band["kept"] for band in bands) == metrics["pairs"]
 
 
 def test_licences_of_the_files_of_a_source(tmp_path: Path) -> None:

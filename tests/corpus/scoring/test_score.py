@@ -246,7 +246,7 @@ def test_workers_share_the_gpus_out(tmp_path: Path, vectors: Path, monkeypatch: 
     assert used == ["cuda:0", "cuda:1", "cuda:0", *["cuda:3"] * 3, *["cpu"] * 3]
 
 
-def test_language_is_off_where_its_package_is_absent(
+def test_languages_are_columns_unless_the_package_is_absent(
     monkeypatch: pytest.MonkeyPatch, vectors: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(language, "PACKAGE", "a_package_that_is_not_there")
@@ -256,9 +256,7 @@ def test_language_is_off_where_its_package_is_absent(
     assert "[language]'" in caplog.text
     with pytest.raises(MissingPackageError):
         score_steps(ScoreParameters(identify_language=True), vectors, Resources())
-
-
-def test_language_columns(vectors: Path) -> None:
+    monkeypatch.undo()
     pytest.importorskip("py3langid")
     scored = score_table(rows(20), build_scorers(vectors, identify_language=True, languages=["en", "cs"]))
     assert scored.schema.names == [*ALONE, "reference_language", "translation_language"]

@@ -54,11 +54,7 @@ def sentences(count: int, seed: int) -> list[str]:
 
 
 def table(sources: list[str], references: list[str], translations: list[str | None]) -> pa.Table:
-    lines: Counter[str] = Counter()
-    numbers = []
-    for name in sources:
-        lines[name] += 1
-        numbers.append(lines[name])
+    numbers = [sources[:place].count(name) + 1 for place, name in enumerate(sources)]
     nothing = [None] * len(sources)
     columns = [sources, numbers, references, translations, nothing, nothing]
     names = ["source", "line", "reference", "translation", "rejected", "failed"]

@@ -88,9 +88,6 @@ def test_templates() -> None:
         assert "\n" not in str(error.value)
     with pytest.raises(ConfigurationError, match="trained without templates"):
         Controls().known_template("(S (NP))")
-
-
-def test_learnt_templates() -> None:
     counts = {"d": 5, "b": 9, "c": 2, "a": 5}
     assert list(learnt_templates(counts, 5, 10).items()) == [("b", 9), ("a", 5), ("d", 5)]
     assert list(learnt_templates(counts, 1, 2)) == ["b", "a"]

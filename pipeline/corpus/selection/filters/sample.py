@@ -43,7 +43,5 @@ class SampleParameters(FilterParameters):
         # Rows with equal keys are drawn in row order.
         drawn = rank(keys, lambda count: [self.size], pairs.directory / self.reason, "no sample can be drawn")
         return Filter(
-            self.reason,
-            columns,
-            lambda rows, shard: drawn.parts(sampling_keys(rows, self.seed), shard) > 1,
+            self.reason, columns, lambda rows, shard: drawn.parts(sampling_keys(rows, self.seed), shard) > 1
         )

@@ -8,6 +8,8 @@ import pytest
 
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.scorers import models
+from paraforge.embeddings.evaluation.comparing import SentenceEmbedder
+from paraforge.products.loading import open_model
 
 # Importing the package takes many seconds.
 pytestmark = pytest.mark.full
@@ -45,3 +47,7 @@ def test_cosine(model_directory: Path) -> None:
         )
         expected = left @ right / np.linalg.norm(left) / np.linalg.norm(right)
         assert cosine == pytest.approx(expected, abs=1e-5)
+    opened = open_model(str(model_directory))
+    assert opened.kind == "sentence-transformers" and isinstance(opened.model, SentenceEmbedder)
+    both = (vectors["the"] + vectors["cat"]) / 2
+    np.testing.assert_allclose(opened.model.encode(["the cat"]), [both], atol=1e-6)
