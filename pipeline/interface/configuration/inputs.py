@@ -6,6 +6,7 @@ such parameters depends on a directory of links. Their fields are marked with :c
 """
 
 import contextlib
+import os
 import types
 import typing
 from collections.abc import Iterable, Iterator
@@ -139,7 +140,7 @@ def _below(directory: Path) -> Iterator[Path]:
 
 
 def _link(directory: Path, paths: Iterable[Path]) -> None:
-    wanted = {f"{place:03d}-{path.name}": path.absolute() for place, path in enumerate(paths)}
+    wanted = {_link_name(place, path): path.absolute() for place, path in enumerate(paths)}
     directory.mkdir(parents=True, exist_ok=True)
     for link in directory.iterdir():
         if link.is_symlink() and wanted.get(link.name) != link.readlink():
@@ -148,3 +149,9 @@ def _link(directory: Path, paths: Iterable[Path]) -> None:
         # Without links (Windows without the permission), DVC only sees the parameters.
         with contextlib.suppress(FileExistsError, NotImplementedError, PermissionError):
             (directory / name).symlink_to(path)
+
+
+def _link_name(place: int, path: Path) -> str:
+    name = f"{place:03d}-{path.name}"
+    # A name has at most 255 bytes, and a character at most four.
+    return name if len(os.fsencode(name)) <= 255 else f"{place:03d}-{path.name[-60:]}"

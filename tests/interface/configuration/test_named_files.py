@@ -266,6 +266,15 @@ def test_what_is_read_beside_a_checkpoint_is_watched(tmp_path: Path) -> None:
     assert [path.name for path in links(tmp_path / "inputs" / "nmt").values()] == read
 
 
+@pytest.mark.parametrize("name", ["x" * 250 + ".txt", "ž" * 125 + ".tsv"])
+def test_a_file_with_the_longest_name_has_a_link(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).touch()
+    content = compose(ROOT / "configs", ["translation=fake"])
+    content["paragram"]["vectors"] = str(tmp_path / name)
+    link_inputs(check_parameters(content, "here"), ["paragram"], tmp_path / "inputs")
+    assert list(links(tmp_path / "inputs" / "paragram").values()) == [tmp_path / name]
+
+
 def test_links_are_what_the_parameters_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a b.cs", "a b.en", "1.tsv", "2.tsv", "drop.tsv", "held.txt", "vectors.txt"):
         (tmp_path / name).touch()
