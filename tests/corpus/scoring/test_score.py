@@ -34,17 +34,9 @@ from tests.corpus.selection.corpora import write_shards
 WITHOUT_LANGUAGE = ScoreParameters(identify_language=False)
 # What needs no counts of the corpus, and the signs that do.
 ALONE = [
-    "reference_tokens",
-    "translation_tokens",
-    "paraphrase_score",
-    "overlap_1",
-    "overlap_2",
-    "overlap_3",
-    "copy_rate",
-    "digit_mismatch",
-    *(column.name for column in Meaning.columns),
-    "adequacy",
-]
+    "reference_tokens", "translation_tokens", "paraphrase_score", "overlap_1", "overlap_2", "overlap_3",
+    "copy_rate", "digit_mismatch", *(column.name for column in Meaning.columns), "adequacy",
+]  # fmt: skip
 SIGNS = ["unknown_words", "length_surprise", "copied_words", "source_similarity"]
 SIDES = [("reference", "dog"), ("translation", "hound")]
 _BEFORE = ALONE.index("digit_mismatch") + 1

@@ -22,20 +22,12 @@ from tests.corpus.selection.published import publish_pairs
 
 SUBJECTS = ("dog", "cat", "man", "woman", "boy", "girl", "teacher", "horse", "doctor", "sailor")
 VERBS = {
-    "sees": "looks at",
-    "likes": "is fond of",
-    "buys": "purchases",
-    "paints": "draws",
-    "finds": "discovers",
-}
+    "sees": "looks at", "likes": "is fond of", "buys": "purchases", "paints": "draws", "finds": "discovers",
+}  # fmt: skip
 OBJECTS = {
-    "house": "home",
-    "car": "automobile",
-    "picture": "image",
-    "ship": "boat",
-    "garden": "yard",
+    "house": "home", "car": "automobile", "picture": "image", "ship": "boat", "garden": "yard",
     "road": "street",
-}
+}  # fmt: skip
 
 
 def pairs(rows: int, seed: int = 1) -> pa.Table:

@@ -75,25 +75,12 @@ def test_no_is_a_number_or_an_answer_as_it_stands() -> None:
 
 
 OPPOSITES = [
-    ("hot", "cold"),
-    ("open", "closed"),
-    ("happy", "unhappy"),
-    ("safe", "dangerous"),
-    ("legal", "illegal"),
-    ("high", "low"),
-    ("rich", "poor"),
-    ("alive", "dead"),
-    ("careful", "careless"),
-    ("same", "different"),
-]
+    ("hot", "cold"), ("open", "closed"), ("happy", "unhappy"), ("safe", "dangerous"), ("legal", "illegal"),
+    ("high", "low"), ("rich", "poor"), ("alive", "dead"), ("careful", "careless"), ("same", "different"),
+]  # fmt: skip
 OTHERS = [
-    ("hot", "warm"),
-    ("big", "large"),
-    ("happy", "glad"),
-    ("red", "wooden"),
-    ("hot", "hotter"),
-    ("and", "or"),
-]
+    ("hot", "warm"), ("big", "large"), ("happy", "glad"), ("red", "wooden"), ("hot", "hotter"), ("and", "or"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("pair", "count"), [*((one, 1) for one in OPPOSITES), *((one, 0) for one in OTHERS)])
