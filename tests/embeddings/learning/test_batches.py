@@ -13,14 +13,9 @@ from paraforge.base.devices import check_device
 from paraforge.base.errors import ConfigurationError
 from paraforge.embeddings.learning.batches import Bags, bag_mean, take_rows
 from paraforge.embeddings.trainer.model import SentenceModel
+from tests.embeddings.trainer.equations import bags as _bags
 
 SENTENCES = st.lists(st.lists(st.integers(0, 9), max_size=6), min_size=1, max_size=8).filter(lambda s: any(s))
-
-
-def _bags(sentences: list[list[int]]) -> Bags:
-    ids = torch.tensor([number for sentence in sentences for number in sentence], dtype=torch.int64)
-    lengths = torch.tensor([0, *(len(sentence) for sentence in sentences)])
-    return Bags(ids, lengths.cumsum(0))
 
 
 def _lists(bags: Bags) -> list[list[int]]:

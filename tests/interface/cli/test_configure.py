@@ -120,7 +120,9 @@ def test_an_edit_becomes_a_choice(project: Path) -> None:
             "translate.beam=4",
             f"report.entries={entries}",
         ]
-        assert written() == content and found.edited == []
+        assert written() == content and found.edited == found.changes == []
+    configure("publish.name=two\n#+ lines")
+    assert written()["publish"]["name"] == "two\n#+ lines" and "nothing changes" in configure()
     edit("  entries: 4", "")
     edit("report:", "report: {}")
     assert "kept as edited: report.entries: 4 -> default" in configure()

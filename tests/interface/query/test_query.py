@@ -125,6 +125,8 @@ def test_terminals_are_not_steered_by_text(value: str) -> None:
 def test_a_table_shows_a_part(corpus: Path) -> None:
     result = run_command("query", corpus, "SELECT line FROM corpus", "--count", "3")
     assert len(result.stdout.splitlines()) == 3 + 5 and "first 3 rows" in result.stderr
+    whole = run_command("query", corpus, "SELECT line FROM corpus LIMIT 3", "--count", "3")
+    assert whole.stdout == result.stdout and "rows" not in whole.stderr
     result = run_command("query", corpus, "-", stdin="SELECT 'žluť' AS one\n").stdout
     assert "one" in result and "žluť" in result
     assert "column_name" in ask(corpus, "DESCRIBE corpus")

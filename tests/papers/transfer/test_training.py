@@ -326,3 +326,16 @@ def test_held_out_pairs_are_not_trained_on(pairs: int) -> None:
     assert sorted([*trained, *held]) == list(range(pairs)) and len(held) == max(1, pairs // 10)
     assert held.tolist() == held_out_pairs(pairs, 1)[1].tolist()
     assert pairs < 10 or held.tolist() != held_out_pairs(pairs, 2)[1].tolist()
+
+
+def test_a_feature_that_hardly_varies_is_divided_by_a_tenth_of_the_usual_size() -> None:
+    """One that does not vary is not divided."""
+    model, examples = make_model(AverageParameters(dimension=3)), sentiment(40, 1)
+    with torch.no_grad():
+        model.encoder.get_parameter("table")[:, 0] *= 1e-6
+        model.encoder.get_parameter("table")[:, 1] = 0.25
+    sentences = model.batch(pa.array(examples.texts))
+    features = model.encoder(sentences).detach()
+    network = TaskNetwork(model.encoder, False, sentences, SigmoidSoftmax(3, 2, 2, torch.Generator()))
+    expected = [float(features.square().mean().sqrt()) / 10, 1, float(features[:, 2].std(correction=0))]
+    assert network.deviation.tolist() == pytest.approx(expected)
