@@ -9,12 +9,11 @@ from typing import TypeVar
 import numpy as np
 
 from paraforge.base.errors import ConfigurationError, InputError
-from paraforge.base.shards.store import read_parquet
 from paraforge.base.text.lines import Reading
 from paraforge.intake.bitext.cleaning import Findings
 from paraforge.intake.bitext.languages import Languages, wrong_language
 from paraforge.intake.bitext.parameters import TEXTS, IngestParameters, SampleSource
-from paraforge.intake.bitext.parts import part_table
+from paraforge.intake.bitext.parts import part_table, read_part
 from paraforge.intake.bitext.report import RowCounts
 from paraforge.intake.bitext.sources import (
     SourceFile,
@@ -85,7 +84,7 @@ def check_spread_rows(
     shards = _spread([path for paths in parts for path in paths], _PARTS)
     texts: dict[str, list[str]] = {side: [] for side in TEXTS[parameters.kind]}
     for path in shards if languages is not None else []:
-        rows = read_parquet(path, [*texts, "rejected"])
+        rows = read_part(path, [*texts, "rejected"])
         rows = rows.filter(rows["rejected"].is_null())
         few = min(rows.num_rows, _ROWS // len(shards))
         rows = rows.take(np.linspace(0, rows.num_rows - 1, few).astype(int))

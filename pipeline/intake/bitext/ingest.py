@@ -23,13 +23,13 @@ from paraforge.base.shards.libraries import installed, merged
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Jobs, open_jobs
 from paraforge.base.shards.schema import schema_of
-from paraforge.base.shards.store import ShardDirectory, ShardWriter, open_parquet
+from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.intake.bitext.cleaning import Findings, shorten
 from paraforge.intake.bitext.examination import check_spread_rows
 from paraforge.intake.bitext.languages import Languages
 from paraforge.intake.bitext.parameters import TEXTS, IngestParameters
-from paraforge.intake.bitext.parts import PAIR_KEY, SOURCE_KEY, read_parts
+from paraforge.intake.bitext.parts import PAIR_KEY, SOURCE_KEY, read_part, read_parts
 from paraforge.intake.bitext.report import IngestReport, RowCounts, SourceReport, add_up, log_report
 from paraforge.intake.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
 from paraforge.versions import INGEST
@@ -175,7 +175,7 @@ def _rank(
 
     def keys(columns: tuple[str, str]) -> Iterator[tuple[Keys, Rows]]:
         for part in parts:
-            table = _read_part(part.path, ["rejected", *columns])
+            table = read_part(part.path, ["rejected", *columns])
             taken = table["rejected"].is_null().to_numpy(zero_copy_only=False) & ~part.dropped
             found = np.stack([table[name].to_numpy() for name in columns], axis=1)[taken]
             yield found, np.flatnonzero(taken) + part.first_row
@@ -188,11 +188,6 @@ def _rank(
         rank_groups(keys(columns), directory)
         ranks[columns] = GroupRanks(directory)
     return ranks
-
-
-def _read_part(path: Path, columns: Sequence[str]) -> pa.Table:
-    with open_parquet(path, "Delete it and run the same command again.") as file:
-        return file.read(columns, use_threads=False)
 
 
 def _write(
@@ -258,7 +253,7 @@ def _tables(source: _Source, kind: str, ranks: dict[tuple[str, str], GroupRanks]
     texts = TEXTS[kind]
     columns = ["line", *texts, "rejected", *(["given_score"] if kind == "paraphrases" else [])]
     for part in source.parts:
-        table = _read_part(part.path, columns)
+        table = read_part(part.path, columns)
         start, stop = part.first_row, part.first_row + part.rows
         reasons = pc.if_else(pa.array(part.dropped), "contaminated", table["rejected"].combine_chunks())
         if PAIR_KEY in ranks:

@@ -3,7 +3,7 @@
 A part also has the keys for finding duplicates.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,14 @@ from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.pool import in_window
 from paraforge.base.shards.scheduler import report_rows
 from paraforge.base.shards.schema import COLUMNS, tables_of
-from paraforge.base.shards.store import ShardDirectory, ShardRecord, shard_name, write_index, write_shard
+from paraforge.base.shards.store import (
+    ShardDirectory,
+    ShardRecord,
+    open_parquet,
+    shard_name,
+    write_index,
+    write_shard,
+)
 from paraforge.base.text.lines import Reading
 from paraforge.base.text.normalisation import folded
 from paraforge.intake.bitext.block import Block, reason_names
@@ -116,6 +123,12 @@ def part_table(file: SourceFile, block: Block, cleaning: Cleaning, kind: str, fi
         columns |= {name: np.ascontiguousarray(keys[:, half]) for half, name in enumerate(names)}
         schema += [pa.field(name, pa.uint64()) for name in names]
     return pa.table(columns, pa.schema(schema))
+
+
+def read_part(path: Path, columns: Sequence[str]) -> pa.Table:
+    """Read columns of a part. Raises InputError: it is damaged."""
+    with open_parquet(path, "Delete it and run the same command again.") as file:
+        return file.read(columns, use_threads=False)
 
 
 def _finished(directory: Path) -> bool:

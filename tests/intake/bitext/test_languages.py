@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paraforge.base.errors import ConfigurationError
+from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.intake.bitext import examination
 from paraforge.intake.bitext.examination import problems
@@ -234,6 +234,9 @@ def test_rows_that_are_rejected_are_not_looked_at(tmp_path: Path) -> None:
     pq.write_table(pa.table(dict(columns)), tmp_path / "part.parquet")
     (source,) = resolve(parameters, tmp_path)
     examination.check_spread_rows(source, [[tmp_path / "part.parquet"]], parameters, CZECH_ENGLISH)
+    (tmp_path / "part.parquet").write_bytes(b"damaged")
+    with pytest.raises(InputError, match=r"part\.parquet.* Delete it and run"):
+        examination.check_spread_rows(source, [[tmp_path / "part.parquet"]], parameters, CZECH_ENGLISH)
 
 
 def test_of_many_files_a_few_are_identified(
