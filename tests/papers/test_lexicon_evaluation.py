@@ -91,13 +91,15 @@ def test_scores_of_shared_pairs_are_correlated(lexicon: Lexicon, name: str) -> N
 def test_table_13(lexicon: Lexicon, tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("w0\tw1\t3\nw2\tw3\t1\nw4\tnowhere\t2\n", encoding="utf-8")
     (tmp_path / "ppdb.txt").write_text("w0\tw1\n", encoding="utf-8")
-    lists = read_lists([tmp_path / "list.txt"], [tmp_path / "ppdb.txt"])
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "ppdb.txt").write_text("w0\tw1\nw2\tw3\n", encoding="utf-8")
+    lists = read_lists([tmp_path / "list.txt"], [tmp_path / "ppdb.txt", tmp_path / "other" / "ppdb.txt"])
     row = evaluate_lexicon(lexicon.path, lists)["list"]
     assert row["pairs"] == 3
     assert row["found"] == 2
     assert -100 <= row["adjusted_pmi"] <= 100
     # 1 0 0 against 3 1 2: ranks 3 1.5 1.5 against 3 1 2
-    assert row["ppdb.txt"] == {"found": 1, "spearman": 86.6}
+    assert row["ppdb.txt"] == {"found": 1, "spearman": 86.6} and row["ppdb.txt (2)"]["found"] == 2
     assert evaluate_lexicon(lexicon.path, lists, minimum_pairs=10_000)["list"]["found"] == 0
 
 
@@ -134,9 +136,10 @@ def write(path: Path, text: str) -> Path:
 
 PPDB = """\
 [NN] ||| dog ||| hound ||| PPDB2.0Score=4.5 PPDB1.0Score=3.1 -logp(LHS|e1)=0.1 ||| 0-0 ||| Equivalence
-[NN] ||| dog ||| puppy ||| PPDB2.0Score=5.0 PPDB1.0Score=3.1 ||| 0-0 ||| ForwardEntailment
+[NN] ||| Dog ||| Puppy ||| PPDB2.0Score=5.0 PPDB1.0Score=3.1 ||| 0-0 ||| ForwardEntailment
 [VB] ||| dog ||| hound ||| PPDB2.0Score=1.0 PPDB1.0Score=9.9 ||| 0-0 ||| Equivalence
 [NN] ||| dog ||| hunting dog ||| PPDB2.0Score=6.0 ||| 0-0 ||| Equivalence
+[NN] ||| hunting dog ||| dog ||| PPDB1.0Score=6.0 ||| 0-0 ||| Equivalence
 """
 
 
@@ -163,7 +166,7 @@ def test_pair_lists_are_read_in_both_orders(tmp_path: Path, separator: str) -> N
     ("text", "message"),
     [
         ("[NN] ||| dog ||| hound\n", "ppdb:1: expected a PPDB entry"),
-        (PPDB + "[NN] ||| dog ||| cat ||| PPDB2.0Score=high |||\n", "ppdb:5: PPDB2.0Score is 'high'"),
+        (PPDB + "[NN] ||| dog ||| cat ||| PPDB2.0Score=high |||\n", "ppdb:6: PPDB2.0Score is 'high'"),
         ("dog hound 1.0 more\n", "ppdb:1: expected two words"),
         ("dog\thound\tmuch\n", "ppdb:1: the score 'much' is not a number"),
         ("dog\tdog\n", "the file has no pairs of words"),
