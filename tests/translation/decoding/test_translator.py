@@ -88,10 +88,7 @@ def test_at_the_cap_a_short_block_to_the_end_is_enough(tokens: list[str], expect
 )
 def test_loops_that_end_in_an_end_of_sentence(text: str, expected: bool) -> None:
     assert make_hypothesis(text, -0.5, text.split(), ended=True).runaway is expected
-
-
-def test_tokens_that_no_word_shows() -> None:
-    assert is_runaway("", ["0", "0", "1"] * 8)
+    assert is_runaway("", ["0", "0", "1"] * 8)  # tokens that no word shows
     assert not is_runaway("", ["0", "0", "1"] * 7)
 
 

@@ -53,9 +53,8 @@ def test_sentences_with_the_smallest_keys_are_numbered_and_rows_of_others_fail(
     assert sorted(path.name for path in here.path.iterdir()) == [
         "complete.json", "first_rows.bin", "keys.bin", "places",
     ]  # fmt: skip
-    # Another corpus takes the place of this one.
     find_distinct(ShardDirectory(write_corpus(tmp_path / "other", ROWS[:2], 2)), tmp_path / "distinct")
-    assert not here.path.exists()
+    assert not here.path.exists()  # another corpus takes its place
 
 
 def test_a_limit_that_leaves_nothing_out_changes_nothing(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_nothing_is_left_of_a_file_with_a_wrong_row(tmp_path: Path, monkeypatch:
     assert [path.name for path in (tmp_path / "memory").rglob("*") if path.is_file()] == ["set.json"]
 
 
-def test_bytes_that_are_no_text_and_a_damaged_page(tmp_path: Path) -> None:
+def test_what_is_damaged_or_has_no_name_is_refused(tmp_path: Path) -> None:
     broken = pa.array([b"\xff\xfe"], pa.binary()).view(pa.string())
     pq.write_table(pa.table({"sentence": broken, "hypotheses": ["b"]}), tmp_path / "bytes.parquet")
     with pytest.raises(InputError, match="not UTF-8"):
@@ -126,6 +126,14 @@ def test_bytes_that_are_no_text_and_a_damaged_page(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(InputError, match="cannot be read as Parquet"):
         import_file(path, tmp_path / "memory", "mine")
+    path.write_text("no Parquet")
+    with pytest.raises(InputError, match="cannot be read as Parquet"):
+        import_file(path, tmp_path / "memory", "mine")
+    with pytest.raises(InputError, match="no such file"):
+        import_file(tmp_path / "missing.parquet", tmp_path / "memory", "mine")
+    pq.write_table(pa.table({"sentence": ["a"], "hypotheses": ["b"]}), path)
+    with pytest.raises(InputError, match=r"need a name.*--name"):
+        import_file(path, tmp_path / "memory", "")
 
 
 def test_a_sentence_is_found_in_the_form_that_ingest_gives_it(tmp_path: Path) -> None:
@@ -150,15 +158,3 @@ def test_a_sentence_is_found_in_the_form_that_ingest_gives_it(tmp_path: Path) ->
         ("two lines ", -0.5),
     ]
     assert report.marks["non_finite"] == 1
-
-
-def test_a_file_needs_a_name(tmp_path: Path) -> None:
-    path = tmp_path / "text.parquet"
-    path.write_text("no Parquet")
-    with pytest.raises(InputError, match="cannot be read as Parquet"):
-        import_file(path, tmp_path / "memory", "mine")
-    pq.write_table(pa.table({"sentence": ["a"], "hypotheses": ["b"]}), path)
-    with pytest.raises(InputError, match=r"need a name.*--name"):
-        import_file(path, tmp_path / "memory", "")
-    with pytest.raises(InputError, match="no such file"):
-        import_file(tmp_path / "missing.parquet", tmp_path / "memory", "mine")

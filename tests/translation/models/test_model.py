@@ -2,7 +2,10 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,7 +14,7 @@ from paraforge.base.files import sha256_file
 from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.models.checkpoint import fairseq_languages
 from paraforge.translation.models.fairseq_compat import load_checkpoint
-from paraforge.translation.models.importing import import_model, wanted
+from paraforge.translation.models.importing import download, import_model, wanted
 from paraforge.translation.models.model import open_model
 from paraforge.translation.stage.sentences import EngineChoice, check_model
 from tests.here import run_command
@@ -96,6 +99,27 @@ def test_no_code_of_a_repository_and_no_pickle_beside_plain_weights_is_wanted() 
     assert wanted([*small, *code, *pickles]) == sorted([*small, *pickles])
 
 
+@pytest.mark.parametrize(
+    ("name", "revision"), [("a/b@v1", "v1"), ("a/b", None), ("a/empty", None), ("a/c", None)]
+)
+def test_a_model_of_the_hub_is_of_one_commit(
+    name: str, revision: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"a/b": [SimpleNamespace(rfilename="model.bin")], "a/empty": None}
+    api = SimpleNamespace(
+        model_info=lambda name, revision: SimpleNamespace(sha=f"{revision}-c0ffee", siblings=files[name])
+    )
+    hub: Any = SimpleNamespace(
+        HfApi=lambda: api, hf_hub_download=lambda *path, revision: f"{revision}/{path[1]}"
+    )
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    if "b" in name:
+        assert download(name) == (Path(f"{revision}-c0ffee"), f"a/b@{revision}-c0ffee")
+    else:
+        with pytest.raises(InputError, match="has no files" if "empty" in name else "a/c is neither a local"):
+            download(name)
+
+
 def test_a_changed_or_missing_file_is_found(tmp_path: Path) -> None:
     path = write_model(tmp_path / "nmt")
     (path / "ctranslate2" / "model.bin").write_bytes(b"WEIGHTS")
@@ -172,10 +196,8 @@ def test_opening_never_converts(tiny_fairseq: Path, tmp_path: Path) -> None:
 def test_what_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.txt").touch()
-    for name in ("missing", "empty", "text.txt"):
-        with pytest.raises(
-            InputError, match="no such model" if name == "missing" else "not a model that can"
-        ):
+    for name, message in (("missing", "no such m"), ("empty", "not a model"), ("text.txt", "not a model")):
+        with pytest.raises(InputError, match=message):
             import_model(tmp_path / name, tmp_path / "nmt")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "text.txt"]
 
