@@ -75,6 +75,7 @@ def test_every_form_of_a_table_gives_the_same_list(
     assert found.scores == [float(score) for _, _, score in ROWS]
     # A line of tabs is a blank line.
     assert ("1 row(s) without a score skipped" in caplog.text) == (blank and separator != "\t")
+    assert "0 row(s)" not in caplog.text
 
 
 @pytest.mark.parametrize(

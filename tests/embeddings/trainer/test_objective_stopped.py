@@ -228,6 +228,8 @@ def test_a_table_that_does_not_fit_or_is_not_finite_is_refused(tmp_path: Path) -
         encoder_trainer(Average(torch.zeros(rows, 3), "trigram"), store, parameters())
     with pytest.raises(InputError, match="NaN or infinity"):
         encoder_trainer(Average(torch.full((rows, 3), torch.nan)), store, parameters())
+    with pytest.raises(InputError, match="the sentences' vectors are not finite after 0 updates"):
+        encoder_trainer(Average(torch.full((rows, 3), 3e38)), store, parameters()).run()
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,7 @@ def test_words_of_one_side_only() -> None:
     ]
     assert [piece for piece, differs in second if differs] == ["old", "cat's"]
     assert "".join(piece for piece, _ in second) == "the old cat's dog"
+    assert [differs for _, differs in marked_words("no no no", "no no")[0][::2]] == [False, False, True]
     assert marked_words("", "") == ([], [])
 
 
