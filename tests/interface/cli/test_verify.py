@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from paraforge.base.files import write_digests
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
 
@@ -28,3 +29,11 @@ def test_sound_corpora(root: Path) -> None:
     result = run_command("verify", root / "corpus", root / "rejected")
     assert "corpus: OK:" in result.stdout
     assert "src:news+tatoeba|mt:3fa9c1d2" in result.stdout
+
+
+def test_a_damaged_file_of_a_model_is_named(tmp_path: Path) -> None:
+    (tmp_path / "weights").write_text("one")
+    write_digests(tmp_path)
+    assert "OK" in run_command("verify", tmp_path).stdout
+    (tmp_path / "weights").write_text("two")
+    assert f"{tmp_path / 'weights'}: " in run_command("verify", tmp_path, expect=2).stderr
