@@ -7,6 +7,8 @@ BIN         := $(VENV)/bin
 READY       := $(VENV)/.ready
 EXTRAS      := pipeline,fairseq-needs,test
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Many containers set it. Then each of some thirty processes compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 TABLE       ?= all
 # By version, the Pythons of this machine: on PATH or of pyenv.

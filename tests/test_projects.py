@@ -70,7 +70,7 @@ def test_the_place_for_a_bitext_is_one_that_configure_takes(
     bitext(project / "data" / "raw", "my.cs.gz", "my.en.gz")
     monkeypatch.chdir(project)
     said = run_command("configure", "corpus=my", "translation=small", "select=quality").output
-    assert "nmt.training.maximum_updates: 600 -> 6000" in said
+    assert "nmt.training.maximum_updates: 540 -> 6000" in said
     names = (path.name for path in (project / "inputs" / "ingest").glob("0*"))
     assert {name.split("-", 1)[1] for name in names} == {"my.cs.gz", "my.en.gz"}
 
