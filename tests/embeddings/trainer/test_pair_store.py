@@ -25,7 +25,7 @@ from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.trainer.parameters import PairFileParameters, VocabularyParameters
 from tests.base.text.test_pair_blocks import write_corpus
-from tests.base.text.test_units import plain_trigrams
+from tests.base.text.test_units import slices
 from tests.embeddings.trainer.training import sentence_pairs, write_pairs, write_sts
 
 EVERYTHING = VocabularyParameters(minimum_count=1)
@@ -63,7 +63,7 @@ def test_store_gives_back_the_pairs_with_text(
     sides = [left for left, _ in kept] + [right for _, right in kept]
     assert store.sentences(np.arange(len(store))) == sides
     assert texts(store, "word") == [tokenize(side) for side in sides]
-    assert texts(store, "trigram") == [plain_trigrams(side) for side in sides]
+    assert texts(store, "trigram") == [slices(tokenize(side)) for side in sides]
     counted = store.counts("word")
     assert counted.sum() == sum(len(tokenize(side)) for side in sides)
 
