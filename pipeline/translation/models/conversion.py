@@ -86,7 +86,12 @@ def model_arguments(state: Mapping[str, Any], path: Path) -> argparse.Namespace:
 
 def architecture_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Return the sizes of a fairseq model for ``model.json``."""
-    arguments = model_arguments(state, path)
+    import_fairseq()
+    from fairseq.models import ARCH_CONFIG_REGISTRY
+
+    arguments = argparse.Namespace(**vars(model_arguments(state, path)))
+    if arguments.arch in ARCH_CONFIG_REGISTRY:
+        ARCH_CONFIG_REGISTRY[arguments.arch](arguments)  # the architecture's defaults
     weights = state["model"]
     source, target = weights["encoder.embed_tokens.weight"], weights["decoder.embed_tokens.weight"]
     distinct = {tensor.data_ptr(): tensor.numel() for tensor in weights.values()}

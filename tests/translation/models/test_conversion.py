@@ -2,6 +2,7 @@
 
 import argparse
 import enum
+import importlib.util
 import json
 import shutil
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import torch
 
 from paraforge.base.errors import InputError
 from paraforge.translation.models.checkpoint import average_checkpoints, weights_only_state, write_checkpoint
-from paraforge.translation.models.conversion import fingerprint
+from paraforge.translation.models.conversion import architecture_of, fingerprint
 from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import check_files
@@ -242,3 +243,18 @@ def test_average(tmp_path: Path) -> None:
     write_checkpoint(weights_only_state(other), tmp_path / "3.pt")
     with pytest.raises(InputError, match="not those of the other checkpoints"):
         average_checkpoints([tmp_path / "0.pt", tmp_path / "3.pt"])
+
+
+def test_what_a_checkpoint_does_not_say_is_its_architectures_default(tmp_path: Path) -> None:
+    if importlib.util.find_spec("fairseq") is None:
+        pytest.skip("fairseq is not installed")
+    table = torch.ones(5, 4)
+    state = {
+        "args": argparse.Namespace(arch="transformer_iwslt_de_en", decoder_layers=2),
+        "model": {"encoder.embed_tokens.weight": table, "decoder.embed_tokens.weight": table},
+    }
+    found = architecture_of(state, tmp_path)
+    assert (found["encoder_layers"], found["decoder_layers"]) == (6, 2)
+    assert (found["width"], found["feed_forward"], found["heads"], found["pre_norm"]) == (512, 1024, 4, False)
+    assert (found["parameters"], found["shared_embeddings"]) == (20, True)
+    assert vars(state["args"]).keys() == {"arch", "decoder_layers"}
