@@ -110,7 +110,9 @@ def multiply(engine: str, device: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         _tiny_model(library).save(folder)
         translator = library.Translator(folder, device=kind, device_index=int(number or 0))
-        translator.translate_batch([["a", "b"]], max_decoding_length=2, beam_size=2)
+        (found,) = translator.translate_batch([["a", "b"]], max_decoding_length=2, beam_size=2)
+        if not found.hypotheses:
+            raise RuntimeError("CTranslate2 translates nothing")
 
 
 def _tiny_model(library: Any) -> Any:

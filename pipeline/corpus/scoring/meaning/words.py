@@ -22,7 +22,8 @@ WORDS: Final = Path(__file__).parent / "english.txt"
 
 
 def _lists() -> dict[str, list[str]]:
-    named = (line.partition(": ") for line in WORDS.read_text(encoding="utf-8").split("\n"))
+    lines = WORDS.read_text(encoding="utf-8").split("\n")
+    named = (line.partition(": ") for line in lines if line and not line.startswith("#"))
     return {name: words.split(" ") for name, _, words in named}
 
 
