@@ -3,7 +3,6 @@ the library's own modules cannot do the same."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
+from paraforge.base.files import write_digests
 from paraforge.embeddings.learning.batches import Bags
 from paraforge.embeddings.trainer.model import SentenceModel
 
@@ -26,7 +26,6 @@ class ParaforgeEncoder(nn.Module):
 
     def __init__(self, directory: str | Path) -> None:
         super().__init__()
-        self._directory = Path(directory)
         self._model = SentenceModel.open(directory)
         self.encoder = self._model.encoder
 
@@ -56,7 +55,7 @@ class ParaforgeEncoder(nn.Module):
 
     @property
     def max_seq_length(self) -> float:
-        """Return None: there is no limit."""
+        """Return infinity: there is no limit."""
         return torch.inf
 
     def get_embedding_dimension(self) -> int:
@@ -68,10 +67,9 @@ class ParaforgeEncoder(nn.Module):
         return self._model.dimension
 
     def save(self, output_path: str, *_: Any, **__: Any) -> None:
-        """Write the model's directory with the current parameters."""
-        for file in sorted(self._directory.iterdir()):
-            shutil.copyfile(file, Path(output_path) / file.name)
-        self._model.save_tensors(Path(output_path))
+        """Write the model's directory with the current parameters, also over the one that was loaded."""
+        self._model.save(Path(output_path))
+        write_digests(Path(output_path))
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **_: Any) -> ParaforgeEncoder:

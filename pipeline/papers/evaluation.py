@@ -120,6 +120,9 @@ def evaluate_for_papers(
     problems = [f"--task {one}: use {', '.join(TASKS)}" for one in task_names if one not in TASKS]
     if not transfer and (task_names or variants):
         problems.append("--task and --fine-tune need --transfer")
+    if variants and is_decoder_model(name):
+        # They are read by the output vectors of their own words, not of a task's.
+        problems.append(f"--fine-tune: {name} are decoders, which have no encoder to train for a task")
     problems += [f"--transfer {path}: no such directory" for path in transfer if not path.is_dir()]
     if problems:
         raise ConfigurationError(problems)

@@ -108,10 +108,20 @@ def test_what_sif_is_fitted_on(place: Path) -> None:
         fit_sif(place / "vectors", None, [place / "empty.txt"], "none", 1e-3, 1, open_word_vectors)
 
 
-@pytest.mark.parametrize(("weights", "message"), [("sif", "--counts"), ("idf", "--fit"), ("tf", "use sif")])
-def test_sif_without_what_it_needs(place: Path, weights: str, message: str) -> None:
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("sif", 1e-3, 1), "--counts"),
+        (("idf", 1e-3, 1), "--fit"),
+        (("tf", 1e-3, 1), "use sif"),
+        (("none", 0.0, 1), "--a 0.0: must be"),
+        (("none", float("nan"), 1), "--a nan: must be"),
+        (("none", 1e-3, -1), "--components -1: must be"),
+    ],
+)
+def test_sif_is_refused_before_anything_is_read(options: tuple[str, float, int], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
-        fit_sif(place / "vectors", None, [], weights, 1e-3, 1, open_word_vectors)
+        fit_sif(Path("none"), None, [], *options, open_word_vectors)
 
 
 @pytest.mark.parametrize("options", [["--components", "0"], ["--fit", "sts"]])

@@ -337,6 +337,10 @@ def fit_sif(
         problems.append("--weights sif needs --counts: a file of words and their counts, or a corpus")
     if weights == "idf" and not fit:
         problems.append("--weights idf needs --fit: sentences to count words in")
+    if not 0 < a < np.inf:
+        problems.append(f"--a {a}: must be greater than 0")
+    if components < 0:
+        problems.append(f"--components {components}: must be at least 0")
     if problems:
         raise ConfigurationError(problems)
     table = open_vectors(vectors)

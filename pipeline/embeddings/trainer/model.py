@@ -183,11 +183,7 @@ class SentenceModel(CosineModel):
                 vocabulary.save(temporary / f"{unit}.vocabulary.json")
             if self.sentencepiece_model is not None:
                 shutil.copyfile(self.sentencepiece_model, temporary / _SENTENCEPIECE)
-            self.save_tensors(temporary)
-
-    def save_tensors(self, directory: Path) -> None:
-        """Write only the parameters to a model's directory."""
-        write_tensors(directory / _TENSORS, dict(self.encoder.named_parameters()))
+            write_tensors(temporary / _TENSORS, dict(self.encoder.named_parameters()))
 
     @classmethod
     def open(cls, directory: str | Path, device: str = "cpu") -> Self:

@@ -78,7 +78,7 @@ def evaluate_transfer(
         same figures.
 
     Raises:
-        InputError: the model has no vectors, or a class has too few examples for two folds.
+        InputError: the model has no vectors, or a class has too few examples to be divided.
         MissingPackageError: scikit-learn is not installed.
     """
     scores = []
@@ -173,16 +173,21 @@ def fold_examples(labels: Labels, seed: int, folds: int = FOLDS) -> list[tuple[R
 
 
 def held_out_examples(labels: Labels, seed: int) -> tuple[Rows, Rows]:
-    """Split the examples randomly into nine tenths and one tenth, each with every class if possible."""
+    """Split the examples randomly into nine tenths and one tenth, each with every class; the only example of
+    a class is in the first. Raises InputError if no class has two."""
     selection = require("sklearn.model_selection", "evaluation")
-    counts = np.unique(labels, return_counts=True)[1]
+    _, classes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    alone = counts[classes] == 1
+    if alone.all():
+        raise InputError("no class has two examples, one of them to choose the penalty or the epoch by")
+    divided = np.flatnonzero(~alone)
     fit, held_out = selection.train_test_split(
-        np.arange(len(labels)),
-        test_size=max(_DEVELOPMENT_SHARE, len(counts) / len(labels)),
+        divided,
+        test_size=max(_DEVELOPMENT_SHARE, np.count_nonzero(counts > 1) / len(divided)),
         random_state=seed,
-        stratify=labels if counts.min() >= 2 else None,
+        stratify=labels[divided],
     )
-    return fit, held_out
+    return np.concatenate([fit, np.flatnonzero(alone)]), held_out
 
 
 def _predicted(train: Labelled, test: FloatArray, penalty: float) -> Labels:

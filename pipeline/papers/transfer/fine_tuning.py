@@ -117,7 +117,7 @@ def fine_tune_transfer(
         the same seed gives the same figures.
     folds: number of folds for tasks without a split.
 
-    Raises InputError if a class has too few examples for two folds, or a loss is not finite.
+    Raises InputError if a class has too few examples to be divided, or a loss is not finite.
     """
     splits = {task.name: task_splits(task, seed, folds) for task in tasks}
     total = len(variants) * sum(map(len, splits.values()))

@@ -70,7 +70,7 @@ def read_texts(path: Path, text: int = 1) -> Examples:
 def read_pairs(path: Path, label: str, first: str, second: str) -> Examples:
     """Read pairs of texts from a TSV with a header, whose columns are found by name in any case.
 
-    label: column of the labels; `relatedness_score` has numbers from 1 to 5.
+    label: column of the labels; `relatedness_score` has numbers from 1 to 5, `quality` 0 and 1.
 
     Raises InputError with file and line: no such column, a wrong number of fields, a blank field, another
     score, or fewer than two classes.
@@ -89,6 +89,8 @@ def read_pairs(path: Path, label: str, first: str, second: str) -> Examples:
             raise InputError("a blank label or sentence", path, number)
         if label == "relatedness_score" and not 1 <= (finite_number(row[0]) or 0) <= 5:
             raise InputError(f"the score {row[0]!r} is not a number from 1 to 5", path, number)
+        if label == "quality" and row[0] not in ("0", "1"):
+            raise InputError(f"the quality {row[0]!r} is not 0 or 1", path, number)
         rows.append(row)
     return _examples(path, rows)
 

@@ -7,9 +7,11 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
 import paraforge
 from paraforge.base.errors import InputError
+from paraforge.base.files import check_digests
 from paraforge.base.text.vocabulary import UNKNOWN, WORD_UNITS, Vocabulary
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.averages import Average
@@ -136,9 +138,14 @@ def test_other_models_are_a_module_of_ours(tmp_path: Path, unknown_words: Litera
     (inside,) = (tmp_path / "exported").glob("*/encoder.json")
     np.testing.assert_array_equal(paraforge.load(inside.parent).encode(TEXTS), expected)
     assert loaded.similarity(expected[:1], expected[:1]).item() == pytest.approx(1)
-    loaded.save_pretrained(str(tmp_path / "again"))
-    again = library.SentenceTransformer(str(tmp_path / "again"), device="cpu", trust_remote_code=True)
-    np.testing.assert_array_equal(again.encode(TEXTS), loaded.encode(TEXTS))
+    with torch.no_grad():
+        next(loaded[0].encoder.parameters()).mul_(2)
+    for name in ("again", "exported"):  # the last one is that which was loaded
+        loaded.save_pretrained(str(tmp_path / name))
+        again = library.SentenceTransformer(str(tmp_path / name), device="cpu", trust_remote_code=True)
+        np.testing.assert_array_equal(again.encode(TEXTS), loaded.encode(TEXTS))
+        (inside,) = (tmp_path / name).glob("*/encoder.json")
+        assert not check_digests(inside.parent)
 
 
 @pytest.mark.full

@@ -47,6 +47,7 @@ def test_rows(tmp_path: Path) -> None:
         pytest.param(partial(read_texts, text=2), "A\ta\tx\nB\tb\n", 2, id="TREC"),
         pytest.param(read_mrpc, "x\ty\n", 1, id="no such column"),
         pytest.param(read_mrpc, MRPC + "1\t2\n", 4, id="MRPC"),
+        pytest.param(read_mrpc, MRPC + "yes\t1\t2\ta\tb\n", 4, id="another quality"),
         pytest.param(read_mrpc, "", None, id="empty"),
         pytest.param(read_mrpc, "\n", 1, id="blank"),
         pytest.param(read_mrpc, MRPC + "1\t1\t2\t\tb\n", 4, id="blank sentence"),

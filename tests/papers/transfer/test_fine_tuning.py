@@ -45,10 +45,22 @@ def test_a_split_that_is_given_is_taken() -> None:
     assert set(zip(split.train.first, second, split.train.labels, strict=True)) <= pairs
 
 
-def test_one_example_of_a_class() -> None:
-    examples = Examples(["a", "b", "c"], None, ["x", "x", "y"])
-    with pytest.raises(InputError, match="a class has a single example"):
-        task_splits(Task("x", "classification", examples), 1, 10)
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [("xxy", "a class has a single example"), ("xxyy", "no class has two examples, one of them to choose")],
+)
+def test_too_few_examples(labels: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        task_splits(Task("x", "classification", Examples(list(labels), None, list(labels))), 1, 10)
+
+
+@pytest.mark.parametrize("labels", ["xxy", "xxyyz", "x" * 40 + "y"])
+def test_the_only_example_of_a_class_is_trained_on(labels: str) -> None:
+    examples = Examples(list(map(str, range(len(labels)))), None, list(labels))
+    for seed in range(20):
+        (split,) = task_splits(Task("x", "classification", examples, None, examples, "test"), seed, 10)
+        assert set(split.train.labels) == set(labels)
+        assert sorted(split.train.first + split.development.first) == sorted(examples.first)
 
 
 def test_variants() -> None:
@@ -206,6 +218,10 @@ def test_what_cannot_be_trained(place: Path) -> None:
     run("sif", place / "vectors.txt", place / "sif", "--weights", "none")
     with pytest.raises(ConfigurationError, match=r"has no encoder to train.*--components 0"):
         run("evaluate", place / "sif", "--transfer", place / "transfer", "--fine-tune")
+    (place / "decoders").mkdir()
+    (place / "decoders" / "decoders.json").touch()
+    with pytest.raises(ConfigurationError, match=r"decoders@context are decoders, which have no encoder"):
+        run("evaluate", place / "decoders@context", "--transfer", place / "transfer", "--fine-tune")
     with pytest.raises(ConfigurationError, match="--task and --fine-tune need --transfer"):
         run("evaluate", place / "model", "--sts", place / "transfer", "--fine-tune")
     with pytest.raises(InputError, match="no transfer task here"):
