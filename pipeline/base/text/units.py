@@ -122,10 +122,12 @@ def load_processor(path: Path) -> Any:
             path,
             remedy="A model needs the SentencePiece file it was trained with.",
         )
+    processor = sentencepiece.SentencePieceProcessor()
     try:
-        return sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes())
+        processor.LoadFromSerializedProto(path.read_bytes())  # the constructor takes an empty file for none
     except (RuntimeError, OSError) as error:
         raise InputError("not a SentencePiece model, or damaged", path) from error
+    return processor
 
 
 def make_units(name: str, sentencepiece_model: Path | None = None) -> Units:

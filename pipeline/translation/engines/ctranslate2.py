@@ -20,12 +20,11 @@ from paraforge.translation.decoding.translator import (
     make_hypothesis,
 )
 from paraforge.translation.models.ctranslate2_library import load_ctranslate2, preload_cublas
-from paraforge.translation.models.model import TranslationModel
+from paraforge.translation.models.model import TranslationModel, end_token
 
 NAME = "ctranslate2"
 LIBRARIES: Final = ("ctranslate2",)
 SHORTLISTS = True
-_END = "</s>"
 # Measured (docs/results.md): on a CPU, small batches stay in the cache, and with int8 and a beam even smaller
 # ones are fastest. A GPU needs large batches.
 _CPU_BATCH_TOKENS = 512
@@ -87,6 +86,7 @@ class CTranslate2Translator:
         device, number = placement.kind_and_number(library.get_cuda_device_count)
         replicas = placement.threads if device == "cpu" else 1
         self._pieces = SentencePieces(model, options)
+        self._end = end_token(folder)
         try:
             # Two single-threaded replicas are twice as fast as one with two threads, and the bytes do not
             # depend on their number, because no product is split between threads.
@@ -187,7 +187,7 @@ class CTranslate2Translator:
         logs = iter(
             self._translator.score_batch(
                 [source for source, result in zip(sources, results, strict=True) for _ in result.hypotheses],
-                [tokens[:-1] if _is_ended(tokens) else tokens for tokens in found],
+                [tokens[:-1] if self._is_ended(tokens) else tokens for tokens in found],
                 max_input_length=0,
                 max_batch_size=_SCORED_BATCH_TOKENS,
                 batch_type="tokens",
@@ -211,7 +211,7 @@ class CTranslate2Translator:
         """Return hypotheses with the defined score: natural log, with end-of-sentence in sum and length."""
         hypotheses = []
         for tokens, score in zip(found, scores, strict=True):
-            ended = _is_ended(tokens)
+            ended = self._is_ended(tokens)
             # CTranslate2 excludes a forced prefix from the sum, but not from the length.
             total = score * len(tokens) ** self._length_penalty
             length = len(tokens) - len(self._forced)
@@ -226,9 +226,8 @@ class CTranslate2Translator:
             )
         return tuple(hypotheses)
 
-
-def _is_ended(tokens: list[str]) -> bool:
-    return bool(tokens) and tokens[-1] == _END
+    def _is_ended(self, tokens: list[str]) -> bool:
+        return tokens[-1:] == [self._end]
 
 
 open_engine = CTranslate2Translator

@@ -41,7 +41,7 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
 
 def _load(folder: Path, source_language: str, target_language: str) -> tuple[Any, Any]:
     """Load the task (with dictionaries) and the model from a folder with checkpoint and dictionaries."""
-    from paraforge.translation.models.fairseq_compat import import_fairseq
+    from paraforge.translation.models.fairseq_compat import data_path, import_fairseq
 
     import_fairseq()
     from fairseq import checkpoint_utils
@@ -52,11 +52,16 @@ def _load(folder: Path, source_language: str, target_language: str) -> tuple[Any
             raise InputError(
                 "no such file: a fairseq model needs its dictionaries", folder / f"dict.{name}.txt"
             )
-    overrides = {"data": str(folder), "source_lang": source_language, "target_lang": target_language}
+    overrides = {"source_lang": source_language, "target_lang": target_language}
     try:
         # The model's builder prints and warns; standard output is for translations.
-        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        with (
+            data_path(folder) as data,
+            contextlib.redirect_stdout(io.StringIO()),
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("ignore")
+            overrides["data"] = data
             models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
     except (OSError, RuntimeError, KeyError, AssertionError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -9,7 +9,7 @@ from typing import Any
 from paraforge.base.errors import InputError
 from paraforge.base.files import sha256_file, write_json
 from paraforge.translation.models.checkpoint import weights_only_state, write_checkpoint
-from paraforge.translation.models.fairseq_compat import import_fairseq, load_checkpoint
+from paraforge.translation.models.fairseq_compat import data_path, import_fairseq, load_checkpoint
 from paraforge.translation.models.importers.ctranslate2 import convert
 from paraforge.translation.models.model import MODEL_FILE, MODEL_FORMAT
 from paraforge.translation.models.sentencepiece import SPECIAL_TYPES
@@ -33,10 +33,11 @@ def convert_fairseq(
     import_fairseq()
     from ctranslate2.converters import FairseqConverter
 
-    converter = FairseqConverter(
-        str(checkpoint), str(dictionaries), source_lang=source_language, target_lang=target_language
-    )
-    convert(converter, checkpoint, output)
+    with data_path(dictionaries) as data:
+        converter = FairseqConverter(
+            str(checkpoint), data, source_lang=source_language, target_lang=target_language
+        )
+        convert(converter, checkpoint, output)
 
 
 def normalise_checkpoint(

@@ -6,7 +6,9 @@ import contextlib
 import dataclasses
 import importlib
 import logging
+import os
 import pickle  # for the error that torch raises
+import tempfile
 import threading
 import warnings
 import zipfile
@@ -53,6 +55,18 @@ def import_fairseq() -> ModuleType:
             _load_without_running_code()
             _imported = True
     return importlib.import_module("fairseq")
+
+
+@contextlib.contextmanager
+def data_path(directory: Path) -> Iterator[str]:
+    """Yield a path of a directory that fairseq does not read as several, which are separated by colons."""
+    if os.pathsep not in str(directory):
+        yield str(directory)
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        link = Path(temporary) / "data"
+        link.symlink_to(directory.resolve())
+        yield str(link)
 
 
 def load_checkpoint(path: Path | str, *, mapped: bool = False) -> dict[str, Any]:

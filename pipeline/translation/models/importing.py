@@ -14,7 +14,7 @@ from paraforge.base.text.compression import refuse_lfs_pointer
 from paraforge.translation.models.conversion import write_description
 from paraforge.translation.models.importers import importer_for
 from paraforge.translation.models.importers.ctranslate2 import FOLDER, vocabulary_of
-from paraforge.translation.models.model import MODEL_FILE, check_files
+from paraforge.translation.models.model import MODEL_FILE, open_model
 from paraforge.translation.models.subwords import language_tokens
 
 logger = logging.getLogger(__name__)
@@ -142,11 +142,9 @@ def _check_pointers(path: Path) -> None:
 
 
 def _copy(path: Path, output: Path) -> dict[str, Any]:
+    open_model(path)
     description: dict[str, Any] = read_json(path / MODEL_FILE)
-    check_files(path, description["files"])
     for name in [*description["files"], MODEL_FILE]:
-        if not (output / name).resolve().is_relative_to(output.resolve()):
-            raise InputError(f"{name!r} lies outside of the model's directory", path / MODEL_FILE)
         (output / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path / name, output / name)
     return description

@@ -100,7 +100,7 @@ def open_model(path: Path, *, verify: bool = True) -> TranslationModel:
         for name in files:
             for part in str(name).split("/"):
                 plain_name(part)
-    check_files(path, files, verify)
+        check_files(path, files, verify)
     return model
 
 
@@ -128,7 +128,13 @@ def source_end(ctranslate2: Path) -> tuple[str, ...]:
     Models converted from Transformers need it; older conversions do not say, and do not need it."""
     if not (ctranslate2 / "config.json").is_file():
         return ()
-    configuration = read_json(ctranslate2 / "config.json")
-    if configuration.get("add_source_eos", True):
+    if read_json(ctranslate2 / "config.json").get("add_source_eos", True):
         return ()
-    return (str(configuration.get("eos_token") or "</s>"),)
+    return (end_token(ctranslate2),)
+
+
+def end_token(ctranslate2: Path) -> str:
+    """Return a CTranslate2 model's end-of-sentence."""
+    configuration = ctranslate2 / "config.json"
+    values = read_json(configuration) if configuration.is_file() else {}
+    return str(values.get("eos_token") or "</s>")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, describing
 from paraforge.base.files import read_json
 
 VERSION = 6
@@ -165,5 +165,8 @@ def read_vocabulary(folder: Path, side: str) -> list[str]:
                 raise InputError("not a list of tokens", folder / f"{name}.json")
             return [str(token) for token in tokens]
         if (folder / f"{name}.txt").is_file():
-            return (folder / f"{name}.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+            with describing(folder / f"{name}.txt"):
+                # Not as text, because a token can be a carriage return.
+                content = (folder / f"{name}.txt").read_bytes().decode("utf-8")
+            return content.removesuffix("\n").split("\n")
     raise InputError(f"no vocabulary of the {side} side beside model.bin", folder)

@@ -82,9 +82,10 @@ def test_pieces_of_lower_cased_text(sentencepiece_model: Path) -> None:
 def test_wrong_models_and_names_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such SentencePiece model"):
         make_units("sentencepiece", tmp_path / "none.model")
-    (tmp_path / "bad.model").write_bytes(b"not a model")
-    with pytest.raises(InputError, match="not a SentencePiece model"):
-        make_units("sentencepiece", tmp_path / "bad.model")
+    for content in (b"not a model", b""):
+        (tmp_path / "bad.model").write_bytes(content)
+        with pytest.raises(InputError, match="not a SentencePiece model"):
+            make_units("sentencepiece", tmp_path / "bad.model")
     with pytest.raises(InputError, match="need a SentencePiece model"):
         make_units("sentencepiece")
     with pytest.raises(InputError, match="use word, trigram, bare_word, bare_trigram"):

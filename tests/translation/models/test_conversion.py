@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from paraforge.base.errors import InputError
+from paraforge.translation.engines import open_translator
 from paraforge.translation.models.checkpoint import average_checkpoints, weights_only_state, write_checkpoint
 from paraforge.translation.models.conversion import architecture_of, fingerprint
 from paraforge.translation.models.fairseq_compat import load_checkpoint
@@ -49,10 +50,13 @@ def test_the_layout(imported: Path) -> None:
 
 
 def test_importing_twice_gives_the_same_bytes(tiny_fairseq: Path, imported: Path, tmp_path: Path) -> None:
-    import_model(tiny_fairseq, tmp_path / "again")
+    again = tmp_path / "at 12:00"  # fairseq would read two paths
+    import_model(tiny_fairseq, again)
     for path in imported.rglob("*"):
         if path.is_file():
-            assert path.read_bytes() == (tmp_path / "again" / path.relative_to(imported)).read_bytes(), path
+            assert path.read_bytes() == (again / path.relative_to(imported)).read_bytes(), path
+    (found,) = open_translator("fairseq", again).translate(["pes"])
+    assert found.hypotheses
 
 
 def test_an_imported_model_can_be_imported(imported: Path, tmp_path: Path) -> None:

@@ -67,13 +67,16 @@ def test_the_projects_own_layout(tmp_path: Path) -> None:
         pytest.param({"origin": "none"}, "no model", id="none"),
         pytest.param({"engines": 3}, "damaged index", id="damaged"),
         pytest.param({"sentencepiece": {}}, "damaged index", id="no vocabulary"),
+        pytest.param({"files": {"source.spm": 3}}, "damaged index", id="no hashes"),
     ],
 )
 def test_an_index_that_does_not_hold_is_refused(
     tmp_path: Path, changes: dict[str, object], message: str
 ) -> None:
-    with pytest.raises(InputError, match=message):
-        open_model(write_model(tmp_path / "nmt", **changes))
+    model = write_model(tmp_path / "nmt", **changes)
+    for read in (open_model, lambda path: import_model(path, tmp_path / "copy")):
+        with pytest.raises(InputError, match=message):
+            read(model)
 
 
 def test_nothing_is_copied_from_or_to_another_directory(tmp_path: Path) -> None:
@@ -82,7 +85,7 @@ def test_nothing_is_copied_from_or_to_another_directory(tmp_path: Path) -> None:
     entry = {"bytes": 6, "sha256": sha256_file(outside)}
     model = write_model(tmp_path / "nmt", files={"../secret": entry})
     for read in (open_model, lambda path: import_model(path, tmp_path / "deep" / "copy")):
-        with pytest.raises(InputError, match=r"not a plain file name|'\.\./secret' lies outside"):
+        with pytest.raises(InputError, match="not a plain file name"):
             read(model)
     assert not [*(tmp_path / "deep").rglob("secret")]
 

@@ -52,7 +52,7 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
     folder = output / FOLDER
     folder.mkdir()
     for file in files:
-        if file.is_file():
+        if file.is_file() and file.stat().st_size:  # an empty shortlist ends CTranslate2's process
             shutil.copyfile(file, folder / file.name)
     take_subwords(path, output, languages)
     check_embeddings(folder, path)

@@ -13,6 +13,8 @@ from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.importers.ctranslate2 import language_affixes, weight_shapes
 from paraforge.translation.models.importing import import_model
+from paraforge.translation.models.model import SHORTLIST_FILE
+from paraforge.translation.models.model_file import read_vocabulary
 from tests.translation.models.ready import SENTENCES, our_tokens, write_m2m100, write_marian
 
 
@@ -25,6 +27,7 @@ def bare_model(tiny_model: Path, tmp_path: Path) -> Path:
 
 
 def test_the_files_are_copied(bare_model: Path, tmp_path: Path) -> None:
+    (bare_model / SHORTLIST_FILE).touch()  # CTranslate2 would end the process
     description = import_model(bare_model, tmp_path / "nmt")
     assert description["origin"] == "ctranslate2"
     assert description["architecture"] == {}
@@ -73,6 +76,18 @@ def test_what_is_damaged_is_refused(
         import_model(damaged, tmp_path / "nmt")
 
 
+def test_end_of_sentence_has_the_models_own_name(bare_model: Path, tmp_path: Path) -> None:
+    options, texts = DecodingOptions(beam=3, nbest=2, maximum_target_tokens=12), []
+    for name in ("</s>", "<end>"):
+        for file in bare_model.glob("*.json"):
+            file.write_text(file.read_text(encoding="utf-8").replace('"</s>"', f'"{name}"'), encoding="utf-8")
+        import_model(bare_model, tmp_path / "nmt")
+        for engine in ("ctranslate2", "torch"):
+            found = open_translator(engine, tmp_path / "nmt", options).translate(SENTENCES)
+            texts.append([(one.text, one.output_truncated) for each in found for one in each.hypotheses])
+    assert texts[0] == texts[1] == texts[2] == texts[3]
+
+
 def test_a_bare_model_of_transformers_gets_its_end_of_sentence(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     import_model(write_marian(tmp_path / "marian"), tmp_path / "nmt")
@@ -100,6 +115,15 @@ def test_a_bare_multilingual_model_gets_its_tags(tmp_path: Path) -> None:
     import_model(bare, tmp_path / "other", source_language="de")
     with pytest.raises(InputError, match="it has none for the target language"):
         import_model(bare, tmp_path / "other", source_language="de", target_language="xx")
+
+
+def test_a_vocabulary_of_lines(tmp_path: Path) -> None:
+    file = tmp_path / "source_vocabulary.txt"
+    file.write_bytes(b"a\n\r\nb\n")
+    assert read_vocabulary(tmp_path, "source") == ["a", "\r", "b"]
+    file.write_bytes(b"a\n\xff\n")
+    with pytest.raises(InputError, match=r"source_vocabulary\.txt: damaged"):
+        read_vocabulary(tmp_path, "source")
 
 
 def test_tags_of_each_form() -> None:
