@@ -60,7 +60,7 @@ NAMES = ("thesis.tsv", "thesis.parquet", "thesis.json", "thesis.npy", "thesis.tx
         (("annotate", "serve", "CORPUS", "--allow-host", "x"), "`annotate export -o answers"),
         (("sample", "CORPUS", "--score", "x"), "`sample --where"),
         (("configure", "resources.cuda_graphs=true"), "always on: a GPU replays recorded steps"),
-        (("configure", "embeddings.models.word.training.table_updates=lazy"), "one setting each"),
+        (("configure", "embeddings.models.word.training.table_updates=lazy"), "fixed settings"),
         (("configure", "ingest.cleaning.entities=true"), "fixed: control characters reject a row"),
         (("configure", "translate.memory=false"), "another directory in `resources.translation_memory`"),
     ],
