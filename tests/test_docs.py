@@ -45,6 +45,8 @@ def test_paths_that_pages_name_are_there(page: Path) -> None:
     folders = "pipeline|tests|benchmarks|experiments|scripts|stages|results"
     for name in re.findall(rf"`((?:{folders})/[\w/.]*)`", text):
         assert (ROOT / name).exists(), name
+    for name in re.findall(r"\bTABLE=(\w+)", text):
+        assert (ROOT / "experiments" / "tables" / f"{name}.yaml").is_file(), name
 
 
 def test_a_page_is_found_where_errors_say_it_is() -> None:

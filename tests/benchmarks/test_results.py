@@ -53,7 +53,7 @@ def test_findings_come_first_with_a_link_to_their_table() -> None:
     )
     held = table.model_copy(update={"findings": [table.findings[0].model_copy(update={"verdict": "holds"})]})
     lines = _findings([table, held])
-    assert lines.index("## What holds") < lines.index("## What does not hold")
+    assert lines.index("## Findings that hold") < lines.index("## Findings that do not hold")
     assert "| PN | more is better | less is ([table](#mega-batches-m)) |" in lines
 
 
@@ -69,7 +69,7 @@ def test_one_figure_across_the_last_part_of_the_names() -> None:
 
 @pytest.mark.parametrize("figures", [{}, {"columns": {"x": "x"}, "across": "x"}])
 def test_a_table_shows_columns_or_one_figure_across(figures: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="give columns or across"):
+    with pytest.raises(ValueError, match="set columns or across"):
         Table(title="T", tasks=["t"], **figures)
 
 
