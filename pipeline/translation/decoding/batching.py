@@ -266,5 +266,7 @@ def _reason(error: Exception) -> str:
     """Return an error as one line that is the same in every run."""
     if isinstance(error, Untranslatable):
         return error.reason[:_LONGEST_REASON]
+    if is_out_of_memory(error):  # its message has numbers of bytes and of processes
+        return "out of memory"
     first = next(iter(str(error).splitlines()), "")
     return f"{type(error).__name__}: {first}"[:_LONGEST_REASON].rstrip(": ")

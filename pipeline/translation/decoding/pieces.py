@@ -74,8 +74,8 @@ class SentencePieces:
         self._suffix = list(model.source_suffix)
         self._forced = list(model.target_prefix)
         maximum = min(options.maximum_source_tokens, model.maximum_source_tokens)
-        # One position is for end-of-sentence.
-        self._room = maximum - 1 - len(self._prefix) - len(self._suffix)
+        # One position is for end-of-sentence, and at least one for text.
+        self._room = max(1, maximum - 1 - len(self._prefix) - len(self._suffix))
 
     def encode(self, sentences: list[str]) -> list[SourceTokens]:
         """Return the tokens of each sentence with tags; none if nothing is left to translate."""

@@ -29,8 +29,9 @@ _CUDA_BATCH_TOKENS = 8192
 
 
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """Set the compute type to float32, the only one here. Raises InputError: another compute type is
-    given."""
+    """Set the compute type to float32, the only one here. Raises InputError: another compute type is given,
+    or there is no such device."""
+    device_of(placement)
     if options.compute_type not in ("auto", "float32"):
         raise InputError(
             f"the engine 'fairseq' has no compute type {options.compute_type}",

@@ -148,9 +148,11 @@ def devices_of(resources: Resources, engine: str = "ctranslate2") -> list[str]:
         return ["cpu"]
     if resources.devices != ["auto"]:
         return list(resources.devices)
+    if is_model_free(engine):
+        return ["cpu"]
     if resources.scheduler is not None:
-        return ["cuda" if not is_model_free(engine) and has_gpu_workers(resources) else "cpu"]
-    if engine == "torch":
+        return ["cuda" if has_gpu_workers(resources) else "cpu"]
+    if "torch" in engine_module(engine).LIBRARIES:
         import torch
 
         count = torch.cuda.device_count()

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from paraforge.base.errors import Interrupted
+from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.files import atomic_path
 from paraforge.base.interrupts import stop_requested
+from paraforge.translation.decoding.faults import is_out_of_memory
 from paraforge.translation.models.checkpoint import is_copy, weights_only_state, write_checkpoint
 from paraforge.translation.models.fairseq_compat import import_fairseq
 from paraforge.translation.training.parameters import NmtParameters
@@ -145,10 +146,18 @@ class TrainingRun:
     def _update(self, samples: list[dict[str, Any]]) -> None:
         seed = self.configuration.common.seed
         self.trainer.criterion.batch_seeds = self.ranks.batch_seeds(seed, self.updates, len(samples))
-        logged = self.trainer.train_step(samples)
+        try:
+            # Otherwise fairseq leaves a batch out that does not fit, in the worst case every one without end.
+            logged = self.trainer.train_step(samples, raise_oom=True)
+        except RuntimeError as error:
+            if not is_out_of_memory(error) or not self.ranks.first:  # others do not report
+                raise
+            raise InputError(
+                "out of memory: a batch does not fit",
+                remedy="Halve training.batch_tokens of its section, and double training.accumulate.",
+            ) from error
         self._own_tokens = sum(int(sample["ntokens"]) for sample in samples if sample)
-        if logged is not None:
-            self._recent.append(float(logged["loss"]))
+        self._recent.append(float(logged["loss"]))
         if self.updates % UPDATES_BETWEEN_TRIMS == 0:
             trim_memory()
 

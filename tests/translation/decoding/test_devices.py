@@ -6,11 +6,14 @@ import pytest
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
-from paraforge.translation.decoding.translator import DecodingOptions
+from paraforge.translation.decoding.translator import DecodingOptions, Placement
+from paraforge.translation.engines import engine_module
+from paraforge.translation.stage import sentences
 from paraforge.translation.stage.sentences import (
     EngineChoice,
     Workplace,
     build_translation,
+    devices_of,
     plan_workplace,
     sentences_step,
 )
@@ -23,6 +26,17 @@ def test_workers_without_numbers_cannot_share_devices_out(monkeypatch: pytest.Mo
     monkeypatch.setattr("distributed.get_worker", lambda: SimpleNamespace(name="host-a"))
     with pytest.raises(InputError, match="CUDA_VISIBLE_DEVICES"):
         build_translation(CHOICE, Workplace(None, ("cuda:0", "cuda:1"), 1, 0))
+
+
+def test_the_gpus_are_those_that_the_engine_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = SimpleNamespace(get_cuda_device_count=lambda: 1)
+    monkeypatch.setattr(sentences, "load_ctranslate2", lambda: library)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    found = {engine: len(devices_of(Resources(), engine)) for engine in ("ctranslate2", "torch", "fairseq")}
+    assert found == {"ctranslate2": 1, "torch": 2, "fairseq": 2}
+    assert {*devices_of(Resources(), "fake"), *devices_of(Resources(), "server")} == {"cpu"}
+    with pytest.raises(InputError, match="no device 'cuda:2'"):
+        engine_module("fairseq").resolve(DecodingOptions(), Placement("cuda:2"))
 
 
 def threads_and_device(workplace: Workplace) -> tuple[int, str]:

@@ -222,6 +222,8 @@ def test_tags_around_a_sentence_count_as_its_tokens(tiny_model: Path) -> None:
     fits, cut = pieces.encode(["pes " * 6, "pes " * 7])  # and the end of the sentence
     assert (fits.truncated, cut.truncated) == (False, True)
     assert fits.tokens == cut.tokens == ["__cs__", *["▁pes"] * 6, "</s>", "__en__"]
+    (least,) = SentencePieces(model, DecodingOptions(maximum_source_tokens=3)).encode(["pes " * 6])
+    assert least.tokens == ["__cs__", "▁pes", "</s>", "__en__"]
 
 
 def test_positions_that_are_not_in_the_file(tmp_path: Path, untrained: Path) -> None:

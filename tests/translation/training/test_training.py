@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from paraforge.base.errors import Interrupted
+from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.shards.resources import Resources
 from paraforge.translation.models.checkpoint import weights_only_state
 from paraforge.translation.models.fairseq_compat import load_checkpoint
@@ -154,6 +154,18 @@ def test_an_orphan_stops_and_so_does_time(tmp_path: Path, prepared: tuple[Path, 
     assert run.updates == start(tmp_path / "run", prepared).updates == 1
     late = start(tmp_path / "late", prepared, training={"maximum_minutes": 1e-6})
     assert (late.train(), late.updates) == ("maximum_minutes", 1)
+
+
+def test_a_batch_that_does_not_fit_is_not_left_out(
+    tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**_: Any) -> None:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    run = start(tmp_path / "run", prepared)
+    monkeypatch.setattr(run.task, "train_step", full)
+    with pytest.raises(InputError, match=r"out of memory.*Halve training\.batch_tokens"):
+        run.train()
 
 
 def test_a_finished_run_of_plain_values_is_not_continued(
