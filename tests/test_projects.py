@@ -128,6 +128,14 @@ def test_what_git_or_dvc_refuses_is_an_error(tmp_path: Path) -> None:
         creation._run([sys.executable, "-c", "import sys; sys.exit('no room')"], tmp_path)
 
 
+def test_a_repository_of_any_name_is_found(tmp_path: Path) -> None:
+    for name in ("a ", "b\n", "c\udcff"):
+        (tmp_path / name / "below").mkdir(parents=True)
+        run("git", "init", "--quiet", cwd=tmp_path / name)
+        assert creation._set_up_git(tmp_path / name) == []
+        assert creation._set_up_git(tmp_path / name / "below") == ["--subdir"]
+
+
 def test_a_project_of_other_steps_stops(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
     check_versions()

@@ -110,8 +110,8 @@ def create_app(store: AnnotationStore, bind: str) -> Flask:
 
     @app.post("/annotators/<int:number>/undo")
     def undo(number: int) -> Page:
-        pair = store.undo(number)
         session = session_of(number)
+        pair = store.undo(number)
         place = session.order.index(pair) + 1 if pair else session.next_place()
         return redirect(url_for("grade", number=number, place=place), 303)
 

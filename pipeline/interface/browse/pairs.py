@@ -168,6 +168,7 @@ class Pairs:
         if not text:
             return self.all
         if self._found[0] != text:
+            self._found = "", self.all  # until all files are read
             table, condition = "prepared.found", "contains(lower({}), lower($1))"
             self.rows(f"CREATE OR REPLACE TABLE {table} AS FROM prepared.pairs LIMIT 0")
             for number, path in enumerate(self.files):
@@ -246,11 +247,12 @@ class Mismatched:
     def __init__(self, pairs: Pairs, name: str, sample: pa.Table) -> None:
         self.pairs, self.table = pairs, f"prepared.{name}"
         self.judging = [one for one in pairs.scales if {one, f"{RIGHT}{one}"} <= set(sample.column_names)]
-        values = [f"{value_of(one)} AS {identifier(one)}" for one in self.judging]
+        values = ", ".join(f"{value_of(one)} AS {identifier(one)}" for one in self.judging)
+        changed = f"* REPLACE ({values})" if values else "*"
         cursor = pairs.connection.cursor()
         cursor.register("given", sample)
         with explained():
-            cursor.execute(f"CREATE TABLE {self.table} AS SELECT * REPLACE ({', '.join(values)}) FROM given")
+            cursor.execute(f"CREATE TABLE {self.table} AS SELECT {changed} FROM given")
         self.bins = {}
         for one in self.judging:
             known = f"{self.table} WHERE {identifier(one)} IS NOT NULL"

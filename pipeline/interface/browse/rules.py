@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -75,18 +75,14 @@ def default_view(published: SelectParameters, scores: Iterable[str], flags: Iter
         if isinstance(one, FlagParameters):
             view.flags[one.column] = True
         else:
-            view.bounds.update(dict.fromkeys(one.columns(), (_number(one.minimum), _number(one.maximum))))
+            # Numbers: selection has found those that were given as shares.
+            view.bounds.update(dict.fromkeys(one.columns(), (one.minimum, one.maximum)))
     return view
 
 
-def _number(bound: object) -> float | None:
-    """Return a numeric bound; None for one that is a share of some pairs."""
-    return bound if isinstance(bound, float) else None
-
-
-def _governed(published: SelectParameters, view: View) -> list[IntervalParameters | FlagParameters]:
+def _governed(published: SelectParameters, view: View) -> list[Any]:
     """Find the filters for the handles and boxes: the first one for each column."""
-    found: list[IntervalParameters | FlagParameters] = []
+    found: list[Any] = []
     free = {*view.bounds, *view.flags}
     for one in published.filters:
         if isinstance(one, IntervalParameters | FlagParameters) and free.issuperset(one.columns()):
@@ -206,13 +202,10 @@ class Judged:
         elif isinstance(one, LanguageParameters):
             conditions = [f" NOT IN ({', '.join(map(literal, one.languages))})"]
         elif isinstance(one, IntervalParameters):
-            bounds = {"<": one.minimum, ">": one.maximum}
-            if not all(isinstance(bound, float | None) for bound in bounds.values()):
-                return None
             # As paraforge.corpus.scorer.inside compares: a bound has the scores' 32 bits.
             conditions = [
                 f" {sign} '{float(np.float32(bound))!r}'::FLOAT"
-                for sign, bound in bounds.items()
+                for sign, bound in (("<", one.minimum), (">", one.maximum))
                 if isinstance(bound, float)
             ]
         else:

@@ -31,7 +31,7 @@ def push(
     from paraforge.interface.query.push import check_push
     from paraforge.interface.query.push import push as upload
 
-    manifest = check_push(corpus)
+    manifest = check_push(corpus, repository)
     for source, licence in sorted(manifest.licences.items()):
         typer.echo(f"license of {source}: {licence}")
     what = f"{counted(manifest.rows, 'pair')} in {counted(len(manifest.files), 'file')}"

@@ -9,6 +9,7 @@ import typer
 from paraforge.base.errors import ConfigurationError
 
 _MOST_DEVICES = 100_000
+_MOST = 1e9
 
 
 def plan(
@@ -17,14 +18,19 @@ def plan(
         metavar="GROUP=CHOICE|KEY=VALUE",
         help="choices that differ from params.yaml, as for 'paraforge configure'",
     ),
-    price: float = typer.Option(None, min=0, help="price of one device per hour, in any currency"),
+    price: float = typer.Option(None, min=0, max=_MOST, help="price of one device per hour, in any currency"),
     devices: str = typer.Option("1,2,4,8", help="numbers of devices to compare"),
     seconds: float = typer.Option(90, min=1, help="most seconds to spend on the sample"),
     rate: float = typer.Option(
-        None, min=0.001, help="sentences/s of a device, if you know it; then no sample is translated"
+        None,
+        min=0.001,
+        max=_MOST,
+        help="sentences/s of a device, if you know it; then no sample is translated",
     ),
-    input_price: float = typer.Option(None, min=0, help="server: price of a million input tokens"),
-    output_price: float = typer.Option(None, min=0, help="server: price of a million output tokens"),
+    input_price: float = typer.Option(None, min=0, max=_MOST, help="server: price of a million input tokens"),
+    output_price: float = typer.Option(
+        None, min=0, max=_MOST, help="server: price of a million output tokens"
+    ),
     sentences: int = typer.Option(None, min=1, help="plan for this many sentences with the corpus' lengths"),
     as_json: bool = typer.Option(False, "--json", help="print JSON"),
 ) -> None:

@@ -150,8 +150,8 @@ def make_plan(
         # The stage will ask the same and find the answer there.
         if section.check_quantised:
             choice, _ = calibrated(choice, corpus, left, workplace, resources)
-        known = _known_sentences(corpus, choice, section.maximum_sentences, resources)
-        if known == left and sentences is None:
+        left = _left_sentences(corpus, choice, population, section.maximum_sentences, resources)
+        if not left and sentences is None:
             remedy = "Run 'dvc repro', or plan with --rate, which translates nothing."
             message = "nothing to translate: the translation memory has every sentence"
             raise InputError(message, remedy=remedy)
@@ -167,8 +167,7 @@ def make_plan(
         finally:
             remember(choice, resources, answers or {})
         if answers:
-            known = _known_sentences(corpus, choice, section.maximum_sentences, resources)
-        left -= known
+            left = _left_sentences(corpus, choice, population, section.maximum_sentences, resources)
     found = sample.rate
     left = left if sentences is None else sentences
     per_task = section.task_size(population.sentences, 1 / found.seconds, workers)
@@ -205,13 +204,17 @@ def _disk_bytes(population: Population, corpus: ShardDirectory, nbest: int) -> i
     return round(rows + population.sentences * (2 * text + 67 + 4 * nbest * text))
 
 
-def _known_sentences(
-    corpus: ShardDirectory, choice: EngineChoice, maximum: int | None, resources: Resources
+def _left_sentences(
+    corpus: ShardDirectory,
+    choice: EngineChoice,
+    population: Population,
+    maximum: int | None,
+    resources: Resources,
 ) -> int:
-    """Count the distinct sentences that the translation memory or a killed run has translated."""
+    """Count the distinct sentences that neither the translation memory nor a killed run has translated."""
     segments = known_segments(choice, resources)
     if not segments:
-        return 0
+        return population.sentences
     work = resources.work.resolve()
     distinct = written_distinct(corpus, work / "translation" / "distinct", maximum)
     threads = resources.worker_count()
@@ -219,7 +222,8 @@ def _known_sentences(
     recalled = recall(distinct.keys, segments, [], work / "plan" / "recall")
     known = sum(int(np.count_nonzero(block >= 0)) for block in recalled.blocks())
     remove_directory(work / "plan" / "recall")
-    return known
+    # The survey may have missed a few, whose first row does not wait for a translation.
+    return min(len(distinct) - known, population.sentences)
 
 
 def plan_text(plans: dict[str, Plan], price: float | None) -> str:

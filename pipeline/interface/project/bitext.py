@@ -179,8 +179,8 @@ def _read(found: Bitext) -> tuple[Bitext, dict[str, list[str]]]:
 
 
 def _check_name(path: Path) -> None:
-    if "$" in str(path) and path.exists():
-        raise InputError("variables have such names", path, remedy="Rename the file.")
+    if "$" in str(path.resolve()) and path.exists():  # as the project will name it
+        raise InputError("variables have such names", path.resolve(), remedy="Rename it.")
     if files_of(str(path)) != [path]:
         raise InputError("patterns of files have such names", path, remedy="Rename the file.")
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from paraforge.base.errors import InputError, MissingPackageError, ParaforgeError
+from paraforge.base.errors import InputError, MissingPackageError, ParaforgeError, one_line
 from paraforge.base.files import write_whole
 from paraforge.interface.configuration.choices import reconfigure
 from paraforge.interface.configuration.composition import shipped, value_text
@@ -53,17 +53,19 @@ def make_project(directory: Path, bitext: Bitext | None = None) -> None:
             directory,
             remedy="Use a new directory. 'paraforge init --upgrade' updates a project.",
         )
+    str(directory.resolve()).encode()  # git, DVC and params.yaml need UTF-8: see names_in_utf8
+    name = directory.resolve().name[:200]  # as long as publish.name may be
     directory.mkdir(parents=True, exist_ok=True)
     mark.touch()
     _set_up_dvc(directory, ["--no-scm"] if shutil.which("git") is None else _set_up_git(directory))
-    files = project_files(directory.resolve().name)
-    for name, text in files.items():
-        if not (directory / name).exists():
-            write_whole(directory / name, text)
+    files = project_files(name)
+    for path, text in files.items():
+        if not (directory / path).exists():
+            write_whole(directory / path, text)
     write_versions(directory, files[STAGES])
     if bitext is not None:
         write_whole(directory / MY_BITEXT, bitext.yaml(directory))
-    choices = [*(bitext.choices if bitext else []), f"publish.name={value_text(directory.resolve().name)}"]
+    choices = [*(bitext.choices if bitext else []), f"publish.name={value_text(name)}"]
     found = reconfigure(directory / "configs", choices, directory / "params.yaml")
     write_whole(directory / "params.yaml", found.text)
     mark.unlink()
@@ -103,16 +105,16 @@ def upgrade_project(project: Path) -> bool:
 def _set_up_git(directory: Path) -> list[str]:
     """Make it a repository unless it is inside one; what DVC is to be told of that."""
     inside = subprocess.run(
-        ["git", "rev-parse", "--show-toplevel"], cwd=directory, capture_output=True, text=True, check=False
+        ["git", "rev-parse", "--show-prefix"], cwd=directory, capture_output=True, check=False
     )
     if inside.returncode == 0:
-        return [] if Path(inside.stdout.strip()).samefile(directory) else ["--subdir"]
+        return ["--subdir"] if inside.stdout.strip() else []
     _run(["git", "init", "--quiet"], directory)
     return []
 
 
 def _set_up_dvc(directory: Path, options: list[str]) -> None:
-    _run([sys.executable, "-m", "dvc", "init", "--quiet", "--force", *options], directory)
+    _run([sys.executable, "-m", "dvc", "init", "--force", *options], directory)
     settings = configparser.ConfigParser(interpolation=None)
     for path in (directory / ".dvc" / "config", shipped(".dvc/config")):
         settings.read(path, encoding="utf-8")
@@ -121,7 +123,10 @@ def _set_up_dvc(directory: Path, options: list[str]) -> None:
 
 
 def _run(command: list[str], directory: Path) -> None:
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, errors="replace", check=False
+    )
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip()
-        raise ParaforgeError(f"'{' '.join(command[-3:])}' failed in {directory}: {said}")
+        said = one_line(done.stderr or done.stdout)
+        asked = " ".join(command[-4:]).removeprefix("-m ")
+        raise ParaforgeError(f"'{asked}' failed in {directory}: {said}")

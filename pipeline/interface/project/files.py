@@ -7,6 +7,7 @@ import yaml
 
 from paraforge import versions
 from paraforge.base.errors import InputError
+from paraforge.base.files import write_whole
 from paraforge.base.yaml_text import read_yaml_text
 from paraforge.interface.configuration.composition import shipped
 from paraforge.interface.configuration.inputs import LINKED
@@ -48,7 +49,7 @@ def write_versions(project: Path, stages: str) -> None:
     content = {"paraforge": versions.__version__, **_installed_versions(), "stages": checksum(stages)}
     title = "# Written by 'paraforge init', not to be edited: a stage runs again when its number changes.\n"
     text = title + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=200)
-    (project / VERSIONS).write_text(text, encoding="utf-8")
+    write_whole(project / VERSIONS, text)
 
 
 def read_versions(project: Path) -> tuple[str, dict[str, int], str] | None:

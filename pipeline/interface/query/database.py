@@ -196,6 +196,12 @@ def write_relation(connection: duckdb.DuckDBPyConnection, sql: str, output: Path
     if _TEXT_FORMATS[".tsv"] in options:
         rows = f"({_TSV_TEXTS} {rows})"
     with atomic_path(output) as temporary, explained():
+        if "json" in options:  # which has no NaN and no infinity
+            found = connection.sql(f"FROM {rows}")
+            kinds = zip(map(identifier, found.columns), map(str, found.types), strict=True)
+            numbers = [name for name, kind in kinds if kind in ("FLOAT", "DOUBLE")]
+            finite = ", ".join(f"if(isfinite({name}), {name}, NULL) AS {name}" for name in numbers)
+            rows = f"(SELECT * REPLACE ({finite}) FROM {rows})" if finite else rows
         statement = f"COPY {rows} TO {literal(str(temporary))} ({options})"
         return int(connection.execute(statement).fetchall()[0][0])
 

@@ -1,5 +1,6 @@
 """A published corpus, verified and uploaded to the Hugging Face Hub."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,11 +20,14 @@ _REMEDY = (
 )
 
 
-def check_push(corpus: Path) -> Manifest:
+def check_push(corpus: Path, repository: str) -> Manifest:
     """Verify a corpus before it leaves the machine.
 
-    Raises InputError if it is damaged, has a symbolic link, or a source without a stated licence.
+    Raises InputError if it is damaged, has a symbolic link, or a source without a stated licence, or if the
+    repository is not named USER/NAME: the Hub would make one, and not find it.
     """
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
+        raise InputError("not the name of a repository", repository, remedy="The name is USER/NAME.")
     outcome = verify(corpus)
     if outcome.problems or outcome.manifest is None:
         raise outcome.problems[0]

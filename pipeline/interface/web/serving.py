@@ -146,6 +146,7 @@ def serve_app(
     installed.
     """
     waitress = require("waitress", EXTRA)
+    host = host.strip("[]")
     app = make(host)
     try:
         server = waitress.create_server(

@@ -137,6 +137,7 @@ def test_nonsense_is_refused(anna: Annotating, store: AnnotationStore) -> None:
         reply = anna.client.get(path)
         assert reply.status_code == 404 and "Your saved answers are still there" in reply.text
     assert [anna.grade(place, "1", "1").status_code for place in (0, 9)] == [404, 404]
+    assert [anna.post(f"/annotators/{number}/undo").status_code for number in (2, 10**30)] == [404, 404]
     reply = anna.post("/annotators", name="   ")
     assert reply.status_code == 422 and "Enter a name" in reply.text
     assert store.answers(1) == {}

@@ -16,6 +16,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 from tests.chromium import Page
+from tests.corpus.selection.published import publish_pairs
+from tests.interface.browse.conftest import PUBLISHED, SIMPLE
 from tests.page_server import PageServer
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
@@ -91,6 +93,20 @@ def test_by_keyboard_alone(page: BrowsePage, server: PageServer) -> None:
     page.press(Keys.END)
     highest = page.element("input[name='paraphrase_score.max']").get_attribute("value")
     assert page.element("input[name='paraphrase_score.min']").get_attribute("value") == highest == "1"
+
+
+def test_an_open_page_has_the_thresholds_of_the_corpus_that_was_made_again(
+    page: BrowsePage, tmp_path: Path
+) -> None:
+    publish_pairs(tmp_path, rows=300, filters=SIMPLE)
+    with PageServer("browse", str(tmp_path / "corpus"), "--port", "0") as process:
+        page.open(process.address)
+        publish_pairs(tmp_path, rows=400, filters=PUBLISHED)
+        flag = "input[name='flag.output_truncated']"
+        page.click(flag)
+        page.wait(lambda: "0.95" in page.text("#section"))
+        assert page.element("input[name='overlap_3.max']").get_attribute("value") == "0.9"
+        assert page.element(flag).is_selected() and "output_truncated" in page.text("#section")
 
 
 def test_a_link_reproduces_the_view(page: BrowsePage, server: PageServer) -> None:

@@ -45,6 +45,12 @@ def headline(page: str) -> tuple[int, int]:
     return int(found[1].replace(",", "")), int(found[2].replace(",", ""))
 
 
+def publication(page: str) -> str:
+    """What tells the script which corpus a page is of."""
+    (found,) = re.findall(r'<form id="view" class="columns" data-publication="(\w+)">', page)
+    return str(found)
+
+
 def section(page: str) -> SelectParameters:
     """The section that the page shows, as a person copies it."""
     found = re.search(r'<pre id="section"[^>]*>(.*?)</pre>', page, re.S)
@@ -111,6 +117,16 @@ def test_a_text_only_says_what_is_looked_at(client: FlaskClient) -> None:
     assert headline(client.get("/?q=nothing+has+this").text) == (0, 0)
     assert headline(client.get("/").text)[1] == len(came)
     assert headline(client.get("/?q=house").text) == headline(page)
+
+
+def test_a_search_that_fails_leaves_nothing_of_it(
+    client: FlaskClient, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = headline(client.get("/?q=house").text)
+    with monkeypatch.context() as patch:
+        patch.setattr(browser.corpus, "files", [*browser.corpus.files[:1], Path("/none.parquet")])
+        assert client.get("/?q=dog").status_code == 503
+    assert headline(client.get("/?q=house").text) == found
 
 
 def test_counts_of_sources_add_up(client: FlaskClient, browser: Browser) -> None:
@@ -212,6 +228,21 @@ def test_wrong_pairs_are_the_third_colour(tmp_path: Path) -> None:
             assert f"{share} of mismatched pairs pass" in page
 
 
+def test_scores_that_are_all_equal_judge_no_mismatched_pair(tmp_path: Path) -> None:
+    publish_pairs(tmp_path, table=hostile_pairs(40).slice(0, 1), filters={"required": [], "filters": []})
+    columns = {
+        "paraphrase_score": pa.array([0.1], pa.float32()),
+        "weight": [1.0],
+        "rule": pa.nulls(1, pa.string()),
+    }
+    wrong = {"source": ["news"], "line": [1], "reference": ["A."], "translation": ["B."], **columns}
+    store_wrong_pairs(
+        pa.table({**wrong, "right_paraphrase_score": columns["paraphrase_score"]}), tmp_path / "corpus"
+    )
+    with browsing(tmp_path) as browser:
+        assert "100% of mismatched pairs pass" in client_of(browser).get("/").text
+
+
 def test_an_open_page_goes_on_when_the_corpus_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,6 +252,7 @@ def test_an_open_page_goes_on_when_the_corpus_is_made_again(
     with reopening(tmp_path / "corpus", True) as current:
         client = create_app(current, "127.0.0.1").test_client()
         before = headline(client.get("/").text)
+        publications = {publication(client.get(path).text) for path in ("/", "/counts", LOWER)}
         for name in ("corpus", "rejected"):
             (tmp_path / name).rename(tmp_path / f"old-{name}")
         for path in ("/", "/counts"):
@@ -232,4 +264,7 @@ def test_an_open_page_goes_on_when_the_corpus_is_made_again(
         for path in ("/?flag.runaway=1", "/counts", "/?draw=2"):
             assert client.get(path).status_code == 200
         assert headline(client.get("/").text) != before
+        # An open page loads itself again, as its handles are those of the other corpus.
+        publications.add(publication(client.get("/counts").text))
+        assert len(publications) == 2
         assert len(list(tmp_path.glob("paraforge-browse-*"))) == 1  # what was read before is gone

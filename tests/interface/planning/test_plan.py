@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from benchmarks.bitext import write_ingested
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.intake.bitext.parameters import IngestParameters
@@ -79,6 +80,17 @@ def test_the_plan_is_for_what_the_memory_does_not_know(parameters: Parameters, t
     # Another beam is another translation: nothing is known.
     other = parameters.model_copy(update={"translate": parameters.translate.model_copy(update={"beam": 3})})
     assert planned(other).left == 900
+
+
+def test_a_memory_with_every_sentence_is_seen_if_a_first_row_was_rejected(
+    parameters: Parameters, tmp_path: Path
+) -> None:
+    reasons = ["duplicate", None, None]
+    write_ingested(tmp_path / "in", ["a", "b", "a"], rejected=reasons, first_row=[None, 1, 0])
+    none = tmp_path / "none"
+    translate(parameters.translate, tmp_path / "in", none, tmp_path / "out", parameters.resources)
+    with pytest.raises(InputError, match="the translation memory has every sentence"):
+        make_plan(parameters, ShardDirectory(tmp_path / "in"), none, devices=[1], seconds=1)
 
 
 def test_arithmetic_of_the_clock() -> None:
@@ -215,3 +227,5 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for devices in ("1,two", "0", "1,99999999999999"):
         with pytest.raises(ConfigurationError, match="separated by commas"):
             run_command("plan", "--devices", devices)
+    for option in ("--rate", "--price", "--input-price", "--output-price"):
+        run_command("plan", option, "inf", expect=2)

@@ -62,6 +62,14 @@ def test_a_call_that_was_killed_continues_and_writes_no_file_again(tmp_path: Pat
     assert (tmp_path / "params.yaml").is_file() and not (tmp_path / ".paraforge-init").exists()
 
 
+def test_a_long_name_of_a_project_is_cut_and_one_that_is_not_utf_8_refused(tmp_path: Path) -> None:
+    run_command("init", tmp_path / ("x" * 250))
+    assert load_parameters(tmp_path / ("x" * 250) / "params.yaml").publish.name == "x" * 200
+    with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
+        run_command("init", tmp_path / "my\udcff")
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 @pytest.mark.parametrize(
     ("stem", "name"), [("news v1", "news-v1"), ("žž", "my-bitext"), ("x" * 250, "x" * 100), ("~old", "old")]
 )
@@ -364,6 +372,15 @@ def _variable(first: Path, second: Path) -> tuple[Path, Path]:
     return first.rename(first.with_name("a$HOME.cs")), second
 
 
+def _place(first: Path, second: Path) -> tuple[Path, Path]:
+    """A link to a file in a directory with such a name."""
+    place = first.with_name("x$HOME")
+    place.mkdir()
+    link = first.with_name("b.cs")
+    link.symlink_to(first.rename(place / "a.cs"))
+    return link, second
+
+
 BAD_BITEXTS: dict[str, tuple[Callable[[Path, Path], tuple[Path, Path]], str]] = {
     "lines": (_shorter, r"a\.en.*19\d|19\d.*lines"),
     "missing": (lambda first, second: (first, second.with_name("gone.en")), r"gone\.en: no such file"),
@@ -373,6 +390,7 @@ BAD_BITEXTS: dict[str, tuple[Callable[[Path, Path], tuple[Path, Path]], str]] = 
     "close": (_slovak, r"its name says 'cs', and its text looks like 'sk'"),
     "pattern": (lambda first, second: (first.with_name("a.c?"), second), "patterns of files have such names"),
     "variable": (_variable, r"a\$HOME\.cs: variables have such names"),
+    "place": (_place, r"x\$HOME/a\.cs: variables have such names"),
 }
 
 

@@ -165,6 +165,10 @@ def test_what_the_hub_says_is_told(
         run_command("push", corpus, NAME)
 
 
-def test_a_name_that_is_none_is_refused_by_the_library(corpus: Path) -> None:
-    with pytest.raises(InputError, match=r"the Hub says: .*a b/c.*The name is USER/NAME"):
-        run_command("push", corpus, "a b/c")
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("corpus", "not the"), ("a b/c", "not the"), ("a/b/c", "not the"), ("a/b..c", "the Hub")],
+)
+def test_a_name_that_is_none_is_refused(corpus: Path, name: str, says: str) -> None:
+    with pytest.raises(InputError, match=rf"^{name}: {says} .*The name is USER/NAME"):
+        run_command("push", corpus, name)

@@ -33,7 +33,8 @@ def rows_of(corpus: Path, sql: str) -> Any:
     """The rows of a query, by way of a file."""
     with tempfile.TemporaryDirectory() as directory:
         ask(corpus, sql, "-o", f"{directory}/rows.json")
-        return json.loads(Path(directory, "rows.json").read_text(encoding="utf-8"))
+        text = Path(directory, "rows.json").read_text(encoding="utf-8")
+        return json.loads(text, parse_constant=pytest.fail)
 
 
 @pytest.fixture
@@ -91,6 +92,11 @@ def test_a_tsv_has_no_quoting(corpus: Path, tmp_path: Path) -> None:
     sql = """SELECT 'a' || chr(9) || chr(10) || 'b "c"' AS one, NULL AS two, 0.5 AS three, '"' AS four"""
     ask(corpus, f"{sql}; ", "-o", str(tmp_path / "out.tsv"))
     assert (tmp_path / "out.tsv").read_text() == 'one\ttwo\tthree\tfour\na b "c"\t\t0.5\t"\n'
+
+
+def test_json_has_null_for_what_is_no_number(corpus: Path) -> None:
+    sql = "SELECT 'nan'::FLOAT AS a, '-inf'::DOUBLE AS \"b c\", 0.5::FLOAT AS d, NULL::FLOAT AS e, 'nan' AS f"
+    assert rows_of(corpus, sql) == [{"a": None, "b c": None, "d": 0.5, "e": None, "f": "nan"}]
 
 
 @pytest.mark.parametrize(

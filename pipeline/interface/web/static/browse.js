@@ -23,6 +23,8 @@
     const reply = await fetch(`${path}?${query}`);
     const fresh = new DOMParser().parseFromString(await reply.text(), "text/html");
     if (!reply.ok) throw new Error(fresh.querySelector("[role=alert]")?.textContent ?? `The server answered ${reply.status}.`);
+    // The corpus was made again: its handles and its thresholds are others.
+    if (fresh.getElementById("view").dataset.publication !== form.dataset.publication) return location.replace(`/?${query}`);
     const onReason = document.activeElement.dataset.reason !== undefined;
     for (const one of fresh.querySelectorAll("[data-live]")) document.getElementById(one.id)?.replaceWith(one);
     if (onReason) (form.querySelector("[aria-current]") ?? form.querySelector("[data-reason]"))?.focus({ preventScroll: true });
