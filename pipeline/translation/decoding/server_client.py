@@ -16,6 +16,8 @@ from paraforge.translation.decoding.translator import Usage
 # Environment variables with the server's address and, if it needs one, the key.
 _ADDRESS, _KEY = "PARAFORGE_SERVER_URL", "OPENAI_API_KEY"
 _LONGEST_MESSAGE = 300
+# Statuses that can be the fault of one sentence: a content filter, or a context that is too short.
+_OF_SENTENCE = (400, 413, 422)
 _KEPT = "Finished tasks are kept: run the same command again"
 
 
@@ -59,9 +61,16 @@ class ServerClient:
         self._lock = threading.Lock()
         self.usage = Usage()
 
-    def ask(self, messages: list[dict[str, str]], fields: dict[str, Any]) -> list[dict[str, Any]]:
-        """Send a request, and return the answers as the server's JSON has them. fields: other fields; None
-        leaves one out.
+    def ask(
+        self,
+        messages: list[dict[str, str]],
+        fields: dict[str, Any],
+        simple: list[dict[str, str]] | None = None,
+    ) -> list[dict[str, Any]]:
+        """Send a request, and return the answers as the server's JSON has them.
+
+        fields: other fields; None leaves one out. simple: messages that every server answers; they are sent
+        if this request is refused and none has been answered yet.
 
         Raises:
             Untranslatable: the server refuses this request, and has answered others.
@@ -75,6 +84,8 @@ class ServerClient:
             )
             answer = response.http_response.json()
         except self._library.APIStatusError as error:
+            if simple and error.status_code in _OF_SENTENCE and not self.usage.requests:
+                self.ask(simple, fields)  # is refused, too, if the fault is not the sentence's
             raise self._refusal(error) from None
         except self._library.APIConnectionError as error:  # a timeout is one, too
             raise EngineError(
@@ -96,7 +107,7 @@ class ServerClient:
         """Return the exception for an answer with an error status, after all retries."""
         status = int(error.status_code)
         text = f"HTTP {status}: {self._hidden(error.message)}"
-        if status in (400, 413, 422) and self.usage.requests:  # others worked, so this one is at fault
+        if status in _OF_SENTENCE and self.usage.requests:  # others worked, so this one is at fault
             return Untranslatable(f"HTTP {status}", text)
         if status >= 500 or status in (408, 409, 429):
             return EngineError(f"the server at ${_ADDRESS} fails: {text}. {_KEPT}")

@@ -86,7 +86,7 @@ class ServerTranslator:
                 "logprobs": True,
                 **settings.body,
             }
-            choices += self._client.ask(settings.messages(sentence), fields)
+            choices += self._client.ask(settings.messages(sentence), fields, settings.messages("1"))
         return best_answers([read_answer(choice, sentence) for choice in choices[:wanted]])
 
 

@@ -317,13 +317,16 @@ def test_what_never_works_is_an_error(
     with pytest.raises(kind, match=message) as error:
         translate(max_retries=1)
     assert "no $OPENAI_API_KEY" in str(error.value) and KEY not in str(error.value)
+    del server.asked["1"]  # to see whether it is the sentences' fault
     assert max(server.asked.values()) == (2 if kind is EngineError else 1)
 
 
-def test_a_sentence_that_the_server_refuses_fails_alone(server: FakeServer) -> None:
-    server.behave = lambda sentence, body, nth: Reply("no", 400) if sentence == SENTENCES[20] else None
+@pytest.mark.parametrize("place", [0, 20])
+def test_a_sentence_that_the_server_refuses_fails_alone(server: FakeServer, place: int) -> None:
+    server.behave = lambda sentence, body, nth: Reply("no", 400) if sentence == SENTENCES[place] else None
     found = texts(translate(concurrency=1))
-    assert found == [*EXPECTED[:20], "HTTP 400", *EXPECTED[21:]]
+    assert found == [*EXPECTED[:place], "HTTP 400", *EXPECTED[place + 1 :]]
+    assert server.asked["1"] == (not place)
 
 
 def test_a_dead_server_is_an_error_and_its_answers_are_not_lost(server: FakeServer) -> None:
