@@ -1,12 +1,13 @@
 """Opens a file for reading, decompressed: plain, gz, bz2, xz or zst, recognized by its first bytes."""
 
+import bz2
 import gzip
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 
@@ -24,6 +25,10 @@ _MAGIC = {
 _SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd"}
 _RAW_BLOCK = 1 << 18
 _XZ_MEMORY = 512 << 20  # 'xz -9' needs 65 MB; a file that asks for more than this is refused
+_MEMBERS: dict[str, Callable[[], Any]] = {
+    "bz2": bz2.BZ2Decompressor,
+    "xz": lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY),
+}
 _LFS_POINTER = b"version https://git-lfs"
 _UNSUPPORTED = {b"PK\x03\x04": "a zip archive", b"\xff\xfe": "UTF-16 text", b"\xfe\xff": "UTF-16 text"}
 
@@ -88,16 +93,16 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
     :func:`compression_of`; and, while reading, a damaged or truncated file.
     """
     compression = compression_of(path)
-    if compression == "xz":
+    if compression is None:
         with path.open("rb") as file:
-            yield _Checked(path, _XzStream(file), compression)
+            yield _Checked(path, file, "file")
+    elif compression in _MEMBERS:
+        with path.open("rb") as file:
+            yield _Checked(path, _Members(file, _MEMBERS[compression]), compression)
     elif compression == "gzip":
         # Unlike Arrow, the standard library reads files padded with zeros, as tapes leave them.
         with gzip.open(path, "rb") as file:
             yield _Checked(path, file, compression)
-    elif compression is None:
-        with path.open("rb") as file:
-            yield _Checked(path, file, "file")
     else:
         with pa.OSFile(str(path), "rb") as raw, pa.CompressedInputStream(raw, compression) as stream:
             yield _Checked(path, stream, compression)
@@ -132,15 +137,14 @@ def _read_full(stream: ByteStream, size: int) -> bytes:
     return b"".join(parts)
 
 
-class _XzStream:
-    """Reads an xz file member by member. The standard library's own reader ignores trailing garbage."""
+class _Members:
+    """Reads a bz2 or xz file member by member. The standard library's own readers ignore trailing garbage,
+    and Arrow's of bz2 cannot read an empty member."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, begin: Callable[[], Any]) -> None:
         self._file = file
-        self._decompressor = self._begin()
-
-    def _begin(self) -> lzma.LZMADecompressor:
-        return lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
+        self._begin = begin
+        self._decompressor = begin()
 
     def read(self, size: int, /) -> bytes:
         while True:

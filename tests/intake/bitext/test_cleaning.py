@@ -87,7 +87,7 @@ def test_normalisation_is_that_of_the_standard_library(texts: list[str]) -> None
     for text, got in zip(texts, result.texts["source_text"].to_pylist(), strict=True):
         assert unicodedata.is_normalized("NFC", got)
         text = text.replace("\u034f", "")  # invisible, and yet "printable"
-        if text.isprintable() and text.strip() == text:
+        if text.isprintable() and text.strip() == text and "&" not in text:
             assert got == unicodedata.normalize("NFC", text)
 
 
@@ -237,6 +237,7 @@ def test_a_paraphrase_corpus() -> None:
         ({"format": "xls"}, "'moses', 'parquet', 'tmx', 'tsv'"),
         ({"format": "csv", "separator": "\t"}, "separator"),
         ({"format": "jsonl"}, "this format has named columns"),
+        ({"format": "tmx", "columns": {"source_text": "EN", "reference": "en"}}, "both sides are in 'en'"),
         ({"colums": {}}, "Extra inputs are not permitted"),
         ({"name": "a b"}, "String should match pattern"),
         ({"path": []}, "at least 1 item"),

@@ -51,11 +51,12 @@ def json_blocks(path: Path, reading: Reading) -> Iterator[LineBlock]:
 
     Raises InputError: see :meth:`JsonlSource.read`.
     """
-    blocks = line_blocks(path, reading)
-    first = next(blocks)
-    begin = next((line for line in first.lines[:100].to_pylist() if line.strip()), "")
+    blocks, seen, begin = line_blocks(path, reading), list[LineBlock](), ""
+    while not begin and (block := next(blocks, None)):
+        seen.append(block)
+        begin = next(filter(str.strip, block.lines[:100].to_pylist()), "")
     if not _ARRAY.match(begin):
-        yield from chain([first], blocks)
+        yield from chain(seen, blocks)
         return
     items, done = _items(path, reading.max_line_bytes), 0
     while some := list(islice(items, _BLOCK_ITEMS)):

@@ -13,6 +13,7 @@ from xml.parsers import expat
 
 import numpy as np
 import pyarrow as pa
+from pydantic import model_validator
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.compression import read_ahead
@@ -26,7 +27,7 @@ _KEPT_CHARACTERS = 4_096
 _MOST_LANGUAGES = 1_000  # a file of nonsense must not fill memory with names of languages
 # A comment, which may have units in it and may be incomplete yet, or a unit.
 _UNIT = re.compile(
-    r"""<!--.*?(?:-->|\Z) | <tu(?:\s(?:[^<>"']|"[^"<]*"|'[^'<]*')*)?(?:(?<=/)>|(?<!/)>"""
+    r"""<!--.*?(?:-->|\Z) | <tu(?:\s(?:[^<>"']|"[^"<]*"|'[^'<]*')*)?/?(?:(?<=/)>|(?<!/)>"""
     r"""[^<]*(?:<(?!/?tu[\s/>])[^<]*)*</tu\s*>)""",  # no unit is in another one
     re.DOTALL | re.VERBOSE,
 )
@@ -47,6 +48,13 @@ class TmxSource(NamedColumnSource):
     """TMX files; ``columns`` gives the language of each side: ``cs``, or ``cs|ces`` if both are used."""
 
     format: Literal["tmx"]
+
+    @model_validator(mode="after")
+    def _languages(self) -> "TmxSource":
+        twice = [one for one, count in Counter(map(str.lower, self.names.values())).items() if count > 1]
+        if twice:
+            raise ValueError(f"both sides are in {twice[0]!r}, and one text of a language is read")
+        return self
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
         """Read a TMX file. The line number of a row is that of its ``<tu>``, from 1; two units can be on one
@@ -79,7 +87,7 @@ class TmxSource(NamedColumnSource):
         if not done:
             raise InputError("no <tu> element: this is not a TMX file, or an empty one", path)
         for language, name in columns.items():
-            if not any(_matches(one, language) for one in found):
+            if not any(_matched(one, language) for one in found):
                 told = ", ".join(sorted(found)) or "none"
                 problem = f"no segment in language {language!r} for {name}; languages found: {told}"
                 raise InputError(problem, path)
@@ -104,7 +112,8 @@ def _row(
         language = _language(variant)
         if len(found) < _MOST_LANGUAGES:
             found[language] += 1
-        name = next((columns[wanted] for wanted in columns if _matches(language, wanted)), None)
+        best = max(columns, key=lambda wanted: _matched(language, wanted))
+        name = columns[best] if _matched(language, best) else None
         segment = next(variant.iter("seg"), None)
         if name in texts:
             reading.changes["extra_variant"] += 1
@@ -122,10 +131,10 @@ def _language(variant: Element) -> str:
 
 
 @lru_cache
-def _matches(language: str, wanted: str) -> bool:
-    """Return whether a language tag is one of the wanted ones or more specific."""
-    tag = language.replace("_", "-")
-    return any(tag == one or tag.startswith(f"{one}-") for one in wanted.replace("_", "-").split("|"))
+def _matched(language: str, wanted: str) -> int:
+    """Return the length of the wanted tag that a language tag is or is more specific than; 0 for none."""
+    tag = f"{language.replace('_', '-')}-"
+    return max(len(one) * tag.startswith(f"{one}-") for one in wanted.replace("_", "-").split("|"))
 
 
 def _text(segment: Element) -> str:

@@ -56,6 +56,10 @@ def test_languages_in_any_case_with_a_country_and_the_old_attribute(tmp_path: Pa
     assert [row[1:] for row in read(path)] == [("Ahoj", "Hello", None), ("Nazdar", "", None), ("", "", None)]
     both = blocks_of(TmxSource, path, {"source_text": "cs|csb", "reference": "en|eng"}, Reading())
     assert [row[1:] for row in rows_of(both)][2] == ("ne", "no", None)
+    body = unit(**{"en-US": "color", "EN-gb": "colour"}) + "<tu/><tu></tu>"
+    countries = {"source_text": "en", "reference": "en-GB"}
+    both = blocks_of(TmxSource, write(tmp_path / "b.tmx", document(body)), countries, Reading())
+    assert [row[1:3] for row in rows_of(both)] == [("color", "colour"), ("", ""), ("", "")]
 
 
 def test_inline_codes_are_left_out_and_highlighted_text_is_kept(tmp_path: Path) -> None:
