@@ -1,9 +1,11 @@
 """Finds rows of a corpus that have the same key, and the first of them, out of core with DuckDB. Also runs
 other DuckDB queries over shards so that SIGTERM and Ctrl-C stop them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError, first_line
-from paraforge.base.files import atomic_path, remove_directory
+from paraforge.base.files import atomic_path, remove_directory, scratch_directory, unfinished_paths
 
 _MEMORY = "1GB"
 _MOST_THREADS = 8
@@ -30,6 +32,27 @@ Keys = NDArray[np.uint64]
 Rows = NDArray[np.int64]
 
 
+@contextmanager
+def scratch_database(directory: Path, memory: str = _MEMORY) -> Iterator[Any]:
+    """Open a DuckDB database in memory. What exceeds its memory limit goes to a directory in ``directory``
+    that is removed at the end. Raises InputError if DuckDB fails, e.g. on a full disk."""
+    import duckdb  # imported here because it takes a tenth of a second
+
+    try:
+        with (
+            scratch_directory(directory / "spilled") as spilled,
+            TemporaryDirectory(prefix="paraforge-") as elsewhere,
+        ):
+            unfinished_paths.add(Path(elsewhere))
+            # A link, because DuckDB takes a backslash in a path for a slash.
+            link = Path(elsewhere) / "spilled"
+            link.symlink_to(spilled.absolute())
+            with duckdb.connect(config={"memory_limit": memory, "temp_directory": str(link)}) as connection:
+                yield connection
+    except duckdb.Error as error:
+        raise InputError(first_line(error), directory) from error
+
+
 def run_query(sql: str, tables: Mapping[str, Any], directory: Path, what: str) -> Path:
     """Write the rows that a query selects to a Parquet file. DuckDB's memory limit is 1 GB.
 
@@ -39,14 +62,13 @@ def run_query(sql: str, tables: Mapping[str, Any], directory: Path, what: str) -
 
     Raises InputError: the disk is full.
     """
-    import duckdb  # imported here because it takes a tenth of a second
+    import duckdb
 
     remove_directory(directory)
     directory.mkdir(parents=True)
     result = directory / "result.parquet"
     target = str(result).replace("'", "''")
-    settings: dict[str, Any] = {"memory_limit": _MEMORY, "temp_directory": str(directory)}
-    with duckdb.connect(config=settings) as connection, ThreadPoolExecutor(1) as pool:
+    with scratch_database(directory) as connection, ThreadPoolExecutor(1) as pool:
         cores = int(connection.execute("SELECT current_setting('threads')").fetchall()[0][0])
         connection.execute(f"SET threads = {min(cores, _MOST_THREADS)}")
         for name, table in tables.items():

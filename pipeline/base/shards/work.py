@@ -7,14 +7,13 @@ import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
-from paraforge.base.errors import InputError, Interrupted, WorkLockedError, first_line, naming
+from paraforge.base.errors import InputError, Interrupted, WorkLockedError, naming
 from paraforge.base.files import (
     hash_json,
     make_directory,
@@ -247,22 +246,6 @@ def _put_in_place(new: Path, output: Path) -> None:
         raise
     sync_directory(output.parent)
     remove(old)
-
-
-@contextmanager
-def scratch_database(directory: Path, **settings: Any) -> Iterator[Any]:
-    """Open a DuckDB database with these settings in a directory that is removed at the end. Raises InputError
-    if DuckDB fails, e.g. on a full disk."""
-    import duckdb
-
-    try:
-        with (
-            TemporaryDirectory(dir=directory) as scratch,
-            duckdb.connect(f"{scratch}/work.duckdb", config=settings) as connection,
-        ):
-            yield connection
-    except duckdb.Error as error:
-        raise InputError(first_line(error), directory) from error
 
 
 def libraries_of(path: Path) -> dict[str, str]:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import glob
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -69,21 +70,16 @@ def open_database(
             yield connection
 
 
-def files_literal(files: Sequence[Path]) -> str:
-    """Give paths as a list in SQL. Raises InputError if DuckDB would take a path for a pattern."""
-    for path in files:
-        if set("*?[") & set(str(path)):
-            raise InputError(
-                "DuckDB takes *, ? and [ in a path for a pattern",
-                path.parent,
-                remedy="Rename the directory, or query a copy.",
-            )
+def files_literal(files: Iterable[Path | str]) -> str:
+    """Give paths as a list in SQL."""
     return f"[{', '.join(map(literal, map(str, files)))}]"
 
 
 def rows_of(files: Sequence[Path], *options: str) -> str:
-    """Give files, at least one, as a relation in SQL; options are those of DuckDB's ``read_parquet``."""
-    return f"read_parquet({', '.join([files_literal(files), *options])})"
+    """Give files, at least one, as a relation in SQL; options are those of DuckDB's ``read_parquet``. Nothing
+    in a path is a pattern, and a directory called ``source=x`` is no column."""
+    paths = files_literal(glob.escape(str(file)) for file in files)
+    return f"read_parquet({', '.join([paths, 'hive_partitioning = false', *options])})"
 
 
 def rows_at(places: Iterable[Mapping[str, Any]]) -> str:

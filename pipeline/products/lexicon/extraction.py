@@ -18,9 +18,10 @@ import pyarrow.parquet as pq
 
 from paraforge import versions
 from paraforge.base.files import hash_json, sha256_file, write_json
+from paraforge.base.shards.groups import scratch_database
 from paraforge.base.shards.resources import Resources, job_memory
 from paraforge.base.shards.scheduler import open_jobs
-from paraforge.base.shards.work import WorkDirectory, replaced_directory, scratch_database
+from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.corpus.publication.held_out import HeldOut
 from paraforge.corpus.publication.lexicon_layout import (
     FORMAT,
@@ -160,7 +161,7 @@ def write_lexicon(
     Returns the entry of each file in ``lexicon.json``, and how many words have entries.
     """
     records = []
-    with scratch_database(directory, memory_limit=f"{memory}B") as connection:
+    with scratch_database(directory, f"{memory}B") as connection:
         connection.execute(_CELLS)
         for path in counts.cells:
             connection.register("scored", _scored(read_arrow(path), counts, parameters))

@@ -53,7 +53,9 @@ class Lexicon:
         chosen = pc.field("word").isin(pa.array(wanted, pa.string()))
         try:
             # Only row groups whose statistics allow one of the words are read.
-            return pq.read_table(self.files, columns=names, filters=chosen, page_checksum_verification=True)
+            return pq.read_table(
+                self.files, columns=names, filters=chosen, partitioning=None, page_checksum_verification=True
+            )
         except (pa.ArrowException, OSError) as error:
             raise InputError(f"cannot be read: {error}", self.path, remedy="Extract it again.") from error
 

@@ -21,10 +21,11 @@ from paraforge.base.parsing.brackets import template_of
 from paraforge.base.parsing.parse import Parses, parse_sentences
 from paraforge.base.parsing.parser import PARSERS, open_parser
 from paraforge.base.progress import progress
+from paraforge.base.shards.groups import scratch_database
 from paraforge.base.shards.lineage import mixed, text_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
-from paraforge.base.shards.work import replaced_directory, scratch_database
+from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.normalisation import normalise
 from paraforge.corpus.publication.datasets import Dataset, open_published, published_tables
 from paraforge.corpus.selection.filters.decontamination import read_test_sentences
@@ -48,7 +49,6 @@ requested."""
 _SIDES = ("reference", "translation")
 _NUMBERS = ("paraphrase_score", "overlap_1", "reference_tokens", "translation_tokens")
 _SCHEMA = pa.schema([("source_text", pa.string()), ("reference", pa.string()), ("held_out", pa.bool_())])
-_MEMORY = "1GB"
 # The number of pairs for computing bucket edges.
 _SAMPLED = 1_000_000
 FATES = ("unusable", "leaked", "held_out", "set_aside", "used")
@@ -102,7 +102,7 @@ def prepare_pairs(
     if not directory.is_dir():
         with (
             replaced_directory(directory) as temporary,
-            scratch_database(root, memory_limit=_MEMORY) as pairs,
+            scratch_database(root) as pairs,
         ):
             _prepare(dataset, itertools.chain.from_iterable(tests), temporary, pairs, parameters, resources)
     shards = ShardDirectory(directory)

@@ -14,8 +14,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.shards.groups import GroupRanks, rank_groups, run_query
+from paraforge.base.shards.groups import GroupRanks, rank_groups, run_query, scratch_database
 from paraforge.base.shards.lineage import text_keys
+
+# Nothing in a path has a meaning of its own.
+ODD = 'it\'s a "project"? #1\\n [new] *{a,b} %41 $HOME \n source=x ž'
 
 
 def keys_of(numbers: list[int]) -> NDArray[np.uint64]:
@@ -75,7 +78,7 @@ def test_keys_that_agree_in_one_half_are_different(tmp_path: Path) -> None:
 def test_a_signal_while_ranking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While DuckDB is busy, which is told at once; then all is ranked anew."""
     numbers = np.random.default_rng(3).integers(0, 8000, 20_000).tolist()
-    directory = tmp_path / "it's [new]"  # quotes and patterns mean nothing in a path
+    directory = tmp_path / ODD
     with monkeypatch.context() as patched, pytest.raises(SystemExit):
         patched.setattr(Future, "result", Mock(side_effect=SystemExit(130)))
         ranked(directory, keys_of(numbers))
@@ -98,6 +101,18 @@ def test_a_signal_ends_a_long_query_at_once(tmp_path: Path, monkeypatch: pytest.
 def test_a_query_that_fails_says_what_cannot_be_done(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"pairs cannot be found: .*nonsense"):
         run_query("SELECT nonsense", {}, tmp_path / "query", "pairs cannot be found")
+
+
+def test_a_database_fits_in_its_directory(tmp_path: Path) -> None:
+    """It takes more than its memory, which goes to the disk, and leaves nothing, even if it fails."""
+    directory = tmp_path / ODD
+    with pytest.raises(InputError, match="nonsense"), scratch_database(directory, "20MB") as database:
+        database.execute("SET threads = 1")
+        database.execute("CREATE TABLE rows AS SELECT hash(range) AS text FROM range(4_000_000)")
+        assert database.execute("SELECT count(text) FROM rows").fetchall() == [(4_000_000,)]
+        assert sum(path.stat().st_size for path in directory.rglob("*")) > 10e6
+        database.execute("SELECT nonsense")
+    assert not list(directory.iterdir())
 
 
 @pytest.mark.parametrize("rows", [[[3, 3]], [[4, 3]], [[0, 1], [1, 2]]])

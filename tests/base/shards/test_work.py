@@ -15,7 +15,6 @@ from paraforge.base.shards.work import (
     link_or_copy,
     replaced_directories,
     replaced_directory,
-    scratch_database,
 )
 from tests import project
 
@@ -206,12 +205,6 @@ else:
         if finished:
             break
     assert steps == 4
-
-
-def test_a_database_that_fails_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nonsense"), scratch_database(tmp_path, threads=1) as database:
-        database.execute("SELECT nonsense")
-    assert not list(tmp_path.iterdir())
 
 
 def test_writers_at_work_are_left_alone(tmp_path: Path) -> None:

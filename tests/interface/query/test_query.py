@@ -20,7 +20,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.shards.store import write_index, write_shard
 from paraforge.corpus.publication import lexicon_layout as layout
 from paraforge.corpus.publication.datasets import open_published
-from paraforge.interface.query.pairs import fixed, one_line
+from paraforge.interface.query.pairs import fixed, one_line, sample_pairs
 from tests.here import run_command
 
 
@@ -171,13 +171,14 @@ def test_an_empty_corpus(projects: dict[str, Path]) -> None:
     assert [row["column_name"] for row in columns] == open_published(empty).schema.names
 
 
-def test_paths_with_quotes_and_blanks(own_corpus: Path) -> None:
-    moved = own_corpus.rename(own_corpus.parent / "it's a corpus")
-    assert rows_of(moved, "SELECT count(*) > 0 AS some FROM corpus") == [{"some": True}]
-    for sign in "*?[":
-        moved = moved.rename(moved.parent / f"corpus{sign}")
-        with pytest.raises(InputError, match="for a pattern"):
-            ask(moved, "SELECT 1")
+def test_paths_mean_nothing(own_corpus: Path) -> None:
+    sources = rows_of(own_corpus, "SELECT DISTINCT source FROM corpus ORDER BY ALL")
+    for name in ("source=x", "it's a corpus", "a\\b", "*?[a] %41"):
+        (own_corpus.parent / name).mkdir()
+        moved = own_corpus.rename(own_corpus.parent / name / "corpus")
+        assert rows_of(moved, "SELECT DISTINCT source FROM corpus ORDER BY ALL") == sources
+        assert sample_pairs(open_published(moved), 5, 1).pairs.num_rows == 5
+        moved.rename(own_corpus)
 
 
 def test_a_corpus_reached_by_a_relative_path_or_a_link(
