@@ -72,10 +72,12 @@ def query(
 
 def _shown(relation: Any, rows: int) -> str:
     """Return a relation as DuckDB prints it."""
+    from paraforge.interface.query.pairs import shown_lines
+
     drawn = io.StringIO()
     with contextlib.redirect_stdout(drawn):
         relation.show(max_width=text_width(WIDTH), max_rows=rows)
-    return drawn.getvalue().rstrip()
+    return shown_lines(drawn.getvalue().rstrip())
 
 
 def _views(corpus: Path) -> tuple[dict[str, Dataset], dict[str, str]]:
@@ -139,7 +141,7 @@ def render_pairs(drawn: Sample) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    from paraforge.interface.query.pairs import marked_words, one_line
+    from paraforge.interface.query.pairs import marked_words, one_line, shown_lines
 
     fate = [name for name in ("rejected", "failed") if name in drawn.pairs.column_names]
     table = Table(
@@ -170,7 +172,7 @@ def render_pairs(drawn: Sample) -> str:
             "-" if score is None else f"{score:.2f}",
             *texts,
             "-" if overlap is None else f"{overlap:.2f}",
-            Text("\n".join(map(one_line, lineage.split("\n")))),
+            Text(shown_lines(lineage)),
         )
     return rendered(lambda console: console.print(table))
 

@@ -45,6 +45,7 @@ def show(summary: Summary, console: Console) -> None:
 
     from paraforge.corpus.publication.card import describe
     from paraforge.corpus.publication.summary import suggestions
+    from paraforge.interface.query.pairs import shown_lines
 
     begin, *sections = describe(summary.root / "data" / "corpus").split("\n## ")
     shown = [
@@ -52,7 +53,7 @@ def show(summary: Summary, console: Console) -> None:
         *(f"## {one}" for one in sections if one.partition("\n")[0] in _SECTIONS),
     ]
     shown += ["## This run", *(f"* {line}" for line in _run(summary)), "## What to try next"]
-    console.print(Markdown("\n\n".join(shown), hyperlinks=False))
+    console.print(Markdown(shown_lines("\n\n".join(shown)), hyperlinks=False))
     for purpose, command in suggestions(summary):
         # Text for copying is not wrapped.
         console.print(f"  {' '.join(purpose.split())}:\n      {command}", markup=False, soft_wrap=True)

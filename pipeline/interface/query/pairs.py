@@ -108,6 +108,11 @@ def one_line(text: str) -> str:
     )
 
 
+def shown_lines(text: str) -> str:
+    """Give a text of several lines without what would steer a terminal."""
+    return "\n".join(map(one_line, text.split("\n")))
+
+
 def _harmless(character: str) -> bool:
     # Not "printable": this Python's tables may be older than the newest emoji.
     return unicodedata.category(character) not in ("Cc", "Cs")

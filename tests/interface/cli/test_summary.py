@@ -12,13 +12,16 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import write_json
 from paraforge.corpus.publication.summary import load_summary
 from paraforge.interface.cli.summary import show
+from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    report = publish_pairs(tmp_path / "data")
+    pairs = random_pairs(1_000, seed=7)
+    steering = [text and f"\x1b]0;x\x07{text}\x9b31m" for text in pairs["translation"].to_pylist()]
+    report = publish_pairs(tmp_path / "data", table=with_columns(pairs, translation=steering))
     write_json(tmp_path / "metrics" / "publish.json", report.metrics())
     write_json(tmp_path / "metrics" / "nmt.json", {"bleu": 37.71, "chrf": 58.5, "seconds": 3725.0})
     write_json(tmp_path / "metrics" / "translate.json", {"engine": "ctranslate2", "beam": 12})
@@ -43,7 +46,7 @@ def test_what_is_shown(project: Path) -> None:
     assert "62.1 min" in text
     assert "paraforge verify data/corpus" in text
     assert 'paraforge query data/corpus "SELECT reference, translation FROM corpus ORDER BY overlap_1' in text
-    assert "\x1b" not in text
+    assert not {"\x1b", "\x9b", "\x07"} & {*text}
     assert not any(line.endswith(" ") for line in text.splitlines())
 
 

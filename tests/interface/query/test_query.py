@@ -136,6 +136,7 @@ def test_a_table_shows_a_part(corpus: Path) -> None:
     result = run_command("query", corpus, "-", stdin="SELECT 'žluť' AS one\n").stdout
     assert "one" in result and "žluť" in result
     assert "column_name" in ask(corpus, "DESCRIBE corpus")
+    assert not {"\x1b", "\x9b"} & {*ask(corpus, "SELECT chr(27) AS one, chr(155) AS two")}
 
 
 def test_any_parquet_file_is_a_corpus(corpus: Path, tmp_path: Path) -> None:
