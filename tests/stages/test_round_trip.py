@@ -108,7 +108,7 @@ def test_a_second_run_translates_nothing_and_the_way_there_is_planned(project: P
     with inside(copied):
         result = run_command("plan", "--seconds", 1, "--json")
         plan = json.loads(result.stdout)["cs forward"]
-        assert plan["left"] < plan["sentences"] == 199 and "The way back comes on top" in result.stderr
+        assert plan["left"] < plan["sentences"] == 199 and "Translating back takes" in result.stderr
         run_stage("translate")
         report = read_json(Path("metrics/translate.json"))
         assert report["sentences_translated"] == report["forward"]["sentences_translated"] == 0

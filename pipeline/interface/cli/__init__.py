@@ -25,16 +25,16 @@ SECTIONS = {
     "Project": {
         "init": "Make a project, or update one from an earlier version.",
         "configure": "Choose models, thresholds and files; write params.yaml.",
-        "plan": "Forecast time, price, disk and memory of a translation.",
+        "plan": "Forecast time, price and disk space of a translation.",
         "doctor": "Check the installation, the engines and this project.",
     },
     "Corpus": {
         "summary": "Show the result of a run: counts, scores, examples.",
         "sample": "Show random pairs from a published corpus.",
         "query": "Query a published corpus in SQL.",
-        "browse": "Choose thresholds in the browser by looking at what they keep.",
-        "score": "Score pairs of reference and translation.",
-        "verify": "Check a published corpus: checksums, rows, counts, schema.",
+        "browse": "Choose thresholds in the browser and see what they keep.",
+        "score": "Score pairs of sentences from a file.",
+        "verify": "Check a published corpus: checksums, rows, counts, columns.",
         "push": "Upload a published corpus to the Hugging Face Hub.",
         "annotate": "Grade pairs in the browser, and report the grades.",
     },
@@ -64,7 +64,7 @@ MODULES = {
 
 
 class LazyGroup(TyperGroup):
-    """A group that imports a command's module when the command is used or its own help is asked for."""
+    """Imports a command's module when the command is used or its help is printed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return names in the order of :data:`COMMANDS`."""

@@ -30,19 +30,19 @@ def serve(
     ),
     database: Path = typer.Option(DATABASE, "--database", "-d", help="file for the answers"),
     count: int | None = typer.Option(None, "--count", "-n", min=1, help="pairs per band; 100 by default"),
-    seed: int | None = typer.Option(None, help="the same seed draws the same pairs; 1 by default"),
+    seed: int | None = typer.Option(None, help="random seed; 1 by default"),
     kept_only: bool = typer.Option(
         False,
         "--kept-only",
-        help="leave out data/rejected next to the corpus, which has most of the low bands",
+        help="leave out data/rejected next to the corpus, which has most pairs with low scores",
     ),
     host: str = HOST,
-    port: int = typer.Option(8377, min=0, max=65535, help="port to listen on; 0 is any free one"),
+    port: int = typer.Option(8377, min=0, max=65535, help="port to listen on; 0: any free port"),
 ) -> None:
     """Draw pairs from each score band, and serve the page on which people grade them.
 
-    The first call draws the pairs and writes the database. Later calls continue with it. Every answer is
-    saved at once.
+    The first call draws the pairs and writes the database; later calls continue with it. Every answer is
+    saved immediately.
 
     \b
     Examples:
@@ -66,7 +66,7 @@ def serve(
     )
     for band, count, figures in zip(BANDS, counts, draw.bands, strict=True):
         if count < draw.per_band:
-            typer.echo(f"  band {band} has only {counted(figures.pairs, 'pair')}: all are taken", err=True)
+            typer.echo(f"  band {band} has only {counted(figures.pairs, 'pair')}; all were drawn", err=True)
 
     from paraforge.interface.annotation.server import create_app
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-HOST = typer.Option("127.0.0.1", help="address to listen on; any other address lets other people in")
+HOST = typer.Option(
+    "127.0.0.1", help="address to listen on; with another address, other people can open the page"
+)
 
 
 def text_width(plain: int) -> int:
@@ -40,7 +42,7 @@ def announcer(host: str, task: str, may: str, more: str = "") -> Callable[[str],
     """Return a function that prints the address of a page once it answers.
 
     task: what people do there, e.g. ``Grade``.
-    may: what anybody who reaches it can do, if it is not loopback. more: what else Ctrl-C means.
+    may: what anyone who can reach the page can do, unless the host is loopback. more: what else Ctrl-C does.
     """
 
     def announce(address: str) -> None:

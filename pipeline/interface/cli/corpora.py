@@ -20,8 +20,8 @@ def push(
 ) -> None:
     """Verify a published corpus and upload it to the Hugging Face Hub: files, card, manifest.
 
-    Every source needs a stated license. Whether it allows you to publish is your decision. Run the command
-    again to resume an interrupted upload. Log in first with 'hf auth login', or set HF_TOKEN.
+    Every source needs a stated license; check yourself whether it allows you to publish. Log in first with
+    'hf auth login', or set HF_TOKEN. If the upload is interrupted, run the command again to resume.
 
     \b
     Examples:
@@ -44,9 +44,10 @@ def push(
 
 def verify(
     corpora: list[Path] = typer.Argument(metavar="CORPUS", help="directories of corpora and models"),
-    workers: int = typer.Option(0, min=0, help="threads; 0 is one per core"),
+    workers: int = typer.Option(0, min=0, help="threads; 0: one per core"),
 ) -> None:
-    """Check the files of published corpora and models: checksums, and for a corpus rows, columns and counts.
+    """Check published corpora and models: the checksums of files, and for a corpus also rows, columns and
+    counts.
 
     For data/corpus, this also checks data/rejected next to it, and that both are from the same run. Exits
     with 0 if everything is correct. Otherwise it lists every problem with its file and what to do, and exits

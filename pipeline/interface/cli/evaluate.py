@@ -12,35 +12,36 @@ from paraforge.interface.cli.settings import DEVICE, FORCE, OUTPUT, check_output
 
 def evaluate(
     model: str = typer.Argument(
-        help="a trained model, SIF or sentence-transformers directory, a file or directory of word vectors "
-        "(which are averaged)"
+        help="directory of a trained model, SIF or sentence-transformers model, or word vectors (a file or "
+        "directory), which are averaged"
     ),
     sts: list[Path] = typer.Option(
-        [], "--sts", help="directory or file of scored sentence pairs; may be given several times"
+        [], "--sts", help="directory or file of scored sentence pairs; may be repeated"
     ),
     similarity: list[Path] = typer.Option(
-        [], "--similarity", help="word pairs with judgements, such as SimLex-999.txt or a csv"
+        [], "--similarity", help="word pairs with judgments, such as SimLex-999.txt or a CSV"
     ),
     by_length: bool = typer.Option(
-        False, "--by-length", help="STS by the length of the longer sentence too (Wieting 2016, Table 7)"
+        False,
+        "--by-length",
+        help="also show STS by the length of the longer sentence (Wieting 2016, Table 7)",
     ),
-    baseline: list[str] = typer.Option([], "--baseline", help="baseline or model to compare MODEL with"),
+    baseline: list[str] = typer.Option([], "--baseline", help="model to compare MODEL with; may be repeated"),
     against: list[str] = typer.Option(
-        [], "--against", help="the same, and the mean absolute difference to it (ParaNMT, Table 10)"
+        [], "--against", help="the same, and the mean absolute difference from it (ParaNMT, Table 10)"
     ),
     output: Path | None = OUTPUT,
     device: str = DEVICE,
     force: bool = FORCE,
 ) -> None:
-    """Evaluate a model of sentence embeddings; every figure is x 100.
+    """Evaluate sentence embeddings. All figures are x 100.
 
-    STS: Pearson and Spearman between the cosine and the judgements for each set; a year's figure is the
-    unweighted mean over its sets. Formats: 'gold TAB sentence TAB sentence', STS.input.X.txt with
-    STS.gs.X.txt, STS Benchmark, SICK, 'phrase ||| phrase ||| score'. Rows without a score are skipped; a
-    malformed row stops with its file and line.
+    STS: Pearson and Spearman between cosines and human scores for each set; a year's figure is the unweighted
+    mean over its sets. Formats: 'gold TAB sentence TAB sentence', STS.input.X.txt with STS.gs.X.txt, STS
+    Benchmark, SICK, 'phrase ||| phrase ||| score'. Rows without a score are skipped; a malformed row is an
+    error.
 
-    Words: Spearman; a pair with a word that has no vector counts as 0.
-    See embeddings.md.
+    Words: Spearman; a pair with a word that has no vector counts as 0. See embeddings.md.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``paraforge lexicon``: extract a paraphrase lexicon, look words up."""
+"""``paraforge lexicon``: extract a paraphrase lexicon and look words up."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def extract(
     report = extract_lexicon(inputs, output, parameters, Resources(workers=workers, work=work))
     left_out = ", ".join(f"{reason} {count:,}" for reason, count in report.dropped.items() if count)
     typer.echo(
-        f"{output}: {report.entries:,} entries of {report.words_with_paraphrases:,} words from "
+        f"{output}: {report.entries:,} entries for {report.words_with_paraphrases:,} words from "
         f"{report.pairs:,} of {counted(report.rows, 'pair')}"
         + (f" (left out: {left_out})" if left_out else "")
     )
@@ -71,7 +71,7 @@ def lookup(
     words: list[str] = typer.Argument(metavar="WORD", help="words to look up"),
     lexicon: Path = typer.Option(LEXICON, "--lexicon", "-l", help="directory of the lexicon"),
     count: int = typer.Option(20, "--count", "-n", min=1, help="most paraphrases per word"),
-    minimum_pairs: int = typer.Option(10, help="hide entries from fewer pairs"),
+    minimum_pairs: int = typer.Option(10, help="hide entries with fewer pairs"),
     minimum_pmi: float = typer.Option(1.5, help="hide entries below this adjusted PMI"),
     by_cross: bool = typer.Option(False, "--by-cross", help="show all entries, ranked by cross-sentence PMI"),
     as_json: bool = typer.Option(False, "--json", help="print JSON, one object per word"),
@@ -112,12 +112,12 @@ def _why_missing(lexicon: Any, word: str, sentences: int, minimum_pairs: int, mi
     least = max(minimum_pairs, own)
     if not sentences:
         return f"not in the lexicon: it occurs in fewer than {own} sentences"
-    where = f"no paraphrase: it occurs in {counted(sentences, 'sentence')}, but no other word is opposite it"
+    where = f"no paraphrase: it occurs in {counted(sentences, 'sentence')}, but no word is on the other side"
     if best := lexicon.lookup([word], 1, least)[word].to_pylist():
         pmi, other = best[0]["adjusted_pmi"], best[0]["paraphrase"]
         shows = f"--minimum-pmi {math.floor(10 * pmi) / 10:g} shows '{other}'"
         return f"{where} with an adjusted PMI of {minimum_pmi:g}; {shows}"
-    return f"{where} in {least} pairs" + ("; --minimum-pairs 1 shows rarer ones" if least > 1 else "")
+    return f"{where} in {least} pairs" + ("; --minimum-pairs 1 shows rarer entries" if least > 1 else "")
 
 
 def _table(word: str, entries: pa.Table) -> str:

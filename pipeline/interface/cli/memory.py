@@ -1,4 +1,4 @@
-"""``paraforge memory import``: translations made elsewhere, into the translation memory."""
+"""``paraforge memory import``: add translations from another system to the translation memory."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from paraforge.base.logs import counted
 from paraforge.interface.cli.settings import group
 
 app = group(
-    "Work with the translation memory: every sentence that was translated, with its translations.\n\n"
-    "It is a directory of Parquet files with a subdirectory for each model with its engine and options: read "
-    "it with DuckDB, copy it with cp, remove a subdirectory with rm -r."
+    "Import into the translation memory, which keeps the translations of every sentence.\n\n"
+    "It is a directory with a subdirectory of Parquet files for each combination of model, engine and "
+    "options. Read it with DuckDB, copy it with cp, remove a subdirectory with rm -r."
 )
 
 _MEMORY = typer.Option(
@@ -26,7 +26,7 @@ _MEMORY = typer.Option(
 
 @app.callback()
 def _memory() -> None:
-    """Keep this a group, though it has one command."""
+    """Make this a group, although it has only one command."""
 
 
 @app.command("import")
@@ -55,7 +55,7 @@ def import_command(
 
 
 def memory_directory(memory: Path | None, project: Path = Path()) -> Path:
-    """Return the memory that is named, or that of a project."""
+    """Return the given directory, or the memory of a project."""
     from paraforge.base.shards.resources import Resources
     from paraforge.interface.configuration import load_parameters
 

@@ -1,4 +1,4 @@
-"""``paraforge model import``: a ready translation model, in the layout that everything here reads."""
+"""``paraforge model import``: convert a ready translation model to Paraforge's layout."""
 
 from pathlib import Path
 from shlex import quote
@@ -12,26 +12,24 @@ app = group("Import ready translation models. See models.md.")
 
 @app.callback()
 def _model() -> None:
-    """Keep this a group, though it has one command."""
+    """Make this a group, although it has only one command."""
 
 
 @app.command("import")
 def import_command(
-    source: str = typer.Argument(metavar="SOURCE", help="path of a model, or ORGANISATION/NAME[@REVISION]"),
+    source: str = typer.Argument(metavar="SOURCE", help="path, or ORGANIZATION/NAME[@REVISION] on the Hub"),
     destination: Path = typer.Argument(metavar="DEST", help="directory to write"),
     source_language: str = typer.Option(
-        None, "--from", help="language of the sources, e.g. de, deu_Latn; what the model says, or cs"
+        None, "--from", help="source language, e.g. de or deu_Latn; default: from the model, or cs"
     ),
-    target_language: str = typer.Option(
-        None, "--to", help="language of the translations; what the model says, or en"
-    ),
+    target_language: str = typer.Option(None, "--to", help="target language; default: from the model, or en"),
     force: bool = FORCE,
 ) -> None:
-    """Import a ready model, so that 'paraforge translate --model DEST' and nmt.model can use it.
+    """Import a ready model for 'paraforge translate --model DEST' and nmt.model.
 
-    SOURCE may be Transformers (Marian, OPUS-MT of the hub, M2M-100, NLLB), a fairseq checkpoint with
-    dict.LANGUAGE.txt and SentencePiece model or BPE codes, or CTranslate2. Embeddings, vocabulary and
-    subwords must fit; no code of a model is run.
+    SOURCE can be a Transformers model (Marian, OPUS-MT, M2M-100, NLLB), a fairseq checkpoint with
+    dict.LANGUAGE.txt and a SentencePiece model or BPE codes, or a CTranslate2 model. Its embeddings,
+    vocabulary and subwords must match. No code from the model is run.
 
     \b
     Examples:

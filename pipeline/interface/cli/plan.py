@@ -20,12 +20,12 @@ def plan(
     ),
     price: float = typer.Option(None, min=0, max=_MOST, help="price of one device per hour, in any currency"),
     devices: str = typer.Option("1,2,4,8", help="numbers of devices to compare"),
-    seconds: float = typer.Option(90, min=1, help="most seconds to spend on the sample"),
+    seconds: float = typer.Option(90, min=1, help="time limit for the sample, in seconds"),
     rate: float = typer.Option(
         None,
         min=0.001,
         max=_MOST,
-        help="sentences/s of a device, if you know it; then no sample is translated",
+        help="sentences/s of a device, if known; then no sample is translated",
     ),
     input_price: float = typer.Option(None, min=0, max=_MOST, help="server: price of a million input tokens"),
     output_price: float = typer.Option(
@@ -36,13 +36,13 @@ def plan(
 ) -> None:
     """Forecast the time, price and disk of translating the corpus.
 
-    Translates a sample with the same sentence lengths as the whole on one device. Times have a 95% interval
-    and are for the sentences that the translation memory does not have. The sources in params.yaml are
-    ingested first if they have not been; 'dvc repro' reuses the result. With several pivots, each is planned,
-    and their sum; --sentences plans only the first. For references alone, the forward translation is planned.
+    Translates a sample on one device, with the same sentence lengths as the corpus. Times have a 95% interval
+    and leave out sentences that are in the translation memory. Ingests the sources in params.yaml if
+    necessary; 'dvc repro' reuses the result. With several pivots, prints a plan for each and their sum; with
+    --sentences, only for the first. For English alone, plans the forward translation.
 
-    A server (translate.engine: server) is paid by tokens. The plan counts them while it translates 384
-    sentences, which go to the translation memory.
+    A server (translate.engine: server) charges for tokens. To count them, the command translates 384
+    sentences, which stay in the translation memory.
 
     \b
     Examples:
@@ -77,7 +77,7 @@ def plan(
     counts = [part.strip() for part in devices.split(",")]
     if not all(part.isdecimal() and 0 < int(part) <= _MOST_DEVICES for part in counts):
         raise ConfigurationError(
-            [f"--devices {devices}: numbers from 1 to {_MOST_DEVICES:,}, separated by commas"]
+            [f"--devices {devices}: expected numbers from 1 to {_MOST_DEVICES:,}, separated by commas"]
         )
     numbers = sorted({int(part) for part in counts})
     pivots = list(parameters.by_pivot())
@@ -91,7 +91,7 @@ def plan(
         built = Path("models/nmt") / place
         if one.ingest.kind == "references":
             name, one, built = f"{name} {FORWARD}", forward_of(one), built / FORWARD
-            typer.echo("This is the forward translation. The way back comes on top of it.", err=True)
+            typer.echo("This is the forward translation. Translating back takes additional time.", err=True)
         plans[name] = make_plan(
             one,
             corpus,

@@ -24,33 +24,33 @@ def init(
     directory: Path = typer.Argument(
         None,
         metavar="DIR",
-        help="new or empty directory; with --upgrade the project, by default the current one",
+        help="new or empty directory; with --upgrade, the project (default: the current directory)",
     ),
     bitext: tuple[Path, Path] = typer.Option(
-        None, metavar="FILE FILE", help="use this bitext: a foreign and an English file, line by line"
+        None, metavar="FILE FILE", help="bitext in two files: foreign and English sentences, line by line"
     ),
     table: Path = typer.Option(
         None,
         metavar="FILE",
-        help="use this TSV, CSV, JSON, Parquet or TMX file; its two columns are found",
+        help="bitext in one TSV, CSV, JSON, Parquet or TMX file; finds its two columns",
     ),
     english: Path = typer.Option(
         None,
         metavar="FILE",
-        help="use English text alone, one sentence per line: it is translated to another language and back",
+        help="English sentences alone, one per line, to translate to another language and back",
     ),
     upgrade: bool = typer.Option(
         False, "--upgrade", help="update a project from an earlier version; your files stay"
     ),
 ) -> None:
-    """Make a project in its own directory. 'dvc repro' then runs it.
+    """Make a project in a new directory. Run it with 'dvc repro'.
 
     \b
     Examples:
       paraforge init my                                  the embedded sample, and a file for your bitext
-      paraforge init my --bitext a.cs.gz a.en.gz         your bitext; its lines and languages are checked
-      paraforge init my --table pairs.tsv                your bitext in one file; its columns are found
-      paraforge init my --english sentences.txt          English alone: a round trip through another language
+      paraforge init my --bitext a.cs.gz a.en.gz         your bitext; checks its lines and languages
+      paraforge init my --table pairs.tsv                your bitext in one file; finds its columns
+      paraforge init my --english sentences.txt          English alone, by a round trip
       paraforge init --upgrade                           after an upgrade of Paraforge
     """
     from paraforge.interface.configuration import PARAMETERS, load_parameters
@@ -88,15 +88,18 @@ def init(
         typer.echo("  paraforge configure corpus=my translation=small select=quality")
     typer.echo(f"Next: cd {quote(str(directory))} && dvc repro")
     if found is not None and found.kind == "references":
-        typer.echo("  Before that, name both models, from the other language and into it:")
+        typer.echo("  Before that, set both models, from the other language and into it:")
         typer.echo(f"  {READY_MODEL} nmt.forward=NAME")
     nmt = load_parameters(directory / PARAMETERS).nmt
     if nmt.model == "train":
-        typer.echo(f"  It first trains a translation model: about {nmt.training_time} on two CPU cores.")
+        typer.echo(
+            f"  This first trains a translation model, which takes about {nmt.training_time} on two "
+            "CPU cores."
+        )
         if found is not None and (doubt := doubt_about(found.lines)):
             typer.echo(f"  But {doubt}.")
-        typer.echo(f"  With a ready model, first: {READY_MODEL}")
-    typer.echo("Before 'dvc exp run': git add . && git commit -m 'A corpus'")
+        typer.echo(f"  To use a ready model instead, first run: {READY_MODEL}")
+    typer.echo("Before 'dvc exp run', run: git add . && git commit -m 'A corpus'")
 
 
 def configure(
@@ -107,7 +110,9 @@ def configure(
     ),
     output: Path = typer.Option(Path("params.yaml"), "--output", "-o", metavar="FILE", help="file to write"),
     show: bool = typer.Option(False, "--show", help="print the file instead of writing it"),
-    groups: bool = typer.Option(False, "--groups", help="list the groups, their choices and where they are"),
+    groups: bool = typer.Option(
+        False, "--groups", help="list the groups, their choices and their directories"
+    ),
     schema: bool = typer.Option(False, "--schema", help="print the JSON schema of params.yaml, for editors"),
     reset: bool = typer.Option(False, "--reset", help="forget earlier choices and edits"),
     check_files: bool = typer.Option(
@@ -116,10 +121,10 @@ def configure(
 ) -> None:
     """Compose params.yaml from choices and values, check every value and every file, and write it.
 
-    A choice is a file: one of those that come with Paraforge, or your own in configs/GROUP/.
+    A choice is a YAML file: one that comes with Paraforge, or your own in configs/GROUP/.
 
-    Earlier choices, and your edits in params.yaml, stay unless this call changes them. Prints what changes;
-    'dvc status' then lists the stages that 'dvc repro' will run for it.
+    Your earlier choices and your edits in params.yaml stay unless this call changes them. Prints the changes;
+    'dvc status' then lists the stages that 'dvc repro' will run.
 
     \b
     Examples:

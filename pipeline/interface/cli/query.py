@@ -1,4 +1,5 @@
-"""``query``, ``sample`` and ``browse``: the pairs of a published corpus, by SQL, at random, by scores."""
+"""``query``, ``sample`` and ``browse``: show pairs from a published corpus by SQL, at random, or by
+scores."""
 
 from __future__ import annotations
 
@@ -135,8 +136,7 @@ def sample(
 
 
 def render_pairs(drawn: Sample) -> str:
-    """Show reference and translation side by side; words that the other side lacks are marked on a
-    terminal."""
+    """Show reference and translation side by side. On a terminal, words that only one side has are marked."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -183,12 +183,12 @@ def browse(
         False, "--kept-only", help="leave out the rejected pairs in data/rejected next to the corpus"
     ),
     host: str = HOST,
-    port: int = typer.Option(8378, min=0, max=65535, help="port to listen on; 0 is any free one"),
+    port: int = typer.Option(8378, min=0, max=65535, help="port to listen on; 0: any free port"),
 ) -> None:
-    """Serve a page with a histogram of each score. Its handles show what other thresholds would keep.
+    """Serve a page for choosing thresholds. Each score has a histogram with handles to move.
 
-    The page shows kept and rejected pairs side by side, and the section 'select' of params.yaml for the
-    current handles. An open page survives 'dvc repro'. See query.md.
+    The page shows the pairs that the current thresholds keep and reject, and the section 'select' for
+    params.yaml. It can stay open during 'dvc repro'. See query.md.
 
     \b
     Examples:

@@ -35,7 +35,7 @@ def score(
     translation: str = typer.Option("", help="translation column: number from 0 (default 1) or name"),
     header: bool = typer.Option(False, "--header", help="the first line of a TSV or CSV names its columns"),
     languages: str = typer.Option(
-        "", help="identify the language of both sides among these codes, e.g. en,cs,de; all: any known"
+        "", help="identify the language of both sides, one of these codes (e.g. en,cs,de), or all"
     ),
     sentence_transformer: Path | None = typer.Option(
         None, metavar="DIR", help="add the column cosine from this sentence-transformers model"
@@ -50,7 +50,9 @@ def score(
         [], metavar="SCORE=X", help="reject pairs with a higher score, e.g. contradiction=0.8"
     ),
     wrong_pairs: list[str] = typer.Option(
-        [], metavar="[SCORE=]SHARE", help="reject below the score that this share of mismatched pairs reaches"
+        [],
+        metavar="[SCORE=]SHARE",
+        help="reject pairs below the score that at most this share of mismatched pairs reaches",
     ),
     device: str = DEVICE,
     workers: int = WORKERS,
@@ -58,9 +60,9 @@ def score(
 ) -> None:
     """Score pairs of English sentences, and print a verdict on the scores.
 
-    OUTPUT has the columns of a published corpus. For a TSV or CSV these are line, reference, translation and
-    the scores; a Parquet file keeps all its columns. The verdict says how well each score separates these
-    pairs from mismatched ones. Rejected pairs stay in OUTPUT, with the reason in the column rejected.
+    OUTPUT has the scores as columns. For a TSV or CSV, it also has line, reference and translation; for
+    Parquet, all columns of the input. The verdict says how well each score separates these pairs from
+    mismatched ones. Rejected pairs stay in OUTPUT, with the reason in the column rejected.
 
     \b
     Examples:

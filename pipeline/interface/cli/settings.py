@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 OUTPUT = typer.Option(None, "--output", "-o", metavar="FILE", help="file to write; by default the terminal")
 FORCE = typer.Option(False, "--force", help="overwrite the output")
-DEVICE = typer.Option("auto", help="cpu, cuda, cuda:1, ...; auto is a GPU if there is one")
-WORKERS = typer.Option(0, min=0, help="processes; 0 is one per core")
-THREADS = typer.Option(0, min=0, help="CPU threads; 0 is one per core")
+DEVICE = typer.Option("auto", help="cpu, cuda, cuda:1, ...; auto: a GPU if available")
+WORKERS = typer.Option(0, min=0, help="processes; 0: one per core")
+THREADS = typer.Option(0, min=0, help="CPU threads; 0: one per core")
 WORK = typer.Option(Path("work"), help="directory for unfinished work")
 SETTINGS = typer.Option([], "--set", metavar="KEY=VALUE", help="set a parameter; may be repeated")
 
@@ -36,14 +36,14 @@ SENTENCES = typer.Argument(
     metavar="INPUT", help="sentences, one per line; plain, gz, bz2, xz or zst; - for standard input"
 )
 TRANSLATIONS = typer.Argument(
-    metavar="OUTPUT", help="TSV to write: line, rank, score, text; perhaps .gz; - for standard output"
+    metavar="OUTPUT", help="TSV to write: line, rank, score, text; optionally .gz; - for standard output"
 )
 DEVELOPMENT = typer.Option([], help="STS file or directory for model selection; may be repeated")
 TEST_SETS = typer.Option([], "--test", help="STS file or directory for the final evaluation; may be repeated")
 
 
 def group(text: str) -> typer.Typer:
-    """Make a group of commands; ``text`` is its help."""
+    """Make a group of commands with the help ``text``."""
     return typer.Typer(help=text, rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
 
@@ -84,7 +84,7 @@ def check_output(output: Path | None, force: bool, directory: bool = False) -> N
 
 
 def check_table(output: Path | None, force: bool) -> None:
-    """Check as :func:`check_output`, and that the ending of a file of rows names a format."""
+    """Check an output file with :func:`check_output`, and that its extension names a format for rows."""
     from paraforge.interface.query.database import copy_options
 
     check_output(output, force)

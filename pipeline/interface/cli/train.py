@@ -1,4 +1,4 @@
-"""``train``: sentence embeddings from pairs."""
+"""``train``: train sentence embeddings on pairs."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def train(
         None, help="YAML file with a model's parameters, as in embeddings.models"
     ),
     settings: list[str] = SETTINGS,
-    start: Path | None = typer.Option(None, metavar="MODEL", help="trained model to train further"),
-    vectors: Path | None = typer.Option(None, help="word vectors to start from"),
+    start: Path | None = typer.Option(None, metavar="MODEL", help="trained model to continue from"),
+    vectors: Path | None = typer.Option(None, help="initial word vectors"),
     columns: str = typer.Option(
         "", help="the two columns in the files, counted from 0, e.g. 2,3; by default 0,1"
     ),

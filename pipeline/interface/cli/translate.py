@@ -1,4 +1,4 @@
-"""``translate`` and ``paraphrase``: a file of sentences, one per line, into others."""
+"""``translate`` and ``paraphrase``: translate or paraphrase a file of sentences."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def translate(
     input_path: Path = SENTENCES,
     output_path: Path = TRANSLATIONS,
     model: Path = typer.Option(
-        None, "--model", metavar="DIR", help="models/nmt, or what 'paraforge model import' wrote"
+        None, "--model", metavar="DIR", help="models/nmt, or a model from 'paraforge model import'"
     ),
     engine: str = typer.Option(
         "ctranslate2", help="ctranslate2, torch or fairseq; without a model: server or fake"
     ),
     beam: int = typer.Option(_DEFAULTS.beam, min=1, help="beam size"),
     nbest: int = typer.Option(_DEFAULTS.nbest, min=1, help="translations per sentence"),
-    compute_type: str = typer.Option(_DEFAULTS.compute_type, help="float32, int8, ... or auto: the fastest"),
+    compute_type: str = typer.Option(_DEFAULTS.compute_type, help="float32, int8, ...; auto: the fastest"),
     settings: list[str] = SETTINGS,
     device: str = DEVICE,
     threads: int = THREADS,
@@ -68,7 +68,7 @@ def translate(
     from paraforge.translation.engines import open_translator
 
     if nbest > beam:
-        raise ConfigurationError([f"--nbest is {nbest}: it must be at most --beam, {beam}"])
+        raise ConfigurationError([f"--nbest is {nbest}, but must be at most --beam ({beam})"])
     values: dict[str, Any] = {"beam": beam, "nbest": nbest, "compute_type": compute_type}
     batch_tokens, of_engine = 0, {}
     for key, value in _settings(settings).items():
@@ -95,7 +95,7 @@ def translate_file(
     doing: str = "translate",
 ) -> None:
     """Translate a file or a pipe with the translator that ``prepare`` opens. ``prepare`` gets the sentences
-    and may change them; ``doing`` is the text of the progress display."""
+    and may change them. ``doing`` is the text of the progress display."""
     from paraforge.translation.stage.text_file import read_sentences, translate_lines
 
     check_output(output_path, force)
@@ -124,7 +124,7 @@ def paraphrase(
     threads: int = THREADS,
     force: bool = FORCE,
 ) -> None:
-    """Paraphrase a file of sentences, one per line, with a model of the stage paraphraser.
+    """Paraphrase a file of sentences, one per line, with a trained paraphraser.
 
     The output has one line per paraphrase: number of the input line, rank (0 is the best), mean natural
     log-probability per token, text. --set takes similarity, overlap, length (low, medium, high, or a value),

@@ -1,4 +1,4 @@
-"""``paraforge triplets``: anchors, positives and hard negatives for other trainers."""
+"""``paraforge triplets``: mine anchors, positives and hard negatives for other trainers."""
 
 from pathlib import Path
 
@@ -37,11 +37,11 @@ def triplets(
 ) -> None:
     """Mine triplets in a corpus: a reference, its translation, and a similar translation from another pair.
 
-    No negative comes from the anchor's cluster: the pairs that share a text (ignoring case and punctuation),
-    a foreign side or an image with it. OUTPUT contains triplets-*.parquet with the columns anchor, positive
-    and negative (or negative_1 to negative_N), _lineage-*.parquet with the row of each text in the corpus,
-    and _clusters-*.parquet with the cluster of every row. --set takes the keys of section triplets:
-    negatives, margin, same_lines.
+    Negatives never come from the anchor's cluster, which contains all pairs connected to it by a shared text
+    (ignoring case and punctuation), foreign side or image. OUTPUT contains triplets-*.parquet with the
+    columns anchor, positive and negative (or negative_1 to negative_N), _lineage-*.parquet with the row of
+    each text in the corpus, and _clusters-*.parquet with the cluster of every row. --set takes the keys of
+    section triplets: negatives, margin, same_lines.
 
     \b
     Examples:

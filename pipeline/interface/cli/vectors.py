@@ -1,4 +1,4 @@
-"""``embed`` and ``export``: a trained model in use."""
+"""``embed`` and ``export``: use a trained model."""
 
 from enum import StrEnum
 from pathlib import Path

@@ -55,10 +55,10 @@ def test_a_word_without_paraphrases_says_why(lexicon: Path) -> None:
     both = run("lookup", "laughed", "absent", *OF_A_FEW, "-l", lexicon)
     assert "chuckled" in both.stdout and "absent: not in the lexicon" in both.stderr
     said = run("lookup", "laughed", "-l", lexicon, "--minimum-pairs", 5).stderr
-    assert "in 2 sentences, but no other word is opposite it in 5 pairs" in said
+    assert "in 2 sentences, but no word is on the other side in 5 pairs" in said
     # What stands opposite each other a few times is noise, and not shown unless it is asked for.
     said = run("lookup", "laughed", "-l", lexicon).stderr
-    assert "in 10 pairs; --minimum-pairs 1 shows rarer ones" in said
+    assert "in 10 pairs; --minimum-pairs 1 shows rarer entries" in said
 
 
 def test_what_stands_side_by_side_as_often_is_shown_when_it_is_asked_for(lexicon: Path) -> None:
