@@ -97,7 +97,7 @@ def train_decoders(
     settings: list[str] = typer.Option([], "--set", metavar="KEY=VALUE"),
     without: Annotated[list[Path] | None, typer.Option(help="STS sets whose sentences are left out")] = None,
     device: str = "auto",
-    threads: int = 0,
+    threads: Annotated[int, typer.Option(min=0)] = 0,
     checkpoint_seconds: float = 300.0,
     work: Path = Path("work"),
 ) -> None:
@@ -144,7 +144,7 @@ def evaluate(
     baseline: Annotated[list[str] | None, typer.Option(help="model to compare with")] = None,
     against: Annotated[list[str] | None, typer.Option(help="the same, and the mean difference to it")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="file of all figures, JSON")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="of the transfer tasks")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=1 << 31, help="of the transfer tasks")] = 1,
     device: str = "auto",
     force: Annotated[bool, typer.Option("--force", help="not needed: OUTPUT is replaced")] = False,
 ) -> None:
@@ -210,9 +210,12 @@ def lexicon_evaluate(
     from paraforge.products.lexicon.lookup import Lexicon
 
     def short(name: str) -> str:
-        return re.split(r"\W", name.lower())[0]
+        parts = re.split(r"\W+", name.lower())
+        return parts[0] if begins.count(parts[0]) == 1 else "_".join(parts)
 
     lists = read_lists(words, ppdb or [])
+    names = [one.name for one in lists.judgements] + [one.name for one in lists.references]
+    begins = [re.split(r"\W+", name.lower())[0] for name in names]
     figures: dict[str, float | None] = {}
     for name, row in evaluate_lexicon(lexicon, lists, minimum_pairs).items():
         figures |= {f"{short(name)}_found": row["found"]}

@@ -138,6 +138,11 @@ def evaluate_for_papers(
     opened = open_model(name, ())
     if not isinstance(opened.model, SentenceEmbedder | Adaptive):
         raise ConfigurationError([f"--transfer: {name} only compares pairs; give a model that embeds"])
+    encoder = None
+    if variants:  # torch takes seconds
+        from paraforge.papers.transfer.fine_tuning import encoder_of, fine_tune_transfer
+
+        encoder = encoder_of(opened, tasks)
     similarity = Evaluation(opened.name, opened.kind)
     if sts or options.get("word_lists"):
 
@@ -145,11 +150,7 @@ def evaluate_for_papers(
             return opened if wanted == name else open_model(wanted, sentences)
 
         similarity = evaluate(name, open_others, sts=sts, **options)
-    if not variants:
-        return PaperEvaluation(similarity, evaluate_transfer(opened.model, tasks, seed, folds), missing)
-    from paraforge.papers.transfer.fine_tuning import encoder_of, fine_tune_transfer  # torch takes seconds
-
-    encoder = encoder_of(opened, tasks)
-    fixed = evaluate_transfer(opened.model, tasks, seed, folds)
-    trained = fine_tune_transfer(encoder, tasks, variants, seed, folds)
-    return PaperEvaluation(similarity, [*fixed, *trained], missing)
+    scores = evaluate_transfer(opened.model, tasks, seed, folds)
+    if encoder is not None:
+        scores += fine_tune_transfer(encoder, tasks, variants, seed, folds)
+    return PaperEvaluation(similarity, scores, missing)

@@ -1,4 +1,4 @@
-"""Commands of `python -m paraforge.papers` from files to tables, JSON and errors."""
+"""Commands of `python -m experiments.programs` from files to tables, JSON and errors."""
 
 import json
 from pathlib import Path
@@ -66,6 +66,13 @@ def test_errors(place: Path) -> None:
         file.write("five\ta\tb\n")
     with pytest.raises(InputError, match=r"2012\.b\.tsv:4: the score 'five' is not a number"):
         evaluate("jaccard", open_model, sts=[place / "sts"])
+
+
+@pytest.mark.parametrize(
+    "arguments", [("evaluate", "x", "--seed", 1 << 32), ("train-decoders", "x", "y", "--threads", -1)]
+)
+def test_numbers_out_of_range_are_refused(arguments: tuple[object, ...]) -> None:
+    assert "Invalid value for" in run_command(*arguments, app=app, expect=2).output
 
 
 def test_sif_of_each_set_and_fitted(place: Path) -> None:

@@ -108,15 +108,20 @@ def test_the_command_flattens_the_figures(lexicon: Lexicon, tmp_path: Path) -> N
     entries = lexicon.entries(["w0", "w1", "w2"]).to_pylist()
     text = "".join(f"{e['word']}\t{e['paraphrase']}\t{e['cross_pmi']}\n" for e in entries)
     (tmp_path / "ppdb-2.0.txt").write_text(text, encoding="utf-8")
-    run_command(
-        *("lexicon-evaluate", lexicon.path, "-w", tmp_path / "SimLex-999.txt"),
-        *("--ppdb", tmp_path / "ppdb-2.0.txt", "-o", tmp_path / "figures.json"),
-        app=app,
-    )
-    figures = json.loads((tmp_path / "figures.json").read_text())["figures"]
+    (tmp_path / "ppdb-1.0.txt").write_text("w0\tw1\n", encoding="utf-8")
+
+    def figures_with(*ppdb: str) -> dict[str, float | None]:
+        given = [part for name in ppdb for part in ("--ppdb", tmp_path / name)]
+        words = ("-w", tmp_path / "SimLex-999.txt", *given, "-o", tmp_path / "figures.json")
+        run_command("lexicon-evaluate", lexicon.path, *words, app=app)
+        return dict(json.loads((tmp_path / "figures.json").read_text())["figures"])
+
+    figures = figures_with("ppdb-2.0.txt")
     row = evaluate_lexicon(lexicon.path, read_lists([tmp_path / "SimLex-999.txt"]))["SimLex-999"]
     assert figures["simlex_found"] == 2 and figures["adjusted_pmi_simlex"] == row["adjusted_pmi"]
     assert figures["cross_pmi_ppdb"] == 100 and "ppdb_simlex" in figures
+    both = figures_with("ppdb-2.0.txt", "ppdb-1.0.txt")  # neither hides the other
+    assert both["ppdb_2_0_txt_simlex"] == figures["ppdb_simlex"] != both["ppdb_1_0_txt_simlex"]
 
 
 @pytest.mark.full

@@ -73,6 +73,8 @@ def open_or_build(open_: Callable[[], Store], build: Callable[[], Store]) -> Sto
 
 
 def _check_place(output: Path) -> None:
+    if output.is_file() and not output.is_symlink():
+        raise InputError("is a file, but a directory must be written there", output, remedy="Move it first.")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=output.parent):

@@ -37,6 +37,16 @@ def test_what_was_damaged_is_trained_again(tmp_path: Path, changed: str | None) 
         assert (output / "weights").read_bytes() == b"weights"
         return report
 
+    (tmp_path / "models").write_text("a thesis")
+    with pytest.raises(InputError, match="models"):
+        run()
+    (tmp_path / "models").unlink()
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "out").write_text("a thesis")
+    with pytest.raises(InputError, match="models/out: is a file"):
+        run()
+    assert not trained  # in vain
+    (tmp_path / "models" / "out").unlink()
     assert run() == run() == {"pairs": 7} and len(trained) == 1
     assert not (trained[0] / "pairs").exists()
     if changed in DAMAGED:

@@ -214,10 +214,11 @@ def test_options_that_cannot_be(place: Path, arguments: list[str], message: str)
         run("evaluate", place / "model", "--transfer", place / "transfer", *arguments)
 
 
-def test_what_cannot_be_trained(place: Path) -> None:
+def test_what_cannot_be_trained(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("sif", place / "vectors.txt", place / "sif", "--weights", "none")
+    monkeypatch.setattr("paraforge.papers.evaluation.evaluate", lambda *_, **__: pytest.fail("in vain"))
     with pytest.raises(ConfigurationError, match=r"has no encoder to train.*--components 0"):
-        run("evaluate", place / "sif", "--transfer", place / "transfer", "--fine-tune")
+        run("evaluate", place / "sif", "--transfer", place / "transfer", "--sts", place, "--fine-tune")
     (place / "decoders").mkdir()
     (place / "decoders" / "decoders.json").touch()
     with pytest.raises(ConfigurationError, match=r"decoders@context are decoders, which have no encoder"):
