@@ -25,7 +25,7 @@ _Directory = Annotated[Path, AfterValidator(at_home)]
 
 
 class Resources(Section):
-    """Section ``resources`` of params.yaml. Changing any of these invalidates nothing."""
+    """Section ``resources`` of params.yaml. Its values change no result, so no stage runs again."""
 
     workers: int = Field(0, ge=0, description="cores that CPU steps use; 0: all")
     scheduler: str | None = Field(

@@ -29,7 +29,7 @@ else:
 
 
 class SelectParameters(Section):
-    """Section ``select``: the first filter that rejects a pair is its ``rejected``."""
+    """Section ``select``. The first filter that rejects a pair gives it its reason."""
 
     required: list[str] = Field(
         default_factory=lambda: ["paraphrase_score"],
@@ -44,12 +44,12 @@ class SelectParameters(Section):
     order: list[str] = Field(
         default_factory=list,
         exclude=True,
-        description="names of filters in the order in which they judge; filters that are not listed come "
-        "last, by name",
+        description="names of filters in the order in which they are applied; other filters come last, by "
+        "name",
     )
     filters: list[AnyFilter] = Field(
         default_factory=list,
-        description="settings of each filter by name, null to remove one; or a list of filters, which judge "
+        description="settings of each filter by name, null to remove one; or a list of filters, applied "
         "in its order",
     )
 

@@ -21,9 +21,7 @@ class BackgroundParameters(Section):
 class StatisticsParameters(Section):
     """Section ``statistics``."""
 
-    sample: int = Field(
-        100_000, ge=1, description="how many references of each source Table 1 is computed from"
-    )
+    sample: int = Field(100_000, ge=1, description="number of references from each source for Table 1")
     seed: int = Field(1, description="random seed for the samples")
     background: BackgroundParameters = Field(default_factory=BackgroundParameters)
     parser: Annotated[str, UserFile(words=PARSERS)] | None = Field(

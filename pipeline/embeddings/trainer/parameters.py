@@ -28,7 +28,7 @@ class VocabularyParameters(Section):
 
 
 class TrainingParameters(Section):
-    """Loss, negatives and optimiser (W16 3.1, PN 4 and 5.2); the defaults are ParaNMT-50M's setting, except
+    """Loss, negatives and optimizer (W16 3.1, PN 4 and 5.2); the defaults are ParaNMT-50M's setting, except
     that M grows to its 40."""
 
     epochs: int = Field(5, ge=1, description="passes over the pairs")

@@ -9,4 +9,4 @@ class ReportParameters(Section):
     """Section ``report``."""
 
     title: str | None = Field(None, max_length=200, description="heading; null for the corpus' name")
-    entries: int = Field(14, ge=0, le=200, description="best and worst lexicon entries shown")
+    entries: int = Field(14, ge=0, le=200, description="number of best and of worst lexicon entries to show")

@@ -34,8 +34,8 @@ class TemplateParameters(Section):
         "on each line; null: none",
     )
     pairs: int = Field(200_000, ge=1, description="parse about this many pairs, chosen by hash")
-    minimum: int = Field(20, ge=1, description="fewest outputs of a template that is learned")
-    most: int = Field(200, ge=1, description="most templates; the most frequent ones are kept")
+    minimum: int = Field(20, ge=1, description="fewest training outputs in which a template must occur")
+    most: int = Field(200, ge=1, description="largest number of templates; the most frequent ones are kept")
 
 
 class ParaphraserParameters(Section):
@@ -47,7 +47,7 @@ class ParaphraserParameters(Section):
         description="train, none, or a ready model: another project's models/paraphraser, or anything that "
         "nmt.model accepts, from a language to itself",
     )
-    language: str = Field("en", pattern=LANGUAGE, description="vocabulary of both sides")
+    language: str = Field("en", pattern=LANGUAGE, description="language of both sides")
     templates: TemplateParameters = Field(default_factory=TemplateParameters)
     test_files: list[TestFileParameters] = Field(
         default_factory=list,

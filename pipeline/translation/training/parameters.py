@@ -84,7 +84,7 @@ class NmtTrainingParameters(Section):
         description="decay after the warm-up: by the inverse square root, or down to 0 at maximum_updates",
     )
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing of the cross-entropy")
-    weight_decay: float = Field(0.0, ge=0, description="of Adam")
+    weight_decay: float = Field(0.0, ge=0, description="weight decay of Adam")
     clip: float = Field(1.0, ge=0, description="clip the gradient at this norm; 0: no clipping")
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
@@ -104,7 +104,7 @@ class NmtTrainingParameters(Section):
 
 
 class NmtValidationParameters(Section):
-    """Held-out pairs: chosen by a hash of the Czech sentence, never trained on."""
+    """Held-out pairs, chosen by a hash of the source sentence and never used for training."""
 
     held_out: int = Field(
         1000, ge=1, le=10_000, description="about how many pairs to hold out, at most a tenth of all"
@@ -150,9 +150,9 @@ class NmtParameters(Section):
     )
     target: Literal["reference", "translation", "source_text"] = Field(
         "reference",
-        description="column to train on; translation: what another model (the teacher) made of the sources, "
-        "in shards that the stage translate wrote (distillation); source_text: from references, as forward "
-        "is trained",
+        description="target column for training; translation: the translations of another model (the "
+        "teacher), in shards of the stage translate (distillation); source_text: trains a model from "
+        "references",
     )
     source_language: str = Field(
         "cs",
@@ -169,7 +169,7 @@ class NmtParameters(Section):
     maximum_pairs: int = Field(
         20_000_000,
         ge=1000,
-        description="train on about this many pairs, drawn by their source sentence",
+        description="train on about this many pairs, drawn by a hash of the source sentence",
     )
     maximum_tokens: int = Field(
         250,

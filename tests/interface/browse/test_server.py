@@ -177,7 +177,7 @@ def test_kept_pairs_alone(hostile: Path) -> None:
         page = client_of(browser).get("/?paraphrase_score.min=0.5").text
     kept, came = headline(page)
     assert 0 < kept < came == browser.manifest.counts.kept
-    assert "rejected pairs cannot be taken back" in page
+    assert "you can only raise thresholds" in page
 
 
 def test_nothing_kept_nothing_rejected_and_nothing_to_select_from(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_nothing_kept_nothing_rejected_and_nothing_to_select_from(tmp_path: Path
             page = client.get("/").text
             kept, came = headline(page)
             assert kept == (0 if name == "none" else came) and (came > 0) == (name != "duplicates")
-            assert ("No pair." in page) or name == "all"
+            assert ("No pairs." in page) or name == "all"
             assert client.get("/?q=nothing+has+this").status_code == 200
 
 

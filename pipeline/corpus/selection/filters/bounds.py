@@ -103,8 +103,8 @@ class IntervalParameters(FilterParameters):
         | None
     ) = Field(
         None,
-        description="lower bound, or {wrong_pairs: X}, the share of mismatched pairs that may reach it, or "
-        "{adequate: X}, the share of pairs from it on that people are likely to accept; null for none",
+        description="lower bound; or {wrong_pairs: X}, the share of mismatched pairs that may reach it; "
+        "or {adequate: X}, the share of pairs at or above it that people are likely to accept; null: none",
     )
     maximum: (
         Annotated[
@@ -112,7 +112,11 @@ class IntervalParameters(FilterParameters):
             Discriminator(_kind_of_bound),
         ]
         | None
-    ) = Field(None, description="upper bound, or the share of good pairs that may be above it; null for none")
+    ) = Field(
+        None,
+        description="upper bound; or {good_pairs: X}, the share of good pairs that may be above it; null: "
+        "none",
+    )
 
     @model_validator(mode="after")
     def _ordered(self) -> IntervalParameters:
@@ -134,7 +138,7 @@ class BoundsParameters(IntervalParameters):
     score: Annotated[str, Field(description="any numeric column")]
     missing: MissingPolicy = Field(
         "refuse",
-        description="whether to keep pairs without the score; the reason of those rejected is no_SCORE",
+        description="whether to keep pairs without the score; rejected ones have the reason no_SCORE",
     )
 
     _known = field_validator("score")(check_score)

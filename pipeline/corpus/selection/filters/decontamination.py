@@ -169,8 +169,8 @@ class DecontaminationParameters(FilterParameters):
         None,
         ge=1,
         le=100,
-        description="length in words of the sequences that must not be shared either; null: only whole "
-        "sentences count",
+        description="also reject pairs that share this many consecutive words with a test sentence; null: "
+        "only whole sentences count",
     )
 
     needs: ClassVar[tuple[str, ...]] = SIDES

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 
 class NearRepeatsParameters(FilterParameters):
-    """Rejects pairs whose reference says nearly the same as that of a pair with a higher paraphrase score, or
-    of an earlier one with the same score, by the cosine of their vectors."""
+    """Rejects a pair if its reference says nearly the same as the reference of a better pair, by the cosine
+    of their vectors. A pair is better if its paraphrase score is higher, or equal and the pair comes
+    earlier."""
 
     kind: Literal["near_repeats"]
     cosine: float = Field(0.95, ge=0.8, le=1, description="lowest cosine at which a sentence repeats another")

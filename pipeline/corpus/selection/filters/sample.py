@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SampleParameters(FilterParameters):
-    """A number of the pairs that earlier filters accept, drawn at random without replacement."""
+    """Keeps a random sample of the pairs that earlier filters accept, drawn without replacement."""
 
     kind: Literal["sample"]
     size: int = Field(ge=1)
