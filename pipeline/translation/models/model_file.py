@@ -114,10 +114,6 @@ class ModelFile:
     def __contains__(self, name: str) -> bool:
         return name in self.variables
 
-    def names_under(self, prefix: str) -> list[str]:
-        """Return the names that begin with ``prefix``."""
-        return [name for name in self.variables if name.startswith(prefix)]
-
     def shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of a variable. Raises InputError: there is no such variable."""
         return self._variable(name).shape
@@ -135,9 +131,9 @@ class ModelFile:
             values /= scale[:, None] if scale.ndim else scale
         return values
 
-    def scalar(self, name: str, default: float = 0.0) -> float:
-        """Return a variable of one number, or ``default`` if it does not exist."""
-        return float(self.array(name).reshape(-1)[0]) if name in self.variables else default
+    def scalar(self, name: str) -> float:
+        """Return a variable of one number, or 0 if it does not exist."""
+        return float(self.array(name).reshape(-1)[0]) if name in self.variables else 0.0
 
     def is_flag(self, name: str) -> bool:
         """Return whether a variable is stored as a boolean and not as a real number."""

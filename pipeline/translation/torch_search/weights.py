@@ -109,7 +109,7 @@ class _Loader:
 
 def layers_of(file: ModelFile, side: str) -> int:
     """Return the number of layers of ``encoder`` or ``decoder``."""
-    found = (re.match(r"layer_(\d+)$", name.split("/")[1]) for name in file.names_under(f"{side}/"))
+    found = (re.match(rf"{side}/layer_(\d+)/", name) for name in file.variables)
     return 1 + max((int(match[1]) for match in found if match), default=-1)
 
 

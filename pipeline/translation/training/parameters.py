@@ -186,11 +186,11 @@ class NmtParameters(Section):
             raise ValueError(f"bitext.kind must be bitext, and is {self.bitext.kind}")
         if self.target == "translation" and not isinstance(self.bitext, Path):
             raise ValueError("target: translation needs bitext: a directory of translated shards")
-        if (
-            self.training.schedule == "linear"
-            and self.training.warmup_updates >= self.training.maximum_updates
-        ):
+        schedule, warmup = self.training.schedule, self.training.warmup_updates
+        if schedule == "linear" and warmup >= self.training.maximum_updates:
             raise ValueError("training.warmup_updates must be fewer than training.maximum_updates")
+        if schedule == "inverse_sqrt" and not warmup:
+            raise ValueError("training.warmup_updates must be at least 1, or training.schedule linear")
         if self.training.batch_tokens < self.maximum_tokens:
             raise ValueError(
                 "training.batch_tokens must be at least maximum_tokens, or a long pair fits no batch"

@@ -103,8 +103,8 @@ def test_a_part_that_the_search_does_not_support_is_refused(
             if value is None:
                 del self.variables[name]
 
-        def scalar(self, wanted: str, default: float = 0.0) -> float:
-            return float(value) if wanted == name else super().scalar(wanted, default)
+        def scalar(self, wanted: str) -> float:
+            return float(value) if wanted == name else super().scalar(wanted)
 
     monkeypatch.setattr(model_file, "ModelFile", Changed)
     with pytest.raises(InputError, match=message) if message else contextlib.nullcontext():

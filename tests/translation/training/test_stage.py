@@ -243,6 +243,7 @@ PARAPHRASES = {
         ({"architecture": {"width": 30, "heads": 4}}, "multiple of heads"),
         ({"source_language": "en"}, "must differ"),
         ({"training": {"schedule": "linear", "warmup_updates": 10, "maximum_updates": 10}}, "fewer than"),
+        ({"training": {"warmup_updates": 0}}, "warmup_updates must be at least 1"),  # fairseq divides by it
         ({"training": {"batch_tokens": 249}}, "at least maximum_tokens"),
         ({"vocabulary": {"sizes": 1}}, "Extra inputs"),
         ({"bitext": PARAPHRASES}, "bitext.kind must be bitext, and is paraphrases"),
