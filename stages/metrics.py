@@ -71,9 +71,7 @@ def of_pivots(stage: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
     """Combine the metrics of a stage that ran for each pivot: sums, and the single pivots' metrics as
     ``pivots``. Metrics of a single pivot are unchanged.
 
-    Args:
-        stage: its name in dvc.yaml.
-        metrics: a dataclass, a pydantic model or a dictionary, by pivot.
+    metrics: a dataclass, a pydantic model or a dictionary, by pivot.
     """
     each = {name: dict(plain(one)) for name, one in metrics.items()}
     first, *others = each.values()
@@ -99,12 +97,8 @@ def _sum(one: Any, other: Any) -> Any:
 
 
 def headline(stage: str, content: Mapping[str, Any]) -> dict[str, float]:
-    """Return the figures of a stage that 'dvc metrics show' displays, without missing ones.
-
-    Args:
-        stage: its name in dvc.yaml.
-        content: all of its metrics.
-    """
+    """Return the figures of a stage that 'dvc metrics show' displays, of all its metrics; without missing
+    ones."""
     found = {"seconds": content.get("seconds")}
     for name, figure in _FIGURES[stage].items():
         found[name] = content.get(figure) if isinstance(figure, str) else figure(content)
@@ -114,11 +108,8 @@ def headline(stage: str, content: Mapping[str, Any]) -> dict[str, float]:
 def write_metrics(stage: str, metrics: Any, name: str | None = None, result: str | None = None) -> None:
     """Write ``metrics/NAME.json`` and its headline, and log one line on the result.
 
-    Args:
-        stage: its name in dvc.yaml.
-        metrics: a dataclass, a pydantic model or a dictionary.
-        name: of the files, where a stage has several of them; the stage's by default.
-        result: the line; by default it is made of the metrics.
+    metrics: a dataclass, a pydantic model or a dictionary. result: the line; by default made of the metrics.
+    name: of the files, where a stage has several of them; the stage's by default.
     """
     content = plain(metrics)
     write_json(METRICS / f"{name or stage}.json", content)

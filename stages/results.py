@@ -10,12 +10,7 @@ Content = Mapping[str, Any]
 
 
 def result_line(stage: str, content: Content) -> str:
-    """Return the summary of a stage, ending with its seconds.
-
-    Args:
-        stage: its name in dvc.yaml.
-        content: all of its metrics.
-    """
+    """Return the summary of a stage of dvc.yaml by all of its metrics, ending with its seconds."""
     parts = list(_PARTS[stage](content))
     seconds = content.get("seconds")
     return "; ".join([*parts, *([] if seconds is None else [f"{seconds:,.1f} s"])])

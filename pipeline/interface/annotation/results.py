@@ -35,15 +35,13 @@ Judgements = dict[int, list[tuple[str, Answer]]]
 def cohen_kappa(first: Sequence[int], second: Sequence[int], *, linear: bool = False) -> float | None:
     """Return Cohen's kappa of two annotators over the same items (Cohen 1960; weighted, Cohen 1968).
 
-    first, second: grades 1-3 of n items, in the same order.
+    first, second: grades 1-3 of n items, at least one, in the same order.
     linear: weigh a disagreement by its distance: between 1 and 3 people disagree twice as much as between 2
         and 3.
 
-    At most 1; 0 is what chance gives. None if it is not defined: without items, or if both annotators always
-    give the same grade. Raises MissingPackageError if scikit-learn is not installed.
+    At most 1; 0 is what chance gives. None if it is not defined: both annotators always give the same grade.
+    Raises MissingPackageError if scikit-learn is not installed.
     """
-    if not first and not second:
-        return None
     metrics = require("sklearn.metrics", "annotate")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # 0 / 0 if both always give the same grade

@@ -181,7 +181,8 @@ class Judged:
                 found = [Test(one.reason, f"fate = {literal(one.reason)}")]
             self.tests += found
         self.kept = len(self.tests) + 1
-        self.left_out = left_out()
+        # Pairs that failed, or that ingest rejected.
+        self.left_out = f"(fate IN ({', '.join(map(literal, [FAILED, *REASONS]))}))"
         cases = [f"WHEN {test.fails} THEN {place}" for place, test in enumerate(self.tests, start=1)]
         # DuckDB groups by small numbers faster.
         rank = f"CASE WHEN {self.left_out} THEN 0 {' '.join(cases)} ELSE {self.kept} END"
@@ -226,11 +227,6 @@ class Judged:
 
     def _test(self, reason: str, column: str, condition: str) -> Test:
         return Test(reason, f"coalesce({condition}, false)", column if column in self._scores else None)
-
-
-def left_out() -> str:
-    """Give a condition in SQL for pairs that failed, or that ingest rejected."""
-    return f"(fate IN ({', '.join(map(literal, [FAILED, *REASONS]))}))"
 
 
 def _read(one: FilterParameters) -> tuple[str, ...]:

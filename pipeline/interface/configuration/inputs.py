@@ -103,7 +103,7 @@ def unreadable_files(parameters: Parameters) -> list[str]:
 
 
 def _named(value: Any, annotation: Any, metadata: Iterable[Any], key: str) -> Iterator[NamedFile]:
-    marker = _marker(metadata)
+    marker = next((one for one in metadata if isinstance(one, UserFile)), None)
     if marker is not None and isinstance(value, str | Path):
         yield NamedFile(key, str(value), marker)
     elif isinstance(value, BaseModel):  # for a union of models, the actual one
@@ -120,10 +120,6 @@ def _named(value: Any, annotation: Any, metadata: Iterable[Any], key: str) -> It
         names = value if isinstance(value, dict) else [getattr(x, "reason", n) for n, x in enumerate(value)]
         for name, one in zip(names, value.values() if isinstance(value, dict) else value, strict=True):
             yield from _named(one, typing.get_args(annotation)[-1], (), f"{key}.{name}")
-
-
-def _marker(metadata: Iterable[Any]) -> UserFile | None:
-    return next((one for one in metadata if isinstance(one, UserFile)), None)
 
 
 def _of_hub(text: str) -> bool:

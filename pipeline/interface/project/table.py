@@ -67,7 +67,11 @@ def text_columns(path: Path, form: str | None) -> tuple[dict[Place, str | None],
         columns = _cells(path, form, reading)
     columns = {place: texts for place, texts in columns.items() if _has_sentences(texts)}
     codes = {place: _code(place) for place in columns}
-    known = {place for place, code in codes.items() if code and _is_known(code)}
+    known = {
+        place
+        for place, code in codes.items()
+        if code and (code in CODES or language_code(code) in THREE_LETTERS)
+    }
     if known and all(codes.values()):
         known = set(codes)  # beside a known one, others are codes as well
     return {
@@ -87,10 +91,6 @@ def _code(place: Place) -> str | None:
     """Return the code of a language that the last part of a column's name is or may be."""
     code = LANGUAGE.fullmatch(str(place).rsplit(".", 1)[-1])
     return code[0] if code is not None and code[0] not in NO_LANGUAGES else None
-
-
-def _is_known(code: str) -> bool:
-    return language_code(code) in THREE_LETTERS or code in CODES
 
 
 def _texts(table: pa.Table) -> dict[Place, list[str]]:

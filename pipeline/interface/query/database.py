@@ -151,7 +151,8 @@ def explained(remedy: str | None = None) -> Iterator[None]:
             raise _damaged(error) from error
         raise InputError(str(error).strip(), remedy=remedy) from error
     except duckdb.Error as error:
-        if type(error) is duckdb.Error:  # what Thrift says of a page's header
+        # What Thrift says of a page's header. A missing extension is an error of this type, too.
+        if type(error) is duckdb.Error and "extension" not in str(error):
             raise _damaged(error) from error
         # DuckDB's message may point into the statement with lines of its own.
         lines = [line.rstrip() for line in str(error).strip().splitlines() if line.strip()]

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     Page = str | Response | WerkzeugResponse | tuple[str, int]
 
-EXTRA = "annotate"
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -38,8 +37,8 @@ LARGEST_REQUEST = 64 * 1024
 def require_packages() -> None:
     """Check that pages can be served, before other work. Raises MissingPackageError if the extra
     ``annotate`` is not installed."""
-    require("flask", EXTRA)
-    require("waitress", EXTRA)
+    for name in ("flask", "waitress"):
+        require(name, "annotate")
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -87,10 +86,7 @@ def make_app(product: str, bind: str) -> Flask:
     """Make an application with the templates, styles and error page of this package; requests are checked.
 
     product: name of the command, and of its style and script. bind: the address that the server listens on.
-
-    Raises MissingPackageError if Flask is not installed.
     """
-    require("flask", EXTRA)
     from flask import Flask, Response, abort, request
     from werkzeug.exceptions import HTTPException
 
@@ -142,10 +138,10 @@ def serve_app(
 
     host: address to listen on. port: 0 for any free one. announce: called with the address once it answers.
 
-    Raises InputError if the address cannot be used; MissingPackageError if the extra ``annotate`` is not
-    installed.
+    Raises InputError if the address cannot be used.
     """
-    waitress = require("waitress", EXTRA)
+    import waitress
+
     host = host.strip("[]")
     app = make(host)
     try:

@@ -106,6 +106,7 @@ def test_json_has_null_for_what_is_no_number(corpus: Path) -> None:
         (["SELECT nonsense FROM corpus"], r"(?s)nonsense.*Views: corpus, rejected"),
         (["SELECT * FROM lexicon"], "no view 'lexicon': there is no directory"),
         (["SELECT reference::INTEGER FROM corpus"], "Conversion"),
+        (["FROM delta_scan('x')"], r"(?s)^(?!a file cannot be read).*Views: corpus"),
         (["SELECT 1", "-o", "result.xyz"], "cannot tell the format"),
         (["SELECT 1", "--memory", "lots"], "Memory is given as"),
         (["SELECT CASE WHEN line > 5 THEN error('stop') ELSE 1 END FROM corpus", "-o", "out.csv"], "stop"),
