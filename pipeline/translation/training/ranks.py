@@ -55,11 +55,11 @@ def join(rank: int, count: int, rendezvous: Path, configuration: Any) -> Ranks:
     rendezvous: a file that does not exist yet, the same for all.
     configuration: fairseq's configuration, which is modified.
     """
+    distributed = configuration.distributed_training
+    distributed.distributed_world_size = count  # fairseq's default is the number of GPUs
     if count > 1:
         from fairseq.distributed import utils
 
-        distributed = configuration.distributed_training
-        distributed.distributed_world_size = count
         distributed.distributed_rank = rank
         distributed.distributed_backend = "gloo"
         distributed.distributed_init_method = f"file://{rendezvous}"

@@ -156,6 +156,13 @@ def test_an_orphan_stops_and_so_does_time(tmp_path: Path, prepared: tuple[Path, 
     assert (late.train(), late.updates) == ("maximum_minutes", 1)
 
 
+def test_one_of_several_gpus_trains_alone(
+    tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert start(tmp_path / "run", prepared).trainer.data_parallel_rank == 0
+
+
 def test_a_batch_that_does_not_fit_is_not_left_out(
     tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
