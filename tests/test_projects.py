@@ -182,6 +182,15 @@ def test_a_damaged_versions_file_is_written_again(content: str, project: Path) -
     check_versions(project)
 
 
+@pytest.mark.parametrize("content", [None, "stages: {train: {cmd: python train.py}}\n"])
+def test_a_directory_of_something_else_is_not_upgraded(content: str | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "dvc.yaml").write_text(content)
+    with pytest.raises(InputError, match="'paraforge init DIR' makes"):
+        run_command("init", tmp_path, "--upgrade")
+    assert len(list(tmp_path.iterdir())) == (content is not None)
+
+
 @pytest.mark.parametrize("mine", ["", "# mine\n"])
 def test_an_upgrade_replaces_dvc_yaml_unless_the_user_changed_it(
     mine: str, project: Path, monkeypatch: pytest.MonkeyPatch

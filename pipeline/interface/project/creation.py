@@ -77,7 +77,7 @@ def upgrade_project(project: Path) -> bool:
 
     Returns whether dvc.yaml is this version's now.
 
-    Raises InputError if this is not a project, or if it is the clone that the program runs from.
+    Raises InputError if this is not a project of Paraforge, or if it is the clone that the program runs from.
     """
     file = project / STAGES
     if not file.is_file():
@@ -86,13 +86,15 @@ def upgrade_project(project: Path) -> bool:
         )
     if shipped(STAGES).resolve() == file.resolve():
         raise InputError("this is the clone itself", project, remedy="'git pull' upgrades it.")
+    text = file.read_text(encoding="utf-8", errors="replace")
+    if not any(name in text for name in ("paraforge", "stages.ingest")):
+        raise InputError("not of paraforge", file, remedy="'paraforge init DIR' makes a project.")
     try:
         read = read_versions(project)
     except InputError:
         read = None
     wanted = project_files(project.resolve().name)
-    current = checksum(file.read_text(encoding="utf-8", errors="replace"))
-    ours = current in (checksum(wanted[STAGES]), read[2] if read else None)
+    ours = checksum(text) in (checksum(wanted[STAGES]), read[2] if read else None)
     write_whole(file if ours else project / f"{STAGES}.new", wanted[STAGES])
     for path in (one for one in wanted if one.startswith("inputs/")):
         if not (project / path).exists():
