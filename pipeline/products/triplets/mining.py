@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow.feather import read_table
 
 from paraforge import versions
 from paraforge.base.devices import chosen_device
@@ -24,6 +23,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import open_jobs
 from paraforge.base.shards.store import write_shard
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
+from paraforge.base.text.ragged import offsets_of, ranges
 from paraforge.corpus.publication.datasets import open_published
 from paraforge.corpus.publication.manifest import KEPT as KEPT_PAIRS
 from paraforge.corpus.publication.manifest import TRAIN
@@ -217,22 +217,30 @@ _RESULTS = {"negatives": np.int64, "cosines": np.float32, "reasons": np.uint8}
 
 def _gather(jobs: int, search: Search) -> None:
     """Write the jobs' results in the order of the corpus: ``negatives.npy``, (rows, n); ``cosines.npy``,
-    (rows, 1 + n); ``reasons.npy``, (rows,)."""
+    (rows, 1 + n); ``reasons.npy``, (rows,). Also join the texts: ``texts.npy``, bytes, and where each begins,
+    ``starts.npy``, (rows + 1,)."""
     rows, number = search.rows, search.parameters.negatives
     shapes = {"negatives": (rows, number), "cosines": (rows, 1 + number), "reasons": (rows,)}
     arrays = {
         name: np.lib.format.open_memmap(search.directory / f"{name}.npy", "w+", kind, shapes[name])
         for name, kind in _RESULTS.items()
     }
+    starts = np.lib.format.open_memmap(search.directory / "starts.npy", "w+", np.int64, (rows + 1,))
     for piece in search.pieces:
-        reasons = load(part(search.directory, "reasons", piece.number))
-        arrays["reasons"][piece.first : piece.first + piece.rows] = reasons
+        end = piece.first + piece.rows
+        arrays["reasons"][piece.first : end] = load(part(search.directory, "reasons", piece.number))
+        sizes = load(part(search.directory, "sizes", piece.number))
+        starts[piece.first + 1 : end + 1] = starts[piece.first] + np.cumsum(sizes)
+    texts = np.lib.format.open_memmap(search.directory / "texts.npy", "w+", np.uint8, (int(starts[-1]),))
+    for piece in search.pieces:
+        found = load(part(search.directory, "texts", piece.number))
+        texts[starts[piece.first] : starts[piece.first + piece.rows]] = found
     for job in range(jobs):
         path = part(search.directory, "found", job, "npz")
         with reading(path), np.load(path, allow_pickle=False) as found:
             for name in found.keys() & arrays.keys():
                 arrays[name][found["rows"]] = found[name]
-    for array in arrays.values():
+    for array in (*arrays.values(), starts, texts):
         array.flush()
 
 
@@ -291,13 +299,9 @@ def _tables(
 def _texts(wanted: NDArray[np.int64], search: Search) -> pa.Array:
     """Return the translations of rows anywhere in the corpus, in the order of ``wanted``."""
     order = np.argsort(wanted, kind="stable")
-    rows = wanted[order]
-    parts = [pa.array([], pa.large_string())]
-    for piece in search.pieces:
-        begin, end = np.searchsorted(rows, [piece.first, piece.first + piece.rows])
-        if begin < end:
-            path = part(search.directory, "texts", piece.number, "arrow")
-            with reading(path):
-                texts = read_table(path, memory_map=True)["text"]
-            parts.append(texts.take(pa.array(rows[begin:end] - piece.first)).combine_chunks())
-    return pa.concat_arrays(parts).take(pa.array(np.argsort(order))).cast(pa.string())
+    rows = wanted[order]  # a disk reads in this order faster
+    starts, texts = (load(search.directory / f"{name}.npy", True) for name in ("starts", "texts"))
+    sizes = starts[rows + 1] - starts[rows]
+    found = [pa.py_buffer(offsets_of(sizes)), pa.py_buffer(texts[ranges(starts[rows], sizes)])]
+    array = pa.LargeStringArray.from_buffers(len(rows), *found)
+    return array.take(pa.array(np.argsort(order))).cast(pa.string())

@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyarrow.feather import write_feather
 
 from paraforge.base.devices import torch_threads
 from paraforge.base.files import atomic_path
 from paraforge.base.shards.clusters import read_clusters
 from paraforge.base.shards.work import replaced_directory
+from paraforge.base.text.ragged import text_bytes
 from paraforge.corpus.selection.filters.near_duplicates import blank
 from paraforge.products.triplets.cells import find_centroids, nearest_cells
 from paraforge.products.triplets.parameters import TripletsParameters
@@ -88,10 +88,11 @@ class Search:
 
 
 def prepare_piece(piece: Piece, search: Search) -> None:
-    """Write a piece's files, each with one entry per row, the reasons last.
+    """Write a piece's files, the reasons last.
 
-    ``keys``: keys that connect pairs. ``texts``: translations. ``vectors``: (rows, 2, dimension) of both
-    sides, zeros for a text without a vector. ``reasons``: why rows give no triplet.
+    ``keys``: keys that connect pairs. ``texts``, ``sizes``: bytes of all translations, and how many each has.
+    ``vectors``: (rows, 2, dimension) of both sides, zeros for a text without a vector. ``reasons``: why rows
+    give no triplet.
     """
     reasons_file = part(search.directory, "reasons", piece.number)
     if reasons_file.is_file():
@@ -109,9 +110,9 @@ def prepare_piece(piece: Piece, search: Search) -> None:
     save(part(search.directory, "keys", piece.number), keys)
     save(part(search.directory, "vectors", piece.number), vectors)
     # 64-bit offsets, because a piece can have any size.
-    column = pc.cast(texts[1].combine_chunks(), pa.large_string())
-    with atomic_path(part(search.directory, "texts", piece.number, "arrow")) as temporary:
-        write_feather(pa.table({"text": column}), str(temporary), compression="uncompressed")
+    data, offsets = text_bytes(pc.cast(texts[1], pa.large_string()).combine_chunks())
+    save(part(search.directory, "texts", piece.number), data)
+    save(part(search.directory, "sizes", piece.number), np.diff(offsets))
     save(reasons_file, reasons)
 
 
