@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge import versions
-from paraforge.base.files import hash_json, remove_directory
+from paraforge.base.files import scratch_directory
 from paraforge.base.parsing.brackets import skeleton
 from paraforge.base.parsing.parser import open_parser
 from paraforge.base.shards.lineage import binary_keys, text_keys
@@ -96,15 +96,12 @@ def _distinct(sentences: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _parse_new(step: Step, texts: pa.Array, work: WorkDirectory, resources: Resources) -> None:
-    waiting = work.path.parent / f"{_WAITING}-{hash_json(texts.to_pylist())[:16]}"
-    remove_directory(waiting)
-    try:
+    # Not by a name that another run may use at the same time, before either has the lock.
+    with scratch_directory(work.path.parent / _WAITING) as waiting:
         writer = ShardWriter(waiting, _TEXT, SENTENCES_PER_SHARD)
         writer.write(pa.table({"text": texts}))
         writer.close({"step": _WAITING})
         run_step(step, [waiting], None, resources, None if resources.scheduler else 1)
-    finally:
-        remove_directory(waiting)
 
 
 def _build(parser: str) -> Callable[[pa.Table], pa.Table]:

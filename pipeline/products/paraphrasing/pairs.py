@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from paraforge import versions
 from paraforge.base.errors import InputError
-from paraforge.base.files import hash_json, sha256_file, write_json
+from paraforge.base.files import hash_json, remove_directory, sha256_file, write_json
 from paraforge.base.parsing.brackets import template_of
 from paraforge.base.parsing.parse import Parses, parse_sentences
 from paraforge.base.parsing.parser import PARSERS, open_parser
@@ -86,7 +86,7 @@ class PreparedPairs:
 def prepare_pairs(
     corpus: Path, root: Path, parameters: ParaphraserParameters, resources: Resources
 ) -> PreparedPairs:
-    """Write tagged pairs to a directory below ``root``; a finished one is reused.
+    """Write tagged pairs to a directory below ``root``; a finished one is reused, and others are removed.
 
     Memory is bounded except for the parses of at most ``templates.pairs`` pairs.
 
@@ -105,6 +105,9 @@ def prepare_pairs(
             scratch_database(root) as pairs,
         ):
             _prepare(dataset, itertools.chain.from_iterable(tests), temporary, pairs, parameters, resources)
+    for other in root.glob("pairs-*"):
+        if other != directory:  # of earlier parameters; quick to make again
+            remove_directory(other)
     shards = ShardDirectory(directory)
     return PreparedPairs(shards, Controls.read(directory), shards.description["report"])
 

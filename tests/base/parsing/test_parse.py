@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from paraforge.base.errors import Interrupted
+from paraforge.base.errors import Interrupted, WorkLockedError
 from paraforge.base.parsing import parse
 from paraforge.base.parsing.parse import Parses, parse_sentences
 from paraforge.base.shards.resources import Resources
@@ -73,6 +73,19 @@ def test_a_run_that_is_stopped_anywhere_resumes(tmp_path: Path, monkeypatch: pyt
         assert found.keys.equals(whole.keys)
         assert found.trees.equals(whole.trees)
         assert len(left.seen) <= 60 - stop_after // 10 * 10 + 10
+
+
+def test_two_runs_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one says so, and takes nothing from the first."""
+
+    class Second(CountingParser):
+        def parse(self, sentences: list[str]) -> list[str | None]:
+            with pytest.raises(WorkLockedError, match="in use by process"):
+                _run(monkeypatch, tmp_path, CountingParser(), SENTENCES)
+            return super().parse(sentences)
+
+    assert _run(monkeypatch, tmp_path, Second(), SENTENCES).parsed == 60 - 9
+    assert [path.name for path in (tmp_path / "parses").iterdir()] == ["parse-ffffffff"]
 
 
 def test_a_damaged_shard_is_parsed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

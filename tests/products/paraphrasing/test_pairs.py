@@ -157,7 +157,9 @@ def test_it_is_prepared_once_and_again_where_something_changed(root: Path, tmp_p
     # The same trees in another file are the same trees.
     assert prepare(root, tmp_path, templates={"parser": str(other)}).shards.path == first.shards.path
     other.write_text(trees.replace("FRAG", "S"), encoding="utf-8")
-    assert prepare(root, tmp_path, templates={"parser": str(other)}).shards.path != first.shards.path
+    changed = prepare(root, tmp_path, templates={"parser": str(other)}).shards.path
+    assert changed != first.shards.path
+    assert list(tmp_path.glob("pairs-*")) == [changed]
 
 
 def test_what_cannot_be_prepared(root: Path, tmp_path: Path) -> None:
