@@ -1,6 +1,7 @@
 """The device that a user chooses, what it supports, and how many threads torch uses per operation."""
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -23,7 +24,7 @@ def check_device(name: str) -> None:
     """Raise ConfigurationError if the device does not exist. Devices are `cpu`, `cuda` and `cuda:N`, N from
     0."""
     kind, _, number = name.partition(":")
-    if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
+    if not re.fullmatch(r"(cpu|cuda)(:[0-9]+)?", name):
         raise ConfigurationError([f"device {name}: use cpu, cuda, cuda:0, cuda:1, ..."])
     if kind == "cpu":
         return

@@ -208,7 +208,7 @@ class Selection:
         for score in self.parameters.decile_scores():
             self.bar.begin(f"deciles of {score}")
             known = self._each(partial(self._ranked_values, score=score))
-            self.tenths[score] = tenths(known, self.directory / score, f"no tenths by {score} can be found")
+            self.tenths[score] = tenths(known, self.directory / score)
         if required := tuple(self.parameters.required):
             self.filters.append(interval_filter("required", required))
         for one in self.parameters.filters:

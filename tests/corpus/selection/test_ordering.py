@@ -28,8 +28,8 @@ def test_cuts_are_those_of_a_stable_sort(values: Any, cuts: list[int], size: int
     """Also where a tie spans shards and cuts, with fewer rows than tenths, and for samples of all rows."""
     shards = np.split(values, sorted(min(cut, len(values)) for cut in cuts))
     with tempfile.TemporaryDirectory() as directory:
-        by_tenth = tenths(shards, Path(directory) / "tenths", "tenths")
-        sample = rank(shards, lambda count: [size], Path(directory) / "sample", "sample")
+        by_tenth = tenths(shards, Path(directory) / "tenths")
+        sample = rank(shards, lambda count: [size], Path(directory) / "sample")
     order = np.empty(len(values), int)
     order[np.argsort(values, kind="stable")] = np.arange(len(values))
     for ranked, expected in (

@@ -41,7 +41,7 @@ class SampleParameters(FilterParameters):
         columns = tuple(name for name in LINEAGE if name in pairs.column_names)
         keys = pairs.each(lambda rows: sampling_keys(rows, self.seed), columns)
         # Rows with equal keys are drawn in row order.
-        drawn = rank(keys, lambda count: [self.size], pairs.directory / self.reason, "no sample can be drawn")
+        drawn = rank(keys, lambda count: [self.size], pairs.directory / self.reason)
         return Filter(
             self.reason, columns, lambda rows, shard: drawn.parts(sampling_keys(rows, self.seed), shard) > 1
         )
