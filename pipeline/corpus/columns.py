@@ -15,13 +15,11 @@ def _given(name: str, scale: Scale | None = None, limits: tuple[float, float] | 
 
 
 # A score's column is declared where it is computed, so a new score needs only a new file.
+COMPUTED: dict[str, Column] = {column.name: column for scorer in scorer_types() for column in scorer.columns}
 SCORES: dict[str, Column] = {
-    column.name: column
-    for column in (
-        _given("translation_score", Scale(-4, 0, 40), (-inf, 0)),
-        _given("given_score"),
-        *(column for scorer in scorer_types() for column in scorer.columns),
-    )
+    "translation_score": _given("translation_score", Scale(-4, 0, 40), (-inf, 0)),
+    "given_score": _given("given_score"),
+    **COMPUTED,
 }
 # Columns with a mean, and columns with a histogram.
 AVERAGED = tuple(name for name, column in SCORES.items() if column.numeric)

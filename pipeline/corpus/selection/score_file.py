@@ -27,7 +27,7 @@ from paraforge.base.shards.store import ShardView, ShardWriter, parquet_writer
 from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.base.text.paths import require_regular
 from paraforge.base.text.repair import REPAIRS
-from paraforge.corpus.columns import COLUMNS, SCORES, schema_of
+from paraforge.corpus.columns import COLUMNS, COMPUTED, schema_of
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.score import OpenModel, score
@@ -138,9 +138,8 @@ def score_file(
 
 def _check_bounds(bounds: Sequence[BoundsParameters], present: Sequence[str], path: Path) -> None:
     """Raise InputError, before anything is scored, if a bound reads a column that nothing will give."""
-    computed = SCORES.keys() - {*_GIVEN_SCORES}
     for one in bounds:
-        if one.score not in computed and one.score not in present:
+        if one.score not in COMPUTED and one.score not in present:
             raise InputError(f"a bound reads {one.score}, which is no column of floats in the file", path)
 
 

@@ -22,7 +22,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FATE_COLUMNS
 from paraforge.base.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
-from paraforge.corpus.columns import COLUMNS
+from paraforge.corpus.columns import COLUMNS, COMPUTED
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.corpus.selection.fate import Counts, count_rows, fate_of, kept_mask
 from paraforge.corpus.selection.filters import Filter, apply_filters, decile_column, numbers
@@ -147,7 +147,7 @@ def _most_frequent(counts: Counts) -> str:
 def _remedy(column: str, present: Sequence[str]) -> str:
     if column in _MADE_BY:
         return f"Turn on {_MADE_BY[column]}."
-    if column in COLUMNS:
+    if column in COMPUTED:
         return "Run 'dvc repro score', which adds it."
     return f"It has {', '.join(present)}."
 

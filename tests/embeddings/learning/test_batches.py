@@ -83,7 +83,7 @@ def test_names_of_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         check_device(name)
     with pytest.raises(ConfigurationError, match="torch sees 2 GPUs"):
         check_device("cuda:2")
-    for name in ("gpu", "cuda:x", "cuda:-1", "mps", ""):
+    for name in ("gpu", "cuda:x", "cuda:-1", "cuda:", "cpu:", "mps", ""):
         with pytest.raises(ConfigurationError, match="use cpu, cuda"):
             check_device(name)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
