@@ -21,8 +21,8 @@ _FOLDER = "ctranslate2"
 def positions_of(folder: Path) -> tuple[int | None, int | None]:
     """Return the positions of a CTranslate2 model's encoder and decoder, from its list of variables.
 
-    Returns the longest sequence of each side, including end-of-sentence; None if positions are relative or
-    computed, or the format is unknown.
+    Returns the longest sequence of each side, including end-of-sentence, but not the start of a source, which
+    some models' engine adds; None if positions are relative or computed, or the format is unknown.
     """
     try:
         file = ModelFile(folder)
@@ -30,6 +30,8 @@ def positions_of(folder: Path) -> tuple[int | None, int | None]:
         return None, None
     names = (f"{side}/position_encodings/encodings" for side in ("encoder", "decoder"))
     source, target = (file.shape(name)[0] if name in file else None for name in names)
+    if source is not None and file.configuration.get("add_source_bos"):
+        source -= 1
     return source, target
 
 

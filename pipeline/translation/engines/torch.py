@@ -3,7 +3,6 @@ can convert."""
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import math
 import sys
@@ -117,11 +116,7 @@ class TorchTranslator:
         make_current(self._device)
         self._file = ModelFile(model.folder(_FOLDER))
         self._vocabulary = open_vocabulary(model.folder(_FOLDER), self._file)
-        positions = self._file.shape("encoder/position_encodings/encodings")[0]
-        self._pieces = SentencePieces(
-            dataclasses.replace(model, maximum_source_tokens=min(model.maximum_source_tokens, positions)),
-            options,
-        )
+        self._pieces = SentencePieces(model, options)
         self._tags = len(model.target_prefix)
         self._prefix = self._forced(model)
         self._rules = Rules(

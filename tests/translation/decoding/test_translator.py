@@ -4,6 +4,7 @@ import dataclasses
 import gzip
 import logging
 import math
+import shutil
 from pathlib import Path
 
 import pytest
@@ -228,6 +229,9 @@ def test_tags_around_a_sentence_count_as_its_tokens(tiny_model: Path) -> None:
 
 def test_positions_that_are_not_in_the_file(tmp_path: Path, untrained: Path) -> None:
     assert positions_of(untrained / "ctranslate2") == (POSITIONS, POSITIONS)
+    begins = Path(shutil.copytree(untrained / "ctranslate2", tmp_path / "begins"))
+    (begins / "config.json").write_text('{"add_source_bos": true}', encoding="utf-8")
+    assert positions_of(begins) == (POSITIONS - 1, POSITIONS)  # the engine adds the start of a source
     (tmp_path / "model.bin").write_bytes(b"of another format")
     assert positions_of(tmp_path) == (None, None)
     model = dataclasses.replace(open_model(untrained), folders={"fairseq": untrained / "fairseq"})
