@@ -170,7 +170,7 @@ def test_a_column_or_pairs_that_the_corpus_lacks(tmp_path: Path) -> None:
             {"kind": "language"},
             {"kind": "bounds", "score": "cosine", "minimum": 0},
             {"kind": "bounds", "score": "contradiction", "maximum": 0.5, "missing": "accept"},
-            {"kind": "bounds", "score": "rank", "maximum": 0},
+            {"kind": "bounds", "score": "group", "maximum": 0},
         ],
     }
     with pytest.raises(ConfigurationError) as error:
@@ -179,6 +179,6 @@ def test_a_column_or_pairs_that_the_corpus_lacks(tmp_path: Path) -> None:
     text = str(error.value)
     assert "select.filters.language: the corpus has no column 'reference_language'" in text
     assert "Turn on" in text and "no column 'contradiction'. Run 'dvc repro score'" in text
-    assert "no column 'rank'. It has " in text
+    assert "no column 'group'. It has " in text
     with pytest.raises(InputError, match="there are no pairs"):
         run({}, PAIRS.slice(0, 0), tmp_path, 600)
