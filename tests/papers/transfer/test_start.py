@@ -72,6 +72,8 @@ def test_a_random_start_is_weighted_by_the_training_texts() -> None:
     expected = [a / (a + count / 7) for count in counts.values()]
     ratio = weighted.encoder.get_parameter("table") / plain.encoder.get_parameter("table")
     np.testing.assert_allclose(ratio.detach().mean(dim=1), expected, rtol=1e-5)
+    no_words = start_model(make_model(), [""], ["word1x"], "random", 1)
+    assert no_words.encoder.get_parameter("table").isfinite().all()
 
 
 @pytest.mark.parametrize(

@@ -73,17 +73,35 @@ def test_no_fold_is_trained_on_what_it_is_tested_on() -> None:
     assert (do_task(Numbers(), Task("x", "classification", examples), folds=4).accuracy or 0) < 70
 
 
-def test_the_last_classifier_is_trained_on_every_example(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("development", [0, 6])
+def test_the_last_classifier_is_trained_on_every_example(
+    monkeypatch: pytest.MonkeyPatch, development: int
+) -> None:
+    """The others are tried on the development examples, or on a tenth of the training examples."""
     sizes = []
 
     def noted(train: module.Labelled, test: npt.NDArray[np.float32], penalty: float) -> module.Labels:
-        sizes.append(len(train[1]))
+        sizes.append((len(train[1]), len(test)))
         return np.full(len(test), "a")
 
     monkeypatch.setattr(module, "_predicted", noted)
     vectors, labels = np.zeros((40, 2), np.float32), np.array(["a", "b"] * 20)
-    module.predicted_on_test((vectors, labels), None, vectors, 1)
-    assert sizes == [36] * len(module.PENALTIES) + [40]
+    judging = (vectors[:development], labels[:development]) if development else None
+    module.predicted_on_test((vectors, labels), judging, vectors, 1)
+    assert sizes == [(40, development) if development else (36, 4)] * len(module.PENALTIES) + [(40, 40)]
+
+
+def test_a_model_adapts_to_the_training_texts_alone() -> None:
+    given = []
+
+    class Adapting(Numbers):
+        def adapted_to(self, texts: Sequence[str]) -> Numbers:
+            given.append(list(texts))
+            return Numbers()
+
+    train = labelled(40, 1, 2)
+    do_task(Adapting(), Task("x", "classification", train, labelled(9, 2, 2), labelled(9, 3, 2), "test"))
+    assert given == [train.first]
 
 
 def test_repeated_examples_are_those_of_the_test_set() -> None:
@@ -131,6 +149,8 @@ def test_relatedness() -> None:
         for examples in (task.train, related(200, 2))
     )
     assert relatedness(train, test, test, 1)[0] != score.pearson  # another seed
+    constant = [(np.pad(part[0][:20], ((0, 0), (0, 1))), part[1][:20]) for part in (train, test, test)]
+    assert relatedness(constant[0], constant[1], constant[2], 1)[0] is not None
 
 
 def test_models_without_vectors(tmp_path: Path) -> None:

@@ -283,6 +283,13 @@ def test_texts_without_tokens_and_labels_that_training_lacks() -> None:
         assert set(fitted.predictions) <= {"a", "b"}
 
 
+def test_the_encoder_knows_the_words_of_all_examples() -> None:
+    train, *others = (Examples([word, "other"], None, ["a", "b"]) for word in WORDS[:3])
+    split = split_of("classification", train, *others)
+    fitted = fine_tune(make_model(), split, [FineTuningParameters(epochs=1)], 1)
+    assert fitted.model.vocabularies["word"].units[1:] == WORDS[:3]
+
+
 def test_a_loss_that_is_not_finite_ends_the_training() -> None:
     settings = FineTuningParameters(learning_rate=1e38)
     with pytest.raises(ParaforgeError, match=r"the training diverged"):
