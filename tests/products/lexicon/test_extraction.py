@@ -267,8 +267,10 @@ def test_no_pair_at_all_gives_an_empty_lexicon_where_that_is_allowed(
 
 
 def test_too_few_pairs_give_an_empty_lexicon(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    report = extract(tmp_path, write_corpus(tmp_path / "corpus", [("a", "b")]), minimum_pairs=10)
-    assert report.entries == 0
+    corpus = write_corpus(tmp_path / "corpus", [("a", "b")])
+    assert extract(tmp_path, corpus, output="enough", minimum_pairs=1).entries == 2
+    assert not caplog.text
+    assert extract(tmp_path, corpus, minimum_pairs=10).entries == 0
     assert "the lexicon is empty" in caplog.text
     assert Lexicon(tmp_path / "lexicon").lookup(["a"])["a"].num_rows == 0
 

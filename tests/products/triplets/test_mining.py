@@ -94,6 +94,11 @@ def test_rows_in_are_triplets_and_left_out(corpus: Path, tmp_path: Path) -> None
             assert one[name] == rows[origin[f"negative_row_{number}"]]["translation"]
 
 
+def test_vectors_have_length_1_or_0() -> None:
+    found = search.unit_vectors(lambda _: [[3, 4], [0, 0], [np.inf, 0]], pa.chunked_array([["a", "b", "c"]]))
+    np.testing.assert_allclose(found, [[0.6, 0.8], [0, 0], [0, 0]], atol=1e-3)
+
+
 def test_a_blank_text_is_no_negative_even_if_the_encoder_gives_it_a_vector(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
