@@ -116,7 +116,7 @@ def import_model(
             if not any(entries.get(affix) for affix in ("source_prefix", "target_prefix")):
                 _check_language(temporary, languages[1], path)
         except InputError as error:  # name the original in errors, not its conversion
-            raise error.renamed(temporary, path) from error
+            raise error.renamed(temporary / FOLDER, path).renamed(temporary, path) from error
         return write_description(
             temporary, origin=importer.ORIGIN, languages=languages, entries=entries, imported_from=name
         )

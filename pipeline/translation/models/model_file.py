@@ -83,6 +83,10 @@ class _Reader:
         return text.decode("utf-8")
 
 
+class OtherFormat(InputError):
+    """A model of CTranslate2 that is not read here: of an older format, or no encoder-decoder transformer."""
+
+
 class ModelFile:
     """The variables of a model by name, read on demand."""
 
@@ -91,7 +95,7 @@ class ModelFile:
 
         folder: directory with model.bin and config.json.
 
-        Raises InputError: a file is missing or damaged, or the model is not an encoder-decoder transformer.
+        Raises InputError: a file is missing or damaged; OtherFormat: another kind of model.
         """
         self.path = folder / "model.bin"
         if not self.path.is_file():
@@ -105,7 +109,7 @@ class ModelFile:
         except (ValueError, struct.error, IndexError) as error:
             raise InputError(f"not a model of CTranslate2, or damaged: {error}", self.path) from error
         if version != VERSION or name != _NAME:
-            raise InputError(
+            raise OtherFormat(
                 f"a {name} in format {version}; the engine 'torch' reads {_NAME} in format {VERSION}",
                 self.path,
                 remedy="Use the engine 'ctranslate2' for it.",

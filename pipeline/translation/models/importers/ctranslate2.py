@@ -2,9 +2,7 @@
 
 import contextlib
 import io
-import mmap
 import shutil
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,8 @@ import numpy as np
 
 from paraforge.base.errors import InputError
 from paraforge.translation.models.ctranslate2_library import load_ctranslate2
-from paraforge.translation.models.model import source_end
-from paraforge.translation.models.model_file import ModelFile, read_index, read_vocabulary
+from paraforge.translation.models.model import SHORTLIST_FILE, source_end
+from paraforge.translation.models.model_file import ModelFile, OtherFormat, read_vocabulary
 from paraforge.translation.models.sentencepiece import check_pieces
 from paraforge.translation.models.subwords import (
     copy_subwords,
@@ -46,18 +44,18 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
 
     Raises InputError: a part is missing, or vocabulary, embeddings and subwords do not belong together.
     """
-    files = [path / "model.bin", *sorted(path.glob("*vocabulary.*")), path / "config.json", path / "vmap.txt"]
+    files = [path / "model.bin", *sorted(path.glob("*vocabulary.*")), path / "config.json"]
     if not any("vocabulary" in file.name for file in files):
         raise InputError("no vocabulary beside model.bin: not a whole CTranslate2 model", path)
     folder = output / FOLDER
     folder.mkdir()
+    shortlist = path / SHORTLIST_FILE
+    if shortlist.is_file() and shortlist.stat().st_size:  # an empty one ends CTranslate2's process
+        files.append(shortlist)
     for file in files:
-        if file.is_file() and file.stat().st_size:  # an empty shortlist ends CTranslate2's process
+        if file.is_file():
             shutil.copyfile(file, folder / file.name)
     take_subwords(path, output, languages)
-    check_embeddings(folder, path)
-    if not (folder / "config.json").is_file() and weight_shapes(folder / "model.bin", path):
-        raise InputError("no config.json beside model.bin: not a whole CTranslate2 model", path)
     check_whole(output, path, languages)
     tags = language_affixes(languages, vocabulary_of(folder, "target") or [])
     return {"engines": {FOLDER: FOLDER}, "source_suffix": list(source_end(folder)), **tags}
@@ -105,23 +103,34 @@ def check_whole(output: Path, path: Path, languages: Languages) -> None:
     """Load a converted model, and check that its vocabulary and the subwords belong together. Raises
     InputError: it cannot be loaded, or they do not."""
     folder = output / FOLDER
+    _check_weights(folder, path)
     try:
         load_ctranslate2().Translator(str(folder), device="cpu")
     except (RuntimeError, ValueError) as error:
         raise InputError(f"CTranslate2 cannot load this model: {last_line(error)}", path) from error
-    _check_finite(folder, path)
     for side, language in zip(("source", "target"), languages, strict=True):
         types = vocabulary_of(folder, side)
         if types is not None:
             check_pieces(open_subwords(subwords_file(output, side), language), types, path)
 
 
-def _check_finite(folder: Path, path: Path) -> None:
-    """Raise InputError if weights are not finite; CTranslate2 would use them."""
+def _check_weights(folder: Path, path: Path) -> None:
+    """Raise InputError for weights that are damaged, not finite, or of another vocabulary. CTranslate2 would
+    use them, and read beyond the end of embeddings."""
     try:
         file = ModelFile(folder)
-    except InputError:  # the variables of this format are not read here
+    except OtherFormat:
         return
+    if not (folder / "config.json").is_file():
+        raise InputError("no config.json beside model.bin: not a whole CTranslate2 model", path)
+    for side, name in (("source", "encoder/embeddings_0"), ("target", "decoder/embeddings")):
+        types, rows = vocabulary_of(folder, side), file.shape(f"{name}/weight")[0]
+        if types is not None and rows != len(types):
+            raise InputError(
+                f"the {side}'s embedding has {rows} rows, but its vocabulary {len(types)} types",
+                path,
+                remedy="Use the vocabulary that the model was converted with.",
+            )
     for name in file.variables:
         if not np.isfinite(file.array(name)).all():
             raise InputError(f"its weights are damaged: {name} has values that are not numbers", path)
@@ -130,35 +139,6 @@ def _check_finite(folder: Path, path: Path) -> None:
 def vocabulary_of(folder: Path, side: str) -> list[str] | None:
     """Return the vocabulary of one side of a CTranslate2 model; None if it has no file for it."""
     return read_vocabulary(folder, side) if any(folder.glob("*vocabulary.*")) else None
-
-
-def check_embeddings(folder: Path, path: Path) -> None:
-    """Compare the embedding matrices' rows with the vocabularies, which CTranslate2 does not do.
-    Raises InputError: they differ, or the file of weights ends too early."""
-    shapes = weight_shapes(folder / "model.bin", path)
-    for side, name in (("source", "encoder"), ("target", "decoder")):
-        types = vocabulary_of(folder, side)
-        keys = (f"{name}/embeddings/weight", f"{name}/embeddings_0/weight")
-        rows = next((shapes[key][0] for key in keys if key in shapes), None)
-        if types is not None and rows is not None and rows != len(types):
-            raise InputError(
-                f"the {name}'s embedding has {rows} rows, but the {side} vocabulary {len(types)} types",
-                path,
-                remedy="Use the vocabulary that the model was converted with.",
-            )
-
-
-def weight_shapes(file: Path, path: Path) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every weight in ``model.bin``, including aliases; empty for formats without shapes.
-    Raises InputError: not such a file, or truncated."""
-    try:
-        with file.open("rb") as source, mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            _, _, variables = read_index(content)
-    except (struct.error, ValueError, IndexError) as error:
-        raise InputError(
-            "CTranslate2 cannot load this model: model.bin is damaged or truncated", path
-        ) from error
-    return {name: variable.shape for name, variable in variables.items()}
 
 
 def last_line(error: BaseException) -> str:

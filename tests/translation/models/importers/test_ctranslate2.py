@@ -11,7 +11,7 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines import open_translator
-from paraforge.translation.models.importers.ctranslate2 import language_affixes, weight_shapes
+from paraforge.translation.models.importers.ctranslate2 import language_affixes
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import SHORTLIST_FILE
 from paraforge.translation.models.model_file import read_vocabulary
@@ -33,8 +33,6 @@ def test_the_files_are_copied(bare_model: Path, tmp_path: Path) -> None:
     assert description["architecture"] == {}
     copied = tmp_path / "nmt" / "ctranslate2" / "model.bin"
     assert copied.read_bytes() == (bare_model / "model.bin").read_bytes()
-    shapes = weight_shapes(copied, copied)
-    assert shapes["decoder/embeddings/weight"] == shapes["decoder/projection/weight"]
 
 
 def _cut(length: int) -> Callable[[Path], None]:
@@ -54,7 +52,7 @@ def _words(change: int) -> Callable[[Path], None]:
     return resize
 
 
-_OTHER_SIZE = r"embedding has \d+ rows, but the source vocabulary \d+ types"
+_OTHER_SIZE = r"the source.s embedding has \d+ rows, but its vocabulary \d+ types"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +60,10 @@ _OTHER_SIZE = r"embedding has \d+ rows, but the source vocabulary \d+ types"
     [
         (lambda folder: (folder / "shared_vocabulary.json").unlink(), "no vocabulary beside model"),
         (lambda folder: (folder / "config.json").unlink(), r"no config.json beside model.bin"),
-        *((_cut(length), "CTranslate2 cannot load this model") for length in (9, 500, 5000)),
+        *(
+            (_cut(length), r"damaged/model\.bin: not a model of CTranslate2, or damaged")
+            for length in (9, 500, 5000)
+        ),
         # CTranslate2 itself opens such a model, and reads beyond the end of its embeddings.
         *((_words(change), _OTHER_SIZE) for change in (-3, 3)),
     ],
