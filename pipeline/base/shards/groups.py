@@ -3,7 +3,7 @@ other DuckDB queries over shards so that SIGTERM and Ctrl-C stop them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -39,16 +39,15 @@ def scratch_database(directory: Path, memory: str = _MEMORY) -> Iterator[Any]:
     import duckdb  # imported here because it takes a tenth of a second
 
     try:
-        with (
-            scratch_directory(directory / "spilled") as spilled,
-            TemporaryDirectory(prefix="paraforge-") as elsewhere,
-        ):
-            unfinished_paths.add(Path(elsewhere))
-            # A link, because DuckDB takes a backslash in a path for a slash.
-            link = Path(elsewhere) / "spilled"
-            link.symlink_to(spilled.absolute())
-            with duckdb.connect(config={"memory_limit": memory, "temp_directory": str(link)}) as connection:
-                yield connection
+        with ExitStack() as stack:
+            place = stack.enter_context(scratch_directory(directory / "spilled"))
+            if "\\" in str(place):  # DuckDB takes it for a slash
+                elsewhere = Path(stack.enter_context(TemporaryDirectory(prefix="paraforge-")))
+                unfinished_paths.add(elsewhere)
+                (elsewhere / "link").symlink_to(place.absolute())
+                place = elsewhere / "link"
+            settings: dict[str, Any] = {"memory_limit": memory, "temp_directory": str(place)}
+            yield stack.enter_context(duckdb.connect(config=settings))
     except duckdb.Error as error:
         raise InputError(first_line(error), directory) from error
 

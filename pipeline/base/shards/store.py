@@ -319,9 +319,12 @@ def read_aligned(paths: Sequence[Path], columns: Sequence[str] | None = None) ->
     missing = [name for name in wanted if name not in holder]
     if missing:
         raise InputError(f"no column {', '.join(missing)}; it has {', '.join(holder)}", paths[0])
-    # The first file is always read, at least for its number of rows.
-    tables = {path: read_parquet(path, [name for name in wanted if holder[name] == path]) for path in paths}
-    rows = {path: table.num_rows for path, table in tables.items() if table.num_columns}
+    tables = {
+        path: read_parquet(path, names)
+        for path in paths
+        if (names := [name for name in wanted if holder[name] == path])
+    }
+    rows = {path: table.num_rows for path, table in tables.items()}
     if len(set(rows.values())) > 1:
         raise IncompleteError(
             f"not row-aligned: {', '.join(f'{path} has {count}' for path, count in rows.items())}"
