@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -19,6 +20,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.text.paths import expand
 from paraforge.base.text.units import make_units
 from paraforge.base.text.vocabulary import WORD_UNITS
+from paraforge.base.word_vectors.files import read_vector_file
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring.scorers.models import check_directory
 from paraforge.embeddings.encoders.build import MakeTable, build_encoder
@@ -139,6 +141,8 @@ def train_model(
     """
     check_device(device)
     begun = None if parameters.start is None else _begun(parameters)
+    if begun is None:
+        _check_dimensions(parameters)
     _ = data.development_pairs  # warns before work is spent
 
     def train(directory: Path) -> dict[str, Any]:
@@ -202,6 +206,19 @@ def train_model(
             found.alike,
         )
     return found
+
+
+def _check_dimensions(parameters: ModelParameters) -> None:
+    """Build the encoder with tables of one row, before work is spent; raises as `build_encoder`, and
+    InputError if the initial vectors cannot be read."""
+    given: int | None = None
+    if parameters.vectors is not None:
+        given = next(read_vector_file(Path(expand(parameters.vectors)))).vectors.shape[1]
+
+    def one_row(part: VectorParameters, _: int) -> Tensor:
+        return torch.zeros(1, part.dimension if given is None or part.unit not in WORD_UNITS else given)
+
+    build_encoder(parameters.encoder, one_row, 0)
 
 
 def _key(parameters: ModelParameters, data: TrainingData) -> str:
