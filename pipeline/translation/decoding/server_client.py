@@ -16,8 +16,9 @@ from paraforge.translation.decoding.translator import Usage
 # Environment variables with the server's address and, if it needs one, the key.
 _ADDRESS, _KEY = "PARAFORGE_SERVER_URL", "OPENAI_API_KEY"
 _LONGEST_MESSAGE = 300
-# Statuses that can be the fault of one sentence: a content filter, or a context that is too short.
-_OF_SENTENCE = (400, 413, 422)
+# Statuses that can be the fault of one sentence: a content filter, a context that is too short, a fault of the
+# server.
+_OF_SENTENCE = (400, 413, 422, 500)
 _KEPT = "Finished tasks are kept: run the same command again"
 
 
@@ -70,7 +71,7 @@ class ServerClient:
         """Send a request, and return the answers as the server's JSON has them.
 
         fields: other fields; None leaves one out. simple: messages that every server answers; they are sent
-        if this request is refused and none has been answered yet.
+        to see whether a failure is this request's alone.
 
         Raises:
             Untranslatable: the server refuses this request, and has answered others.
@@ -84,9 +85,10 @@ class ServerClient:
             )
             answer = response.http_response.json()
         except self._library.APIStatusError as error:
-            if simple and error.status_code in _OF_SENTENCE and not self.usage.requests:
-                self.ask(simple, fields)  # is refused, too, if the fault is not the sentence's
-            raise self._refusal(error) from None
+            alone = simple is not None and error.status_code in _OF_SENTENCE
+            if simple and alone and (error.status_code == 500 or not self.usage.requests):
+                self.ask(simple, fields)  # raises if the fault is not this request's
+            raise self._refusal(error, alone) from None
         except self._library.APIConnectionError as error:  # a timeout is one, too
             raise EngineError(
                 f"the server at ${_ADDRESS} does not answer: {self._hidden(error)}. {_KEPT}"
@@ -103,11 +105,12 @@ class ServerClient:
             self.usage.output_tokens += int(counts.get("completion_tokens") or 0)
         return choices
 
-    def _refusal(self, error: Any) -> Exception:
-        """Return the exception for an answer with an error status, after all retries."""
+    def _refusal(self, error: Any, alone: bool) -> Exception:
+        """Return the exception for an answer with an error status, after all retries. alone: whether others
+        are answered."""
         status = int(error.status_code)
         text = f"HTTP {status}: {self._hidden(error.message)}"
-        if status in _OF_SENTENCE and self.usage.requests:  # others worked, so this one is at fault
+        if alone:
             return Untranslatable(f"HTTP {status}", text)
         if status >= 500 or status in (408, 409, 429):
             return EngineError(f"the server at ${_ADDRESS} fails: {text}. {_KEPT}")

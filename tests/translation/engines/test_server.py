@@ -321,12 +321,14 @@ def test_what_never_works_is_an_error(
     assert max(server.asked.values()) == (2 if kind is EngineError else 1)
 
 
-@pytest.mark.parametrize("place", [0, 20])
-def test_a_sentence_that_the_server_refuses_fails_alone(server: FakeServer, place: int) -> None:
-    server.behave = lambda sentence, body, nth: Reply("no", 400) if sentence == SENTENCES[place] else None
-    found = texts(translate(concurrency=1))
-    assert found == [*EXPECTED[:place], "HTTP 400", *EXPECTED[place + 1 :]]
-    assert server.asked["1"] == (not place)
+@pytest.mark.parametrize(("place", "status", "looks"), [(0, 400, 1), (20, 400, 0), (0, 500, 1), (20, 500, 1)])
+def test_a_sentence_that_the_server_refuses_fails_alone(
+    server: FakeServer, place: int, status: int, looks: int
+) -> None:
+    server.behave = lambda sentence, body, nth: Reply("no", status) if sentence == SENTENCES[place] else None
+    found = texts(translate(concurrency=1, max_retries=0))
+    assert found == [*EXPECTED[:place], f"HTTP {status}", *EXPECTED[place + 1 :]]
+    assert server.asked["1"] == looks  # whether it answers others
 
 
 def test_a_dead_server_is_an_error_and_its_answers_are_not_lost(server: FakeServer) -> None:
