@@ -16,8 +16,7 @@ from paraforge.translation.decoding.translator import Usage
 # Environment variables with the server's address and, if it needs one, the key.
 _ADDRESS, _KEY = "PARAFORGE_SERVER_URL", "OPENAI_API_KEY"
 _LONGEST_MESSAGE = 300
-# Statuses that can be the fault of one sentence: a content filter, a context that is too short, a fault of the
-# server.
+# Statuses that one sentence alone can have: a content filter, a context that is too short, a fault.
 _OF_SENTENCE = (400, 413, 422, 500)
 _KEPT = "Finished tasks are kept: run the same command again"
 
