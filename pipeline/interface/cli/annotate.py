@@ -10,7 +10,7 @@ import typer
 
 from paraforge.base.logs import counted
 from paraforge.interface.cli.console import HOST, announcer
-from paraforge.interface.cli.settings import FORCE, check_table, group
+from paraforge.interface.cli.settings import FORCE, check_output, check_table, group
 
 if TYPE_CHECKING:
     from paraforge.interface.annotation.results import Report
@@ -56,6 +56,8 @@ def serve(
 
     # Checked before anything is drawn.
     require_packages()
+    if not database.exists():
+        check_output(database, force=False)
     store, new = open_evaluation(corpus, database, count, seed, False if kept_only else None)
     draw = store.draw
     counts = [sum(pair.band == band for pair in draw.pairs) for band in range(len(BANDS))]

@@ -10,7 +10,7 @@ import typer
 from paraforge.base.devices import chosen_device
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.logs import counted
-from paraforge.interface.cli.settings import DEVICE, FORCE, WORKERS, check_table
+from paraforge.interface.cli.settings import DEVICE, FORCE, WORKERS, check_table, checked
 
 if TYPE_CHECKING:
     from paraforge.corpus.selection.filters.bounds import BoundsParameters
@@ -96,6 +96,15 @@ def score(
             "reference": _tsv_column(reference or "0", "--reference", header),
             "translation": _tsv_column(translation or "1", "--translation", header),
         }
+    parameters = checked(
+        ScoreParameters,
+        {
+            "identify_language": bool(languages),
+            "languages": None if languages in ("", "all") else [*map(str.strip, languages.split(","))],
+            "sentence_transformer": None if sentence_transformer is None else str(sentence_transformer),
+            "cross_encoder": None if cross_encoder is None else str(cross_encoder),
+        },
+    )
     directory = general.DIRECTORY if vectors is None else table_directory(vectors)
     models = {"cosine": sentence_transformer, "cross_encoder": cross_encoder}
     for bound in bounds:
@@ -107,12 +116,7 @@ def score(
         scored = score_file(
             input_path,
             parquet,
-            ScoreParameters(
-                identify_language=bool(languages),
-                languages=None if languages in ("", "all") else [*map(str.strip, languages.split(","))],
-                sentence_transformer=None if sentence_transformer is None else str(sentence_transformer),
-                cross_encoder=None if cross_encoder is None else str(cross_encoder),
-            ),
+            parameters,
             directory,
             columns,
             header,

@@ -137,7 +137,8 @@ def put_setting(content: dict[str, Any], setting: str) -> None:
     try:
         target, name = place_of(content, key)
         parts = target.get("parts") if isinstance(target, dict) and name not in ("kind", "parts") else None
-        for one in parts or [target]:
+        of_parts = [one for one in parts if isinstance(one, dict)] if isinstance(parts, list) else []
+        for one in of_parts or [target]:
             one[name] = value_of(text)
     except ValueError as error:
         raise ConfigurationError([f"--set {setting}: {error}"]) from error

@@ -257,6 +257,7 @@ def test_wrong_input(tmp_path: Path, vectors: Path, case: str) -> None:
         (("--wrong-pairs", "0.01"), ConfigurationError, "--wrong-pairs.*no two rows differ"),
         (("--wrong-pairs", "digits=0.4"), ConfigurationError, "digits=0.4: no such column"),
         (("--minimum", "cosine=0.4"), ConfigurationError, "--sentence-transformer"),
+        (("--languages", "en"), ConfigurationError, "languages: .*at least 2"),
         (("--minimum", "translation_score=-1"), InputError, r"pairs\.tsv: a bound reads translation_score"),
         (("--maximum", "rank=0"), InputError, "a bound reads rank"),
     ],

@@ -40,6 +40,8 @@ def test_a_corpus_is_served_and_served_again(tmp_path: Path, monkeypatch: pytest
     assert [host for _, host, _ in served] == ["127.0.0.1"] * 3
     assert [port for _, _, port in served] == [8377, 8377, 9000]
     assert len({str(store.draw) for store, _, _ in served}) == 1
+    with pytest.raises(InputError, match="inside the directory"):  # which 'dvc repro' replaces
+        run_command("annotate", "serve", corpus, "-d", f"{corpus}/a.sqlite")
     assert "drew 20 pairs" not in result.stderr and "continuing with 20 pairs" in result.stderr
 
 

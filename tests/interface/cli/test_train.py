@@ -69,6 +69,8 @@ def test_options_become_parameters(tmp_path: Path) -> None:
         ("", ["training.colour=red"], "training.colour: there is no such parameter"),
         ("", ["training.epochs.first=1"], r"training.epochs: .*: should be a valid integer"),
         ("", ["encoder.parts=[1]", "encoder.parts.7=1"], "there is no item 7"),
+        ("", ["encoder.parts=5", "encoder.dimension=3"], r"encoder\.parts"),
+        ("", ["encoder.parts=[a]", "encoder.dimension=3"], r"encoder\.parts"),
         ("sentencepiece", [], "set sentencepiece_model"),
     ],
 )
