@@ -293,6 +293,8 @@ def open_sif(directory: Path) -> WordAverage | SifOfEachSet:
         check_format(content["format"], FORMAT, path)
         vectors = WordVectors.open(directory / _TABLE, verify=True)
         components = np.array(content["components"], np.float32).reshape(-1, vectors.dimension)
+        if not np.isfinite(components).all():
+            raise ValueError("a component is not finite")
         of_each_set = int(content["components_of_each_set"])
         average = WordAverage(vectors, _weighting(content["weighting"]), components)
     return SifOfEachSet(average, of_each_set) if of_each_set else average
@@ -302,8 +304,8 @@ def _weighting(described: dict[str, Any] | None) -> Weighting | None:
     if described is None:
         return None
     background = Background(**described["background"])
-    if background.documents < 1 or any(count < 0 for count in background.counts.values()):
-        raise ValueError("a count is negative")
+    if not background.documents >= 1 or not all(count >= 0 for count in background.counts.values()):
+        raise ValueError("a count is negative, or not a number")
     return Weighting(described["kind"], background, float(described.get("a", SIF_A)))
 
 

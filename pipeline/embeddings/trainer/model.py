@@ -223,7 +223,7 @@ class SentenceModel(CosineModel):
             )
         except KeyError as error:
             raise InputError(f"damaged: no vocabulary of {error} units", path) from error
-        except (RuntimeError, MemoryError) as error:
+        except (RuntimeError, MemoryError, TypeError) as error:
             raise InputError("damaged: its dimensions need more memory than there is", path) from error
         load_parameters(encoder, directory / _TENSORS)
         encoder.to(device)

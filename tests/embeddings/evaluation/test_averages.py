@@ -211,8 +211,13 @@ def test_damaged(tmp_path: Path) -> None:
         (path / "sif.json").write_text(json.dumps({**content, **changes}))
 
     none = {"kind": "sif", "background": {"name": "x", "documents": 0, "counts": {}}}
-    less = {"kind": "sif", "background": {"name": "x", "documents": 1, "counts": {"a": -1}}}
-    wrong = [{"format": 9}, {"components": [[1.0, 2.0]]}, *({"weighting": one} for one in (none, less, {}))]
+    less, nan = (
+        {"kind": "sif", "background": {"name": "x", "documents": 1, "counts": {"a": count}}}
+        for count in (-1, np.nan)
+    )
+    components = [[1.0, 2.0]], [[np.nan] * table(True).dimension]
+    wrong = [{"format": 9}, *({"components": one} for one in components)]
+    wrong += [{"weighting": one} for one in (none, less, nan, {})]
     for changes in wrong:
         fresh()
         described(**changes)

@@ -155,7 +155,7 @@ def test_a_damaged_directory_is_refused(tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     path = tmp_path / "model" / "decoders.json"
     content = json.loads(path.read_text())
-    for wrong in (0, 10, "x", 8):
+    for wrong in (0, 10, "x", 8, 1 << 64):
         architecture = {**content["architecture"], "predicted": wrong}
         path.write_text(json.dumps({**content, "architecture": architecture}))
         with pytest.raises(InputError, match=r"damaged|another architecture"):
