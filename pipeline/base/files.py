@@ -71,7 +71,7 @@ def make_directory(path: Path) -> None:
 unfinished_paths: set[Path] = set()
 # Directories that this process has already swept of leftovers from killed processes.
 _swept: set[Path] = set()
-_TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<host>.+)-(?P<pid>\d+)-[0-9a-f]{8}(?P<old>-old)?\.tmp")
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<host>[^.]+)-(?P<pid>\d+)-[0-9a-f]{8}(?P<old>-old)?\.tmp")
 
 
 def remove_unfinished() -> None:
@@ -105,8 +105,13 @@ def remove_directory(path: Path) -> None:
 
 def temporary_name(path: Path) -> Path:
     """Return a new name next to a path; it contains the writing process's ID."""
-    writer = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    writer = f"{_host()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     return path.with_name(f".{path.name}.{writer}.tmp")
+
+
+def _host() -> str:
+    """Return this host's name without dots, so that it can be told from the name before it."""
+    return socket.gethostname().replace(".", "-")
 
 
 def sweep(directory: Path, alone: bool = False) -> None:
@@ -120,7 +125,7 @@ def sweep(directory: Path, alone: bool = False) -> None:
     leftovers = directory.rglob(".*.tmp") if alone else directory.glob(".*.tmp")
     for left in sorted(leftovers, reverse=True):  # what is inside a directory before the directory
         found = _TEMPORARY.fullmatch(left.name)
-        if alone or (found and found["host"] == socket.gethostname() and not _is_running(int(found["pid"]))):
+        if alone or (found and found["host"] == _host() and not _is_running(int(found["pid"]))):
             if found and found["old"] and not left.with_name(found["name"]).exists():
                 left.rename(left.with_name(found["name"]))
             else:

@@ -44,19 +44,23 @@ def test_a_fingerprint_does_not_depend_on_the_order_of_a_directory(
         assert sha256_directory(tmp_path) == wanted
 
 
-def test_what_a_killed_command_left_goes_with_the_next_one_that_writes_there(tmp_path: Path) -> None:
+def test_what_a_killed_command_left_goes_with_the_next_one_that_writes_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "node-1.example.org")
     program = (
-        "import os, pathlib, sys\n"
+        "import os, pathlib, socket, sys\n"
+        "socket.gethostname = lambda: 'node-1.example.org'\n"
         "from paraforge.base.files import atomic_path\n"
         "with atomic_path(pathlib.Path(sys.argv[1]) / 'default.yaml') as temporary:\n"
         "    temporary.write_text('half'); os.kill(os.getpid(), 9)\n"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
     (left,) = tmp_path.iterdir()
-    alive = tmp_path / f".other.{socket.gethostname()}-{os.getpid()}-00000000.tmp"
+    alive = tmp_path / f".other.node-1-example-org-{os.getpid()}-00000000.tmp"
     elsewhere = tmp_path / ".other.another-host-1-00000000.tmp"
     mine = tmp_path / ".notes.tmp"
-    unknown = tmp_path / f".other.{socket.gethostname()}-{10**20}-00000000.tmp"
+    unknown = tmp_path / f".other.node-1-example-org-{10**20}-00000000.tmp"
     for path in (alive, elsewhere, mine, unknown):
         path.touch()
     write_json(tmp_path / "other.json", {})
@@ -64,6 +68,10 @@ def test_what_a_killed_command_left_goes_with_the_next_one_that_writes_there(tmp
     assert {*tmp_path.iterdir()} == {alive, elsewhere, mine, unknown, tmp_path / "other.json"}
     sweep(tmp_path, alone=True)
     assert {*tmp_path.iterdir()} == {tmp_path / "other.json"}
+    replaced = tmp_path / f"{files.temporary_name(tmp_path / 'a.b').name.removesuffix('.tmp')}-old.tmp"
+    replaced.mkdir()
+    sweep(tmp_path, alone=True)
+    assert {*tmp_path.iterdir()} == {tmp_path / "other.json", tmp_path / "a.b"}
 
 
 def test_files_that_are_not_as_their_digests_say_are_named(tmp_path: Path) -> None:

@@ -57,10 +57,9 @@ def files_of(text: str) -> list[Path]:
     expanded = expand(text)
     # An existing file or directory with a bracket in its name is meant literally.
     if glob.has_magic(expanded) and not Path(expanded).exists():
-        parent = Path(expanded).parent
-        if glob.has_magic(str(parent)) and parent.is_dir():
-            expanded = f"{glob.escape(str(parent))}/{Path(expanded).name}"
-        found = [Path(name) for name in sorted(glob.glob(expanded, recursive=True))]  # noqa: PTH207 - Path.glob refuses absolute patterns
+        parent = next(parent for parent in Path(expanded).parents if parent.is_dir())
+        pattern = str(Path(expanded).relative_to(parent))
+        found = [parent / name for name in sorted(glob.glob(pattern, root_dir=parent, recursive=True))]  # noqa: PTH207 - Path.glob finds hidden files
         files = [path for path in found if not path.is_dir()]
         if not files:
             raise InputError("no file matches this pattern", expanded)

@@ -31,13 +31,14 @@ def test_home(monkeypatch: pytest.MonkeyPatch) -> None:
         (["b.tsv", "a.tsv", "c.txt", "d.tsv/in it"], "*.tsv", ["a.tsv", "b.tsv"]),
         (["a[1].tsv"], "a[1].tsv", ["a[1].tsv"]),
         (["corpus [1]/a.tsv"], "corpus [1]/*.tsv", ["a.tsv"]),
+        (["corpus [1]/n/b.tsv", "corpus [1]/a.tsv"], "corpus [1]/**/*.tsv", ["a.tsv", "b.tsv"]),
     ],
 )
 def test_patterns_are_of_files_and_sorted(
     tmp_path: Path, names: list[str], pattern: str, found: list[str]
 ) -> None:
     for name in names:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     assert [path.name for path in files_of(f"{tmp_path}/{pattern}")] == found
 

@@ -90,7 +90,7 @@ def _items(path: Path, longest: int) -> Iterator[str]:
         if text[before.end() :] or any(map(str.strip, data)):
             raise InputError("damaged JSON array: something follows its end", path, number)
     except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8: {error}", path) from error
+        raise InputError(f"not UTF-8: {error}", path, remedy="Convert it to UTF-8.") from error
 
 
 def _parse(path: Path, block: LineBlock, columns: Mapping[str, str], strict: bool) -> Block:
