@@ -186,6 +186,8 @@ class ModelParameters(Section):
             raise ValueError("the encoder reads sentencepiece units: set sentencepiece_model")
         if self.vectors is not None and units.isdisjoint(WORD_UNITS):
             raise ValueError("vectors needs an encoder that reads words")
+        if isinstance(self.encoder, AverageParameters) and self.encoder.fixed:
+            raise ValueError("encoder.fixed: an average has nothing to train but its vectors")
         return self
 
 

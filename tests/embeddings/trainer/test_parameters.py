@@ -49,6 +49,8 @@ def test_what_an_encoder_needs() -> None:
         ModelParameters.model_validate({"encoder": named_encoder("word+sentencepiece")})
     with pytest.raises(ValidationError, match="needs an encoder that reads words"):
         ModelParameters.model_validate({"encoder": named_encoder("trigram"), "vectors": "vectors.txt"})
+    with pytest.raises(ValidationError, match="nothing to train but its vectors"):
+        ModelParameters.model_validate({"encoder": {**named_encoder("word"), "fixed": True}})
 
 
 def test_named_encoders_are_encoders() -> None:
