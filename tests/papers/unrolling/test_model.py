@@ -64,6 +64,8 @@ def test_similarity_is_the_dot_product(tmp_path: Path) -> None:
     np.testing.assert_allclose(model.similarity(TEXTS[:3], TEXTS[2:5]), (left * right).sum(1), rtol=1e-5)
     cosine = model.read_by(RepresentationParameters(similarity="cosine")).similarity(["w1", ""], ["w1", "w1"])
     assert cosine.tolist() == pytest.approx([1, 0])
+    with pytest.raises(ValueError, match="two lists of the same length"):
+        model.similarity(["w1"], ["w1", "w2"])
 
 
 def test_names_say_what_a_model_is_read_by(tmp_path: Path) -> None:
