@@ -159,9 +159,9 @@ def _parse_lines(
     numbers = []
     for line in texts:
         line = line.rstrip(b" \r")
-        if line.count(b" ") == dimension and b"\t" not in line:
-            word, _, rest = line.partition(b" ")
-        else:  # tabs or several spaces between fields, or spaces in the word
+        word, _, rest = line.partition(b" ")
+        # Tabs or several spaces between fields, or spaces in the word.
+        if line.count(b" ") != dimension or b"\t" in rest:
             fields = line.split()
             begin = max(len(fields) - dimension, 1)
             word, rest = b" ".join(fields[:begin]), b" ".join(fields[begin:])

@@ -218,8 +218,9 @@ def test_compressed(tmp_path: Path, suffix: str) -> None:
 
 
 def test_words_with_spaces_and_odd_characters(tmp_path: Path) -> None:
-    content = ". . . 1 2 3\nat name@domain.com 4 5 6\na\u00a0b 7 8 9\n\u2028 1 1 1\n5 2 2 2\n".encode()
-    assert read(tmp_path, content).words == [". . .", "at name@domain.com", "a\u00a0b", "\u2028", "5"]
+    lines = (". . . 1 2 3", "at name@domain.com 4 5 6", "a\u00a0b 7 8 9", "\u2028 1 1 1", "5 2 2 2", "x\ty 3 3 3")
+    words = [". . .", "at name@domain.com", "a\u00a0b", "\u2028", "5", "x\ty"]
+    assert read(tmp_path, "\n".join(lines).encode()).words == words
 
 
 @pytest.mark.parametrize("header", [b"", b"5 3\n"], ids=["glove", "word2vec"])
