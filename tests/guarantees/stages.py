@@ -92,7 +92,7 @@ def make_finished(project: Path, changed: Mapping[str, Any] | None = None) -> No
 
     How many files and directories each renamed is written to RENAMES.
     """
-    make(project, changed)
+    make(project, {"publish.splits": {"validation": 20}, **(changed or {})})
     renames: dict[str, int] = {}
     running: list[str] = []
 

@@ -47,4 +47,4 @@ class HeldOut:
 def open_held_out(directory: Path) -> HeldOut | None:
     """Open ``data/held_out``, which the stage publish wrote; None if no pair is held out. Raises InputError:
     no such shards."""
-    return HeldOut(directory) if ShardDirectory(directory).total_rows else None
+    return HeldOut(directory.absolute()) if ShardDirectory(directory).total_rows else None

@@ -94,6 +94,9 @@ def score_file(
         ConfigurationError: a minimum cannot be found because there are no mismatched pairs.
     """
     require_regular(input_path)
+    if {".json", ".jsonl"} & {*map(str.lower, input_path.suffixes[-2:])}:
+        remedy = "Turn it into Parquet, for example with DuckDB: COPY (FROM 'FILE') TO 'pairs.parquet'."
+        raise InputError("JSON is not read here", input_path, remedy=remedy)
 
     repairs: Counter[str] = Counter()
 

@@ -51,7 +51,7 @@ def import_command(
     root = memory_directory(memory)
     for path in paths:
         found, sentences = import_file(path, root, name)
-        typer.echo(f"{path}: added {counted(sentences, 'sentence')} to {found.path}", err=True)
+        typer.echo(f"{path}: imported {counted(sentences, 'sentence')} into {found.path}", err=True)
 
 
 def memory_directory(memory: Path | None, project: Path = Path()) -> Path:

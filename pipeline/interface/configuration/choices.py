@@ -251,8 +251,8 @@ def _differences(old: Any, new: Any, key: Key = ()) -> Iterator[tuple[Key, Any, 
 
 
 def _words(key: Key, old: Any, new: Any) -> str:
-    """Describe a change; for two lists, the elements that differ."""
-    if isinstance(old, list) and isinstance(new, list):
+    """Describe a change; for two lists with mappings, such as sources, the elements that differ."""
+    if isinstance(old, list) and isinstance(new, list) and any(isinstance(one, dict) for one in [*old, *new]):
         alone = [one for one in old if one not in new], [one for one in new if one not in old]
         old, new = alone if any(alone) else (old, new)
     return f"{'.'.join(key)}: {_text(old)} -> {_text(new)}"

@@ -61,11 +61,11 @@ def compose(configs: Path, overrides: Sequence[str]) -> dict[str, Any]:
     content: dict[str, Any] = {}
     for file in (_file(configs, f"{ROOT}.yaml"), *files):
         content = _merged(content, sections_in(file))
-    for override in overrides:
-        if key_of(override) not in groups:
-            _override(content, override)
-            content = with_named_filters(content, override)
-    check_parameters(content, _place(configs, files))
+    values = [override for override in overrides if key_of(override) not in groups]
+    for override in values:
+        _override(content, override)
+        content = with_named_filters(content, override)
+    check_parameters(content, _place(configs, files, values))
     return content
 
 
@@ -217,8 +217,13 @@ def _defaults(file: Path) -> list[Any]:
     return found
 
 
-def _place(configs: Path, files: Sequence[Path]) -> Callable[[Location], str]:
+def _place(configs: Path, files: Sequence[Path], overrides: Sequence[str]) -> Callable[[Location], str]:
+    """Return a function that names the file and line of a value; a value of ``overrides`` needs none."""
+    given = [key_of(one).split(".") for one in overrides]
+
     def place(location: Location) -> str:
+        if any(list(map(str, location))[: len(key)] == key for key in given):
+            return ""
         for file in reversed(files):
             text, content = read_yaml(file)
             if location and has(content, location):

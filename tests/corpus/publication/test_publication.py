@@ -9,9 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import IncompleteError, InputError
-from paraforge.base.shards.store import ShardDirectory
+from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.corpus.publication.card import CARD_NAME
 from paraforge.corpus.publication.datasets import open_shards
+from paraforge.corpus.publication.held_out import SCHEMA, open_held_out
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.publication import publish
@@ -162,3 +163,15 @@ def test_licences_of_the_files_of_a_source(tmp_path: Path) -> None:
     table = with_columns(pairs, source=names * 15)
     report = publish_pairs(tmp_path, table=table, licences={"software": "GPL", "software.yast": "MIT"})
     assert report.corpus.licences == {"software.nette": "GPL", "software-ui": "GPL", "software.yast": "MIT"}
+
+
+def test_held_out_sentences_are_found_by_a_worker_in_another_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = ShardWriter(tmp_path / "held_out", SCHEMA)
+    writer.write(pa.table([["A dog runs."], ["A dog is running."]], schema=SCHEMA))
+    writer.close({})
+    monkeypatch.chdir(tmp_path)
+    found = open_held_out(Path("held_out"))
+    monkeypatch.chdir("/")
+    assert found is not None and found.holds(pa.array(["a dog runs", "A cat."])).tolist() == [True, False]

@@ -221,6 +221,7 @@ WRONG = {
     "invalid UTF-8": (b"a\tb\nc\xff\td\n", "pairs.tsv:2: not UTF-8"),
     "truncated gz": (gzip.compress(b"a\tb\n" * 1000)[:-20], "damaged or truncated"),
     "damaged Parquet": (b"PAR1" + b"x" * 100, "not a complete Parquet file"),
+    "JSON": (b'{"reference": "a", "translation": "b"}\n', "pairs.jsonl: JSON is not read here.* Parquet"),
     "very long line": (b"a\t" + b"b" * (3 << 20) + b"\n", "pairs.tsv:1: "),
 }
 
@@ -228,7 +229,7 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_input(tmp_path: Path, vectors: Path, case: str) -> None:
     content, message = WRONG[case]
-    path = tmp_path / "pairs.tsv"
+    path = tmp_path / ("pairs.jsonl" if case == "JSON" else "pairs.tsv")
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(InputError, match=message):

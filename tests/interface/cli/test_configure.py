@@ -66,10 +66,12 @@ def test_choices_stay_until_they_are_changed(project: Path) -> None:
     assert written()["translate"] == {"engine": "fake", "beam": 4}
     assert "  select.filters.trigram_overlap.maximum: 0.9 -> 0.7" in told and "ingest" not in told
     assert configure().count("nothing changes") == 1
-    told = configure("translate.beam=5")
+    told = configure("translate.beam=5", "select.required=[paraphrase_score, overlap_3]")
     assert "translate.beam: 4 -> 5" in told and "no longer chosen" not in told
+    assert "select.required: [paraphrase_score] -> [paraphrase_score, overlap_3]" in told
     # In whatever steps, the file is what all choices at once give.
     chosen = ["corpus=my", "translation=fake", "select=wieting2021", "translate.beam=5"]
+    chosen.append("select.required=[paraphrase_score, overlap_3]")
     assert written() == compose(Path("configs"), chosen)
     again = reconfigure(Path("configs"), ["corpus=my"], Path("params.yaml"))
     assert (again.choices, again.forgotten) == ([*chosen[1:], "corpus=my"], [])

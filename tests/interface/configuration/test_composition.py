@@ -89,15 +89,23 @@ def test_the_default_is_what_the_repository_holds() -> None:
 def test_all_problems_are_named_at_once() -> None:
     with pytest.raises(ConfigurationError) as caught:
         compose(
-            CONFIGS, ["translate.beam=0", "translate.nbest=many", "score.colour=red", "resources.workers=-1"]
+            CONFIGS,
+            [
+                "translate.beam=0",
+                "translate.nbest=many",
+                "score.colour=red",
+                "resources.workers=-1",
+                "ingest.sources=[]",  # a file of choices has this key, but not this value
+            ],
         )
     message = str(caught.value)
-    assert message.startswith("4 problems")
+    assert message.startswith("5 problems") and ".yaml" not in message
     for part in (
         "translate.beam: 0: should be greater than or equal to 1",
         "translate.nbest: 'many': should be a valid integer",
         "score.colour: there is no such parameter",
         "resources.workers: -1: should be greater than or equal to 0",
+        "ingest.sources: []: list should have at least 1 item",
     ):
         assert part in message
 
