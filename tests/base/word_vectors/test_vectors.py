@@ -218,8 +218,8 @@ def test_compressed(tmp_path: Path, suffix: str) -> None:
 
 
 def test_words_with_spaces_and_odd_characters(tmp_path: Path) -> None:
-    lines = (". . . 1 2 3", "at name@domain.com 4 5 6", "a\u00a0b 7 8 9", "\u2028 1 1 1", "5 2 2 2", "x\ty 3 3 3")
     words = [". . .", "at name@domain.com", "a\u00a0b", "\u2028", "5", "x\ty"]
+    lines = [f"{word} {number} 2 3" for number, word in enumerate(words)]
     assert read(tmp_path, "\n".join(lines).encode()).words == words
 
 
