@@ -55,20 +55,19 @@ def join(rank: int, count: int, rendezvous: Path, configuration: Any) -> Ranks:
     rendezvous: a file that does not exist yet, the same for all.
     configuration: fairseq's configuration, which is modified.
     """
-    distributed = configuration.distributed_training
-    distributed.distributed_world_size = count  # fairseq's default is the number of GPUs
+    chosen = configuration.distributed_training
+    chosen.distributed_world_size = count  # fairseq's default is the number of GPUs
     if count > 1:
-        from fairseq.distributed import utils
+        from torch import distributed
 
-        distributed.distributed_rank = rank
-        distributed.distributed_backend = "gloo"
-        distributed.distributed_init_method = f"file://{rendezvous}"
-        distributed.distributed_no_spawn = True
+        chosen.distributed_rank = rank
         # Sums gradients once per update, independent of devices.
-        distributed.ddp_backend = "legacy_ddp"
+        chosen.ddp_backend = "legacy_ddp"
         # Otherwise rank 0 would send a pickle to the others.
         configuration.checkpoint.load_checkpoint_on_all_dp_ranks = True
-        utils.distributed_init(configuration)
+        # Not by fairseq, for which the path is part of a URL, and of every checkpoint.
+        store = distributed.FileStore(str(rendezvous), count)  # type: ignore[attr-defined]  # not declared
+        distributed.init_process_group("gloo", store=store, rank=rank, world_size=count)
     return Ranks(rank, count)
 
 

@@ -24,7 +24,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.training import processes, training, training_process
-from paraforge.translation.training.ranks import Ranks, rank_count
+from paraforge.translation.training.ranks import Ranks, join, rank_count
 from paraforge.translation.training.training import train_model, trainer_settings, write_history
 from paraforge.translation.training.training_pairs import held_out_values
 from tests.translation.training.test_binarisation import accepted, write_shards
@@ -121,6 +121,8 @@ def test_the_number_of_processes_changes_nothing_but_rounding(tmp_path: Path, sh
     for alone, together in zip(results[1].history, results[2].history, strict=True):
         for name, most in close.items():
             assert together[name] == pytest.approx(alone[name], abs=most), name
+    snapshot = next((tmp_path / "work-2" / "snapshots").iterdir())
+    assert str(tmp_path).encode() not in snapshot.read_bytes()
     # Stopped with two processes, it resumes with one.
     last = load_checkpoint(tmp_path / "work-2" / "checkpoints" / "checkpoint_last.pt")
     alone_last = load_checkpoint(tmp_path / "work-1" / "checkpoints" / "checkpoint_last.pt")
@@ -162,6 +164,18 @@ def test_a_path_that_fairseq_would_cut_is_refused_before_any_work(tmp_path: Path
     with pytest.raises(InputError, match="':' in its path"):
         train_model(shards, tmp_path / "a:b" / "work", parameters(), RESOURCES)
     assert not (tmp_path / "a:b").exists()
+
+
+def test_the_place_where_processes_meet_is_in_no_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined: dict[str, Any] = {}
+    monkeypatch.setattr("torch.distributed.init_process_group", lambda backend, **how: joined.update(how))
+    configuration = SimpleNamespace(distributed_training=SimpleNamespace(), checkpoint=SimpleNamespace())
+    join(1, 2, tmp_path / "what? #3", configuration)
+    joined["store"].set("a", "b")
+    assert [path.name for path in tmp_path.iterdir()] == ["what? #3"]
+    assert "what" not in repr(configuration)
 
 
 @given(st.integers(1, 64), st.integers(1, 64))
