@@ -48,7 +48,7 @@ def read_yaml(path: Path) -> tuple[str, Any]:
     if path.exists() and not path.is_file():  # reading a pipe could wait forever
         raise InputError("not a regular file", path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         return text, read_yaml_text(text)
     except UnicodeDecodeError as error:
         raise InputError("not UTF-8 text", path) from error

@@ -68,7 +68,7 @@ def make_project(directory: Path, bitext: Bitext | None = None) -> None:
     choices = [*(bitext.choices if bitext else []), f"publish.name={value_text(name)}"]
     found = reconfigure(directory / "configs", choices, directory / "params.yaml")
     write_whole(directory / "params.yaml", found.text)
-    mark.unlink()
+    mark.unlink(missing_ok=True)
 
 
 def upgrade_project(project: Path) -> bool:

@@ -1,6 +1,7 @@
 """The server as a process: killed it has lost nothing; what it says when it cannot start."""
 
 import socket
+import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -53,6 +54,12 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         port = other.getsockname()[1]
         with pytest.raises(InputError, match=f"port {port}.*--port 0 takes a free one"):
             serve_app(partial(create_app, store), "127.0.0.1", port)
+
+
+def test_an_address_in_brackets_is_shown_in_them_once(tmp_path: Path) -> None:
+    store = create_store(tmp_path / "annotations.sqlite", small_draw())
+    with pytest.raises((SystemExit, InputError), match=r"http://\[::1\]:\d+/|cannot listen on ::1"):
+        serve_app(partial(create_app, store), "[::1]", 0, sys.exit)
 
 
 def test_the_second_call_continues_with_the_same_draw(tmp_path: Path) -> None:

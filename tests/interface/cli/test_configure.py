@@ -53,6 +53,16 @@ def written() -> dict[str, Any]:
     return content
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_an_editor_of_windows_loses_no_choice(project: Path, end: str) -> None:
+    configure("corpus=my", "translation=fake")
+    text = Path("params.yaml").read_text(encoding="utf-8")
+    Path("params.yaml").write_text(f"\ufeff{text}", encoding="utf-8", newline=end)
+    said = configure()
+    assert "corpus=my translation=fake" in said and "kept as edited" not in said
+    assert Path("params.yaml").read_text(encoding="utf-8") == text
+
+
 def edit(old: str, new: str) -> None:
     text = Path("params.yaml").read_text(encoding="utf-8")
     assert old in text
