@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from paraforge.intake.sample_bitext import generate
 from tests.project import ROOT
+from tests.sample import generate
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "experiments" / "README.md"] + [
     ROOT / "docs" / name

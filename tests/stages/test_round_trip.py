@@ -11,13 +11,13 @@ import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import read_json
-from paraforge.intake.sample_bitext import generate
 from paraforge.interface.configuration import check_parameters, load_parameters
 from paraforge.interface.project.bitext import look_at_english
 from tests.guarantees.test_counts import rows
 from tests.here import inside, run_command, run_stage, without_git_and_dvc
 from tests.interface.project.bitexts import bitext
 from tests.project import TRAINED, digests, make_project, read_parameters, write_parameters
+from tests.sample import generate
 from tests.translation.training.test_training import parameters as tiny_model
 
 STAGES = ("ingest", "nmt", "translate", "paragram", "score", "select", "publish")

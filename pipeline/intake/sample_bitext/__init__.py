@@ -5,8 +5,6 @@ fifth pair also has a sentence in an invented language, derived from the Czech o
 pivot.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
@@ -23,22 +21,15 @@ SOURCES = (*(f"sample-{domain}" for domain in _DOMAIN_SHARE), "sample-handwritte
 _HANDWRITTEN_AT_MOST = 5  # one pair in five
 
 
-@dataclass(frozen=True)
-class SamplePair:
-    """A sentence pair of the sample: source name, Czech sentence and English reference."""
-
-    source: str
-    cs: str
-    reference: str
-
-
 def _rows(name: str) -> list[list[str]]:
     file = resources.files("paraforge.intake.sample_bitext").joinpath("data", f"{name}.tsv")
     return [line.split("\t") for line in file.read_text("utf-8").split("\n")[:-1]]
 
 
-def _parts(pairs: int) -> dict[str, list[list[str]]]:
-    """Return the first rows of each source, which add up to ``pairs``."""
+def sample_rows(pairs: int) -> dict[str, list[list[str]]]:
+    """Return the first rows of each source, which add up to ``pairs``: of the four domains, then the
+    hand-written ones, all of them unless that would be more than a fifth. Raises InputError if the sample has
+    fewer pairs."""
     if not 1 <= pairs <= PAIRS:
         raise InputError(f"the sample has 1 to {PAIRS:,} pairs, not {pairs:,}")
     handwritten = _rows("sample-handwritten")[: pairs // _HANDWRITTEN_AT_MOST]
@@ -49,21 +40,13 @@ def _parts(pairs: int) -> dict[str, list[list[str]]]:
     return parts | {"sample-handwritten": handwritten}
 
 
-def generate(pairs: int = PAIRS) -> Iterator[SamplePair]:
-    """Yield the first ``pairs`` of the sample: the four domains one after the other, then the hand-written
-    ones, all of them unless that would be more than a fifth. Raises InputError if it has fewer pairs."""
-    for source, rows in _parts(pairs).items():
-        for cs, reference in rows:
-            yield SamplePair(source, cs, reference)
-
-
 def write_sample(directory: Path, pairs: int = PAIRS, language: str = "cs") -> list[Path]:
     """Write the training part: `<source>.tsv` (Czech, tab, English; UTF-8, newline) for each of `SOURCES`.
 
     The invented language has one file, `sample-art.tsv`, with a fifth of the pairs. Files are written
     atomically, and a second call changes nothing. Raises InputError if the sample has fewer pairs.
     """
-    parts = _parts(pairs)
+    parts = sample_rows(pairs)
     if language == INVENTED:
         name = f"sample-{INVENTED}"
         parts = {name: _rows(name)[: pairs // _INVENTED_SHARE]}

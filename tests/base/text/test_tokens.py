@@ -14,7 +14,7 @@ from sacremoses import MosesTokenizer
 from paraforge.base.text import moses
 from paraforge.base.text.ngrams import shared_ngrams
 from paraforge.base.text.tokens import tokenize, tokenize_column, tokenize_columns, with_own_vocabulary
-from paraforge.intake.sample_bitext import generate
+from tests.sample import generate
 
 MOSES = MosesTokenizer(lang="en")
 

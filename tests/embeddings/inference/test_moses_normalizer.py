@@ -10,7 +10,7 @@ import pytest
 from paraforge.base.text.tokens import tokenize
 from paraforge.base.text.units import make_units
 from paraforge.embeddings.inference.moses_normalizer import character_class, word_tokenizer
-from paraforge.intake.sample_bitext import generate
+from tests.sample import generate
 
 pytest.importorskip("tokenizers")
 

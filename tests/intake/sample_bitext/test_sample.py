@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from paraforge.base.errors import InputError
-from paraforge.intake.sample_bitext import INVENTED, PAIRS, SOURCES, SamplePair, generate, write_sample
+from paraforge.intake.sample_bitext import INVENTED, PAIRS, SOURCES, write_sample
+from tests.sample import SamplePair, generate
 
 # Of the files that the grammar drew, which the sample was until 0.1.0.
 SHA256 = {

@@ -4,7 +4,7 @@ import gzip
 import lzma
 from pathlib import Path
 
-from paraforge.intake.sample_bitext import generate
+from tests.sample import generate
 
 
 def bitext(directory: Path, czech: str = "a.cs.gz", english: str = "a.en.gz") -> tuple[Path, Path]:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from paraforge.corpus.selection.parameters import SelectParameters
-from paraforge.intake.sample_bitext import generate
 from paraforge.translation.decoding import translator
 from paraforge.translation.decoding.pieces import SentencePieces, limited_options, positions_of
 from paraforge.translation.decoding.translator import (
@@ -22,6 +21,7 @@ from paraforge.translation.decoding.translator import (
 )
 from paraforge.translation.engines import ENGINES, open_translator
 from paraforge.translation.models.model import open_model
+from tests.sample import generate
 from tests.translation.engines.tiny_models import gains
 from tests.translation.models.tiny import write_model, write_tiny_fairseq
 
