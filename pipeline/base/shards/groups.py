@@ -47,7 +47,11 @@ def scratch_database(directory: Path, memory: str = _MEMORY) -> Iterator[Any]:
                 (elsewhere / "link").symlink_to(place.absolute())
                 place = elsewhere / "link"
             settings: dict[str, Any] = {"memory_limit": memory, "temp_directory": str(place)}
-            yield stack.enter_context(duckdb.connect(config=settings))
+            connection = stack.enter_context(duckdb.connect(config=settings))
+            # More threads would need more memory.
+            cores = int(connection.execute("SELECT current_setting('threads')").fetchall()[0][0])
+            connection.execute(f"SET threads = {min(cores, _MOST_THREADS)}")
+            yield connection
     except duckdb.Error as error:
         raise InputError(first_line(error), directory) from error
 
@@ -68,8 +72,6 @@ def run_query(sql: str, tables: Mapping[str, Any], directory: Path, what: str) -
     result = directory / "result.parquet"
     target = str(result).replace("'", "''")
     with scratch_database(directory) as connection, ThreadPoolExecutor(1) as pool:
-        cores = int(connection.execute("SELECT current_setting('threads')").fetchall()[0][0])
-        connection.execute(f"SET threads = {min(cores, _MOST_THREADS)}")
         for name, table in tables.items():
             # An Arrow dataset, as DuckDB would take some characters of a path for a pattern.
             connection.register(name, table)
