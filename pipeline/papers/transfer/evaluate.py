@@ -162,12 +162,10 @@ def predicted_on_test(train: Labelled, development: Labelled | None, test: Float
 
 
 def fold_examples(labels: Labels, seed: int, folds: int = FOLDS) -> list[tuple[Rows, Rows]]:
-    """Draw stratified training and test examples for each fold. If a class has fewer examples than folds,
-    there are fewer folds. Raises InputError if a class has a single example."""
+    """Draw stratified training and test examples for each fold. If a class, which has at least two examples,
+    has fewer than folds, there are fewer folds."""
     selection = require("sklearn.model_selection", "evaluation")
     count = int(min(folds, np.unique(labels, return_counts=True)[1].min()))
-    if count < 2:
-        raise InputError("a class has a single example; cross-validation needs at least two of each class")
     splitter = selection.StratifiedKFold(count, shuffle=True, random_state=seed)
     return list(splitter.split(labels, labels))
 

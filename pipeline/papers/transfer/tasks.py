@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -172,7 +173,7 @@ def find_tasks(directories: Sequence[Path], names: Sequence[str] = ()) -> tuple[
     """Read the named tasks (by default all) from the first directory that has their files.
 
     Returns the tasks in the order of `TASKS`, and the names of missing ones. Raises InputError with file and
-    line if a file is malformed.
+    line if a file is malformed, or a class has too few examples.
     """
     found: list[Task] = []
     missing: list[str] = []
@@ -202,4 +203,7 @@ def _find(name: str, directory: Path) -> Task | None:
         return None
     if test is None:
         tested_on = f"{FOLDS}-fold cross-validation"
+        if min(Counter(train.labels).values()) < 2:
+            problem = "a class has a single example; cross-validation needs at least two of each class"
+            raise InputError(problem, directory / files.train)
     return Task(name, files.kind, train, development, test, tested_on, files.positive)

@@ -72,7 +72,7 @@ def test_repeats() -> None:
     assert pairs.texts == ["a", "a", "b", "c"]
 
 
-LABELLED = "0\tbad\n1\tgood\n"
+LABELLED = "0\tbad\n1\tgood\n" * 2
 
 
 def test_tasks_are_found_and_the_others_are_missing(tmp_path: Path) -> None:
@@ -107,3 +107,6 @@ def test_tasks_are_found_and_the_others_are_missing(tmp_path: Path) -> None:
     for task in (tested["SICK-E"], tested["SICK-R"]):
         parts = [part.first[0] for part in (task.train, task.development, task.test) if part is not None]
         assert parts == ["train", "trial", "test"]
+    write(tmp_path / "sts" / "MR.tsv", LABELLED + "2\tso\n")
+    with pytest.raises(InputError, match=r"MR\.tsv: a class has a single example"):
+        find_tasks([tmp_path / "sts"])

@@ -45,13 +45,10 @@ def test_a_split_that_is_given_is_taken() -> None:
     assert set(zip(split.train.first, second, split.train.labels, strict=True)) <= pairs
 
 
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [("xxy", "a class has a single example"), ("xxyy", "no class has two examples, one of them to choose")],
-)
-def test_too_few_examples(labels: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        task_splits(Task("x", "classification", Examples(list(labels), None, list(labels))), 1, 10)
+def test_too_few_examples() -> None:
+    task = Task("x", "classification", Examples(list("xxyy"), None, list("xxyy")))
+    with pytest.raises(InputError, match="no class has two examples, one of them to choose"):
+        task_splits(task, 1, 10)
 
 
 @pytest.mark.parametrize("labels", ["xxy", "xxyyz", "x" * 40 + "y"])
