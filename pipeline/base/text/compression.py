@@ -179,11 +179,12 @@ class _Checked:
         try:
             data = self._stream.read(size)
         except (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
+            large = "memory" in str(error).lower()
+            what = "unusual" if large else "damaged or truncated"
             raise InputError(
-                f"damaged or truncated {self._name} data after {self._bytes:,} bytes of text "
-                f"({one_line(error)})",
+                f"{what} {self._name} data after {self._bytes:,} bytes of text ({one_line(error)})",
                 self._path,
-                remedy="Download or create the file again.",
+                remedy="Decompress it (zstd: --long=31)." if large else "Download or create the file again.",
             ) from error
         self._bytes += len(data)
         return data

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -300,8 +301,13 @@ def test_missing_or_empty_or_not_what_its_name_says(
 
 def test_a_file_that_needs_much_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "_XZ_MEMORY", 1 << 20)
-    with pytest.raises(InputError, match=r"a\.xz: damaged.*[Mm]emory"):
+    with pytest.raises(InputError, match=r"a\.xz: unusual.*[Mm]emory.*Decompress it"):
         read_all(write(tmp_path / "a.xz", DATA))
+    window = zstandard.ZstdCompressionParameters(window_log=31)
+    compressor = zstandard.ZstdCompressor(compression_params=window).compressobj()
+    (tmp_path / "a.zst").write_bytes(compressor.compress(DATA) + compressor.flush())
+    with pytest.raises(InputError, match=r"a\.zst: unusual.*memory.*--long=31"):
+        read_all(tmp_path / "a.zst")
 
 
 @pytest.mark.parametrize("lost", [3, 500, 990])
