@@ -144,14 +144,7 @@ def render_pairs(drawn: Sample) -> str:
     from paraforge.interface.query.pairs import marked_words, one_line, shown_lines
 
     fate = [name for name in ("rejected", "failed") if name in drawn.pairs.column_names]
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        expand=sys.stdout.isatty(),
-        header_style="bold cyan",
-        padding=(0, 1),
-        show_lines=False,
-        leading=1,
-    )
+    table = Table(box=box.SIMPLE_HEAD, expand=sys.stdout.isatty(), header_style="bold cyan", leading=1)
     table.add_column("score", justify="right", no_wrap=True)
     table.add_column("reference", ratio=1, overflow="fold")
     table.add_column("translation", ratio=1, overflow="fold")
