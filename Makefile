@@ -18,18 +18,18 @@ VERSIONS    ?= 3.11 3.12 3.13 3.14
 
 help:
 	@echo "make corpus   set everything up and rebuild the corpus that params.yaml describes"
-	@echo "make bench    measure every stage in about five minutes, next to this machine's last run (after make corpus)"
+	@echo "make bench    measure every stage in about five minutes, and compare with this machine's last run (after make corpus)"
 	@echo "make test     set everything up and run the checks and the fast tests"
-	@echo "make test-full  run the other tests: kills, installations, clusters, trainings"
-	@echo "make test-thorough  run properties with 100 examples, and numeric tests as older processors compute"
+	@echo "make test-full  run the other tests: killed runs, installation, clusters, trainings"
+	@echo "make test-thorough  run property tests with 100 examples, and numeric tests with older instruction sets"
 	@echo "make test-all run the tests on every Python from 3.11 to 3.14 that this machine has"
-	@echo "make test-processors   run the numeric tests as older processors compute"
+	@echo "make test-processors   run the numeric tests with the instruction sets of older processors"
 	@echo "make results  write docs/results.md from the measurements in results/"
-	@echo "make experiments TABLE=mega_batches   train and judge a table of the papers (needs PARAFORGE_DATA)"
+	@echo "make experiments TABLE=mega_batches   train and evaluate a table of the papers (needs PARAFORGE_DATA)"
 	@echo "make docs     build the documentation as a site in build/site (installs the extra 'docs')"
-	@echo "make pictures take the README's pictures of a finished project (needs Chromium and chromedriver)"
+	@echo "make pictures take the README's screenshots in a finished project (needs Chromium and chromedriver)"
 	@echo "make setup    only set up $(VENV); with a GPU: make setup CONSTRAINTS="
-	@echo "make clean    remove what runs have made (data, models, work), not $(VENV)"
+	@echo "make clean    remove the results of runs (data, models, work), but not $(VENV)"
 
 setup: $(READY)
 

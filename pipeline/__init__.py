@@ -24,7 +24,7 @@ def load(name: str | Path, device: str = "cpu") -> Any:
 
     Raises:
         ConfigurationError: no such device.
-        InputError: no model, or a damaged one; pickles are never opened.
+        InputError: no model, or a damaged one; pickles are never loaded.
     """
     from paraforge.products.loading import load_any
 

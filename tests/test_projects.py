@@ -140,7 +140,7 @@ def test_a_project_of_other_steps_stops(project: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(project)
     check_versions()
     monkeypatch.setattr(versions, "SELECT", versions.SELECT + 1)
-    with pytest.raises(InputError, match=r"versions\.yaml: of paraforge .*paraforge init --upgrade"):
+    with pytest.raises(InputError, match=r"versions\.yaml: written by paraforge .*paraforge init --upgrade"):
         parameters_of("publish")
     assert "paraforge init --upgrade" in run_command("doctor", expect=1).output
     run_command("init", "--upgrade")

@@ -33,7 +33,9 @@ def check_device(name: str) -> None:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if int(number or 0) >= count:
         seen = f"torch sees {count} GPUs" if count else "torch sees no GPU"
-        raise ConfigurationError([f"device {name}: {seen} ('paraforge doctor' says more); cpu always works"])
+        raise ConfigurationError(
+            [f"device {name}: {seen} (run 'paraforge doctor' for details); cpu always works"]
+        )
 
 
 def cpu_has_bfloat16() -> bool:
@@ -53,7 +55,7 @@ def cpu_has_amx() -> bool:
 def check_precision(precision: str, device: str) -> None:
     """Warn if a precision only makes a device slower."""
     if precision == "bfloat16" and device == "cpu" and not cpu_has_bfloat16():
-        logger.warning("precision bfloat16: this processor does not have it, and float32 is faster")
+        logger.warning("precision bfloat16: this processor does not support it, so float32 is faster")
 
 
 @contextmanager

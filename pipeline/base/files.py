@@ -280,7 +280,9 @@ def check_digests(directory: Path) -> list[InputError]:
     for name, wanted in content.items():
         try:
             if sha256_file(directory / name) != wanted:
-                problems.append(InputError(f"not as {DIGESTS} says: damaged or changed", directory / name))
+                problems.append(
+                    InputError(f"differs from {DIGESTS}: it is damaged or was changed", directory / name)
+                )
         except OSError as error:
             problems.append(InputError(f"cannot be read: {error.strerror}", directory / name))
     return problems
@@ -307,7 +309,7 @@ def read_json_or_none(path: str | os.PathLike[str]) -> dict[str, Any] | None:
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """Read a JSON file. Raises InputError: the file is missing or is not JSON; with file and line."""
+    """Read a JSON file. Raises InputError if the file is missing or is not JSON; with file and line."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:

@@ -123,7 +123,7 @@ class Lists:
 
 
 def read_lists(word_lists: Sequence[Path], reference_lexicons: Sequence[Path] = ()) -> Lists:
-    """Read similarity lists and reference lexicons. Raises InputError: a file is missing or malformed."""
+    """Read similarity lists and reference lexicons. Raises InputError if a file is missing or malformed."""
     references: list[ReferenceLexicon] = []
     for path in reference_lexicons:
         found = read_reference_lexicon(path)

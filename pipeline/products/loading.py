@@ -27,8 +27,8 @@ _WITH_VECTORS = (
     f"({SIF_DESCRIPTION}) or of sentence-transformers ({_SENTENCE_TRANSFORMERS})"
 )
 _KNOWN = (
-    f"{_WITH_VECTORS}; what compares without vectors is a cross-encoder or {general.NAME} (the built-in "
-    "scorer)."
+    f"{_WITH_VECTORS}; to compare without vectors, use a cross-encoder or {general.NAME}, the built-in "
+    "scorer."
 )
 
 
@@ -76,7 +76,7 @@ def load_fixed(name: str | Path, device: str = "cpu") -> Model:
     model = load(name, device)
     if isinstance(model, Adaptive):
         remedy = "Fit one with --fit SENTENCES."
-        raise InputError("SIF whose common component is that of each evaluated set", name, remedy=remedy)
+        raise InputError("this SIF model was saved without a common component", name, remedy=remedy)
     return model
 
 
@@ -90,7 +90,7 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
     Raises:
         ConfigurationError: no such device. `auto` is resolved only if the model uses torch, which takes
             seconds to import.
-        InputError: not a model, or damaged; pickles are never opened.
+        InputError: not a model, or damaged; pickles are never loaded.
         MissingPackageError: a package that it needs is not installed.
     """
     if device != "auto":
@@ -142,7 +142,7 @@ def open_word_vectors(name: Path) -> WordVectors:
 def _refuse_pickle(path: Path) -> None:
     """Raise a clear error for a PyTorch checkpoint, instead of reading it as text."""
     if path.suffix.lower() in _PICKLES and path.is_file():
-        raise InputError("pickles are never opened", path, remedy=_KNOWN)
+        raise InputError("pickles are never loaded", path, remedy=_KNOWN)
 
 
 def _open_trained(path: Path, device: str) -> OpenedModel:

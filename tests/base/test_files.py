@@ -82,7 +82,7 @@ def test_files_that_are_not_as_their_digests_say_are_named(tmp_path: Path) -> No
     (tmp_path / "b").write_text("B")
     (tmp_path / "inner/a").unlink()
     assert [str(problem) for problem in files.check_digests(tmp_path)] == [
-        f"{tmp_path}/b: not as sha256.json says: damaged or changed",
+        f"{tmp_path}/b: differs from sha256.json: it is damaged or was changed",
         f"{tmp_path}/inner/a: cannot be read: No such file or directory",
     ]
     wrong = {b"[1]": "not the SHA-256", b"{}": "not the SHA-256", b"{": "not JSON", b"\xff": "not UTF-8 text"}

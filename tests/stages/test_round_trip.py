@@ -189,8 +189,8 @@ def fake(**forward: Any) -> dict[str, Any]:
         (fake(forward={"beam": 3}), "forward cannot be in it"),
         (fake(maximum_sentences=9), "translate.forward.maximum_sentences: set translate.maximum_sentences"),
         ({"ingest": {"kind": "references", **SAMPLE}}, None),
-        ({"ingest": SAMPLE, "nmt": READY}, "nmt.forward: it is for ingest.kind references"),
-        ({"ingest": SAMPLE, **fake(beam=4)}, "translate.forward: it is for ingest.kind references"),
+        ({"ingest": SAMPLE, "nmt": READY}, "nmt.forward: only for ingest.kind references"),
+        ({"ingest": SAMPLE, **fake(beam=4)}, "translate.forward: only for ingest.kind references"),
         (
             {"ingest": {**ALONE, "sources": [{**SOURCE, "columns": {"reference": 0, "source_text": 1}}]}},
             "source 'mine' has the columns reference, source_text; kind references has reference",

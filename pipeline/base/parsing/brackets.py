@@ -18,7 +18,7 @@ def top_two_levels(tree: str) -> str:
     A wrapper around the sentence (``ROOT``, ``TOP``, no label) does not count as the root. Function tags and
     indices (``NP-SBJ-1``, ``NP=2``) are cut off, and empty elements (``-NONE-``) are left out, as parsers do.
 
-    Raises ValueError: the brackets do not match or are empty, or there is not exactly one tree.
+    Raises ValueError if the brackets do not match or are empty, or there is not exactly one tree.
     """
     root, children = _levels(tree)
     while root in _WRAPPERS and len(children) == 1:

@@ -45,7 +45,7 @@ def open_parser(name: str) -> Parser:
     path = Path(expand(name))
     if not path.is_file():
         raise InputError(
-            f"no parser is called '{name}', and no file has this name",
+            f"there is no parser or file '{name}'",
             remedy=f"Use {', '.join(PARSERS)}, or a file with a sentence, a tab and a tree on each line.",
         )
     from paraforge.base.parsing.parsers.file import ParseTable
@@ -58,5 +58,5 @@ def describe_parser(name: str) -> str:
     InputError if it parses nothing."""
     parser = open_parser(name)
     if parser.parse(["It works."]) == [None]:
-        raise InputError(f"{name} parses nothing: its English dictionary or models are missing")
+        raise InputError(f"{name} cannot parse: its English dictionary or models are missing")
     return f"{parser.version}; constituency parses for statistics and paraphrasing"

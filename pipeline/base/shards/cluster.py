@@ -61,7 +61,7 @@ def worker_threads() -> int:
 
 def has_gpu_workers(resources: Resources) -> bool:
     """Return whether a worker of the cluster in ``resources`` declares a ``GPU``; waits a while for a first
-    worker. Raises IncompleteError: the scheduler does not answer, or no worker appears."""
+    worker. Raises IncompleteError if the scheduler does not answer, or no worker appears."""
     with connect(resources, 0) as client, watched_connection():
         known = list(wait_for_worker(client).values())
     found = sum(bool(worker["resources"].get("GPU")) for worker in known)
@@ -69,7 +69,8 @@ def has_gpu_workers(resources: Resources) -> bool:
     logger.info("%d workers with %d threads answer, %d of them with a GPU", len(known), threads, found)
     if not found:
         logger.info(
-            "no worker declares a GPU ('dask worker --resources GPU=1'): the engine runs on the workers' CPUs"
+            "no worker declares a GPU ('dask worker --resources GPU=1'), so the engine runs on the "
+            "workers' CPUs"
         )
     return found > 0
 
@@ -86,7 +87,7 @@ def wait_for_worker(client: Client) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def watched_connection() -> Iterator[None]:
-    """Turn the loss of the scheduler into a readable error while the block runs. Raises IncompleteError: it
+    """Turn the loss of the scheduler into a readable error while the block runs. Raises IncompleteError if it
     is gone."""
     from distributed import CancelledError
     from distributed.comm import CommClosedError
@@ -95,13 +96,13 @@ def watched_connection() -> Iterator[None]:
         yield
     except (CancelledError, CommClosedError) as error:
         raise IncompleteError(
-            "the connection to the scheduler was lost. What is finished is safe: start the cluster, and run "
-            "the same command again."
+            "the connection to the scheduler was lost. Finished work is kept: start the cluster, and "
+            "run the same command again."
         ) from error
 
 
 def outcome(future: Future) -> tuple[Any, Exception | None]:
-    """Return a finished job's result, or the error that it raised. Raises IncompleteError: the scheduler is
+    """Return a finished job's result, or the error that it raised. Raises IncompleteError if the scheduler is
     gone.
 
     Both are requested together, because if the worker is lost before its result arrives, the job runs again
@@ -196,8 +197,8 @@ def _local_cluster(**options: Any) -> Iterator[Any]:
         cluster = LocalCluster(**options)
     except RuntimeError as error:  # Dask closes the whole cluster for one worker
         raise IncompleteError(
-            f"the local workers do not start: {first_line(error.__cause__ or error)}. What is finished is "
-            "safe: free some memory, or set resources.workers to 1, and run the same command again."
+            f"the local workers do not start: {first_line(error.__cause__ or error)}. Finished work "
+            "is kept: free some memory, or set resources.workers to 1, and run the same command again."
         ) from error
     try:
         yield cluster
@@ -237,7 +238,7 @@ class Workers:
                 logger.warning("all workers are gone; waiting for new ones")
             elif now - self._last_seen > _PATIENCE_SECONDS:
                 raise IncompleteError(
-                    f"no usable worker for {_PATIENCE_SECONDS / 60:.0f} minutes. What is finished is safe: "
-                    "start workers and run the same command again."
+                    f"no usable worker for {_PATIENCE_SECONDS / 60:.0f} minutes. Finished work is "
+                    "kept: start workers and run the same command again."
                 )
         return max(_LEAST_OUT, _OUT_A_WORKER * self._number)

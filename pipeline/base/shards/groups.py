@@ -63,7 +63,7 @@ def run_query(sql: str, tables: Mapping[str, Any], directory: Path, what: str) -
     directory: where the file and temporary files go; its content is removed first.
     what: what failed, for the error message.
 
-    Raises InputError: the disk is full.
+    Raises InputError if the disk is full.
     """
     import duckdb
 

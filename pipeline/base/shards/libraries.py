@@ -37,8 +37,8 @@ def warn_of_mixture(step: str, made: Mapping[str, Sequence[str]]) -> None:
     mixed = [f"{name} {', '.join(versions)}" for name, versions in made.items() if len(versions) > 1]
     if mixed:
         logger.warning(
-            "%s: shards were made with several versions of libraries (%s), which the manifest names; to make "
-            "all of them again, remove the step's directory in the work directory",
+            "%s: shards come from several versions of libraries (%s); the manifest lists them. To "
+            "make all shards again, remove the step's directory in the work directory",
             step,
             "; ".join(mixed),
         )

@@ -54,7 +54,7 @@ def in_processes(
     work: importable function; pieces and results must be picklable. pieces: consumed as needed.
     start: called with ``arguments`` in every process before its first piece; importable. workers: processes.
 
-    Raises IncompleteError: a process died.
+    Raises IncompleteError if a process died.
     """
     # Processes are spawned: Arrow's and torch's threads do not survive a fork.
     context = multiprocessing.get_context("spawn")
@@ -63,7 +63,7 @@ def in_processes(
             yield from in_window(pool, work, pieces, 2 * workers)
     except BrokenProcessPool as error:
         raise IncompleteError(
-            "a worker process died, perhaps of too little memory: run fewer of them (--workers)"
+            "a worker process died, perhaps because memory ran out: use fewer processes (--workers)"
         ) from error
 
 

@@ -78,8 +78,8 @@ class Jobs:
     def run(
         self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], **display: Any
     ) -> Iterator[tuple[int, ResultT]]:
-        """Run jobs as :meth:`attempt` does, but stop when one fails. Raises IncompleteError: a job killed its
-        worker three times."""
+        """Run jobs as :meth:`attempt` does, but stop when one fails. Raises IncompleteError if a job killed
+        its worker three times."""
         for index, result in self.attempt(function, arguments, **display):
             if isinstance(result, Failed):
                 raise result.error or IncompleteError(f"{function.__name__} {index}: {result.reason}")

@@ -225,7 +225,7 @@ def compute_shard(step: Step, key: str, inputs: Sequence[Path], root: Path) -> S
 
 
 def _built(step: Step) -> ShardFunction:
-    """Return the function that makes a step's shards. Raises IncompleteError: it cannot be built here. That
+    """Return the function that makes a step's shards. Raises IncompleteError if it cannot be built here. That
     is no shard's fault, and such a worker must not go on to fail all shards."""
     try:
         return step.build(**step.arguments)
@@ -233,8 +233,8 @@ def _built(step: Step) -> ShardFunction:
         raise
     except Exception as error:
         raise IncompleteError(
-            f"{step.name} cannot begin on {socket.gethostname()}: {type(error).__name__}: {error}. "
-            "What is finished is safe."
+            f"{step.name} cannot start on {socket.gethostname()}: {type(error).__name__}: {error}. "
+            "Finished work is kept."
         ) from error
 
 

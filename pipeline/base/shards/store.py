@@ -118,7 +118,7 @@ def row_groups(file: pq.ParquetFile, wanted: int = ROWS_PER_SHARD) -> Iterator[t
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a Parquet file of the project, checking page checksums. Raises InputError: the file is missing,
+    """Read a Parquet file of the project, checking page checksums. Raises InputError if the file is missing,
     not Parquet, damaged, or lacks a column."""
     with open_parquet(path) as file:
         names = file.schema_arrow.names
@@ -129,7 +129,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def read_schema(path: Path) -> pa.Schema:
-    """Return the schema of a Parquet file of the project. Raises InputError: the file cannot be read."""
+    """Return the schema of a Parquet file of the project. Raises InputError if the file cannot be read."""
     with open_parquet(path) as file:
         return file.schema_arrow
 
@@ -200,7 +200,7 @@ class ShardDirectory:
     def with_aligned(self) -> list[ShardDirectory]:
         """Return this directory and the subdirectories named in its index, which have more columns of the
         same rows.
-        Raises InputError: one of them is missing."""
+        Raises InputError if one of them is missing."""
         with describing(self.path / INDEX_NAME, "damaged index"):
             names = [plain_name(name) for name in self.description.get(_MORE_COLUMNS, [])]
         return [self, *(ShardDirectory(self.path / name) for name in names)]
@@ -250,7 +250,7 @@ class ShardView:
     directories have the same column, the later one is used."""
 
     def __init__(self, *paths: str | Path) -> None:
-        """Open the directories. Raises InputError: their shards do not have the same numbers of rows."""
+        """Open the directories. Raises InputError if their shards do not have the same numbers of rows."""
         self.directories = [one for path in paths for one in ShardDirectory(path).with_aligned()]
         first = self.directories[0]
         for other in self.directories[1:]:
@@ -300,7 +300,7 @@ class ShardView:
         return [directory.paths[index] for directory in self.directories]
 
     def read(self, index: int, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read shard ``index`` with the named columns (all by default). Raises InputError: no directory has
+        """Read shard ``index`` with the named columns (all by default). Raises InputError if no directory has
         one of the columns."""
         return read_aligned(self.shard_paths(index), columns)
 

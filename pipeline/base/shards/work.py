@@ -108,7 +108,7 @@ class WorkDirectory:
 
         libraries: see :meth:`commit`.
 
-        Returns the file and its SHA-256. Raises WorkLockedError: another process holds the lock.
+        Returns the file and its SHA-256. Raises WorkLockedError if another process holds the lock.
         """
         with self.lock():
             record = self.find(key) or self.commit(key, make(), libraries)
@@ -116,8 +116,8 @@ class WorkDirectory:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the step's work directory for this process. Raises WorkLockedError: another process holds it;
-        the message names its host and pid."""
+        """Hold the step's work directory for this process. Raises WorkLockedError if another process holds
+        it; the message names its host and pid."""
         make_directory(self.path)
         holder = self.path / HOLDER_NAME
         lock = FileLock(self.path / LOCK_NAME)
@@ -133,7 +133,7 @@ class WorkDirectory:
             if error.args:
                 raise
             raise Interrupted(
-                f"interrupted: what is finished is kept in {self.path}; run the same command again"
+                f"interrupted: finished work is kept in {self.path}; run the same command again"
             ) from None
         finally:
             holder.unlink(missing_ok=True)
@@ -220,9 +220,7 @@ def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
     """
     for output in outputs:
         if output.is_file() and not output.is_symlink():
-            raise InputError(
-                f"{output}: is a file, but a directory must be written there. Move the file first"
-            )
+            raise InputError(f"{output}: is a file, but must be a directory. Move the file first")
     with ExitStack() as scratch:
         temporaries = [scratch.enter_context(scratch_directory(output)) for output in outputs]
         with naming(outputs[0], "written"):

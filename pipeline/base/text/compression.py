@@ -41,7 +41,7 @@ class ByteStream(Protocol):
 
 
 def compression_of(path: Path) -> str | None:
-    """Return ``gzip``, ``bz2``, ``xz``, ``zstd``, or None for a plain file. Raises InputError: the file is
+    """Return ``gzip``, ``bz2``, ``xz``, ``zstd``, or None for a plain file. Raises InputError if the file is
     missing, empty, an archive, a Git LFS pointer, or in another format than its name says."""
     try:
         with path.open("rb") as file:

@@ -99,7 +99,7 @@ def count_documents(tokens: TokenColumn) -> dict[str, int]:
 
 def background_of_sentences(path: Path) -> Background:
     """Count a file of sentences, one per line, plain or compressed. Memory grows only with the vocabulary.
-    Raises InputError: the file cannot be read, is not UTF-8, or has no sentence."""
+    Raises InputError if the file cannot be read, is not UTF-8, or has no sentence."""
     counts: Counter[str] = Counter()
     documents = 0
     texts = (text for _, text in numbered_lines(path))

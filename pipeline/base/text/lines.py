@@ -278,7 +278,7 @@ def numbered_lines(path: Path, blank: bool = False) -> Iterator[tuple[int, str]]
 
     blank: whether blank lines are included.
 
-    Raises InputError: the file is empty or cannot be read; with its number a line that is not UTF-8 or too
+    Raises InputError if the file is empty or cannot be read; with its number a line that is not UTF-8 or too
     long.
     """
     for first, lines in lists_of_lines(path):

@@ -111,7 +111,7 @@ def _usual_columns(lines: list[str], separator: str, path: Path) -> tuple[int, i
         fields = [row[column] for row in rows if len(row) > column]
         if len(fields) >= 2 and all(finite_number(field) is not None for field in fields):
             raise InputError(
-                f"column {column} (counted from 0) holds numbers, not sentences",
+                f"column {column} (counted from 0) has numbers, not sentences",
                 path,
                 1,
                 "Pass the columns of the sentences with --columns, e.g. 1,2 ('columns' in params.yaml).",

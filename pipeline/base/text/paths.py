@@ -34,7 +34,7 @@ _VARIABLE = re.compile(r"\$(\w+)|\$\{(\w+)\}")
 
 
 def expand(text: str) -> str:
-    """Expand environment variables (``$NAME``, ``${NAME}``) and ``~``. Raises InputError: a variable
+    """Expand environment variables (``$NAME``, ``${NAME}``) and ``~``. Raises InputError if a variable
     is not set."""
 
     def value(match: re.Match[str]) -> str:
@@ -43,7 +43,7 @@ def expand(text: str) -> str:
         if not found:
             raise InputError(
                 f"{text}: the environment variable {name} is not set",
-                remedy=f"Set it to the directory that is meant, e.g. export {name}=/data",
+                remedy=f"Set it, e.g. export {name}=/data",
             )
         return found
 
@@ -53,7 +53,7 @@ def expand(text: str) -> str:
 
 def files_of(text: str) -> list[Path]:
     """Return the files that match a path or pattern (``*``, ``?``, ``[...]``, ``**``), sorted by name.
-    Raises InputError: a variable is not set, there is no such file, or it is not a file."""
+    Raises InputError if a variable is not set, there is no such file, or it is not a file."""
     expanded = expand(text)
     # An existing file or directory with a bracket in its name is meant literally.
     if glob.has_magic(expanded) and not Path(expanded).exists():
@@ -68,7 +68,7 @@ def files_of(text: str) -> list[Path]:
         return files
     path = Path(expanded)
     if path.is_dir():
-        raise InputError("this is a directory", path, remedy=f"Name its files, e.g. {path}/*.tsv.gz.")
+        raise InputError("this is a directory", path, remedy=f"Pass its files, e.g. {path}/*.tsv.gz.")
     require_regular(path)
     return [path]
 

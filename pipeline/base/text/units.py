@@ -112,7 +112,7 @@ class Pieces:
 
 
 def load_processor(path: Path) -> Any:
-    """Load a SentencePiece model. Returns ``sentencepiece.SentencePieceProcessor``. Raises InputError: the
+    """Load a SentencePiece model. Returns ``sentencepiece.SentencePieceProcessor``. Raises InputError if the
     file is missing or is no SentencePiece model."""
     import sentencepiece
 

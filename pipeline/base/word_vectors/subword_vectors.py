@@ -51,7 +51,7 @@ class SubwordVectors:
         numbers: parts x dimension; row k times scales[k] is the vector of part k. scales: float32 (parts,).
         unknown_length: length of the vector of a part that is not among `parts`.
 
-        Raises ValueError: the sizes differ, or a part comes twice or has a line break.
+        Raises ValueError if the sizes differ, or a part comes twice or has a line break.
         """
         self.parts = list(parts)
         self.numbers = numbers

@@ -56,7 +56,7 @@ class WordVectors:
         words: distinct, none with a line break; strings or a pyarrow string array.
         vectors: words x dimension, float32, finite.
 
-        Raises ValueError: the lengths differ, or a word is repeated or has a line break.
+        Raises ValueError if the lengths differ, or a word is repeated or has a line break.
         """
         strings = words if isinstance(words, pa.Array) else pa.array(list(words), pa.large_string())
         self._words = strings.cast(pa.large_string())
@@ -180,7 +180,7 @@ class WordVectors:
         directory: written by :meth:`save` or :meth:`convert`.
         verify: read it all and compare with its fingerprint.
 
-        Raises InputError: a file is missing, damaged, or does not fit the others.
+        Raises InputError if a file is missing, damaged, or does not fit the others.
         """
         directory = Path(directory)
         if not directory.is_dir():
@@ -193,7 +193,7 @@ class WordVectors:
         opened = cls(_open_vocabulary(directory / VOCABULARY_NAME, shape[0]), vectors)
         if verify and opened.fingerprint != fingerprint:
             raise InputError(
-                "the words and vectors are not those that table.json names",
+                "the words and vectors differ from table.json",
                 directory,
                 remedy="The directory is damaged: make it again.",
             )

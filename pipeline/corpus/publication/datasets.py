@@ -76,8 +76,8 @@ def open_published(directory: Path) -> Dataset:
 
 def open_shards(directory: Path) -> Dataset | None:
     """Open shards of the pipeline such as ``data/scored``, including columns in subdirectories; None if there
-    are no shards or they are published ones. Raises InputError: they are not aligned, or a file is missing or
-    truncated."""
+    are no shards or they are published ones. Raises InputError if they are not aligned, or a file is missing
+    or truncated."""
     has_index = (directory / INDEX_NAME).is_file()
     if not has_index or ShardDirectory(directory).description.get("step") == "publish":
         return None
@@ -89,7 +89,7 @@ def open_shards(directory: Path) -> Dataset | None:
 
 
 def published_tables(dataset: Dataset, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield columns of a published dataset in batches of rows. Raises InputError: a file is damaged."""
+    """Yield columns of a published dataset in batches of rows. Raises InputError if a file is damaged."""
     names = list(columns)
     for path in dataset.files:
         with open_file(path) as file:
@@ -108,9 +108,9 @@ def open_publication(directory: Path, with_rejected: bool = True) -> list[Datase
         publications = {one.manifest.publication for one in (dataset, beside) if one.manifest}
         if beside.name == dataset.name or len(publications) > 1:
             raise InputError(
-                f"it comes from another run than {directory}",
+                f"comes from a different run than {directory}",
                 other,
-                remedy="Publish both again, or give --kept-only to leave it out.",
+                remedy="Publish both again, or pass --kept-only to leave it out.",
             )
         datasets.append(beside)
     return sorted(datasets, key=lambda one: one.name)

@@ -79,7 +79,8 @@ def find_grouping(view: ShardView, parameters: PublishParameters, directory: Pat
 
     view: texts, lineage and fate of each pair. directory: a new or empty one for temporary files.
 
-    Raises InputError: the splits ask for more pairs than there are. Warns if a split cannot be filled because
+    Raises InputError if the splits ask for more pairs than there are. Warns if a split cannot be filled
+    because
         too many pairs belong together.
     """
 
@@ -92,7 +93,7 @@ def find_grouping(view: ShardView, parameters: PublishParameters, directory: Pat
     if parameters.splits and sum(parameters.splits.values()) >= total:
         listed = ", ".join(f"{name} {number:,}" for name, number in parameters.splits.items())
         raise InputError(
-            f"publish.splits asks for {listed}, and {total:,} pairs were kept",
+            f"publish.splits asks for {listed}, but only {total:,} pairs were kept",
             view.directories[-1].path,
             remedy="Make the splits smaller, or select more pairs.",
         )

@@ -129,7 +129,7 @@ class Manifest:
 def read_manifest(directory: Path) -> Manifest:
     """Read ``_manifest.json`` and check that it is unchanged.
 
-    Raises InputError: it is missing, not JSON, of another format or schema, incomplete, or was changed.
+    Raises InputError if it is missing, not JSON, of another format or schema, incomplete, or was changed.
     """
     path = directory / MANIFEST_NAME
     if not directory.is_dir():
@@ -139,14 +139,14 @@ def read_manifest(directory: Path) -> Manifest:
         remedy = f"Did you mean {inside}?" if inside else "Run 'dvc repro publish' to make one."
         raise InputError("no such file, so this is not a published corpus", path, remedy=remedy)
     value = read_json(path)
-    with describing(path, "not a manifest of paraforge", "Publish the corpus again."):
+    with describing(path, "not a manifest of Paraforge", "Publish the corpus again."):
         check_format(int(value["format"]), FORMAT, path)
         sealed = {key: part for key, part in value.items() if key != "sha256"}
         if hash_json(sealed) != value["sha256"]:
             raise InputError(
                 "the manifest was changed after it was written",
                 path,
-                remedy="Publish the corpus again, or get the manifest again from where the corpus came from.",
+                remedy="Publish the corpus again, or download the manifest again.",
             )
         if value["schema_version"] != SCHEMA_VERSION:
             message = f"written with schema {value['schema_version']}; this version reads {SCHEMA_VERSION}"

@@ -92,7 +92,7 @@ class PublishParameters(Section):
         wrong = [name for name in splits if not re.fullmatch(r"[a-z][a-z0-9_]{0,29}", name) or name in _TAKEN]
         if wrong:
             raise ValueError(
-                f"{', '.join(map(repr, wrong))}: a split's name has small letters, digits and underscores, "
-                f"and is none of {', '.join(_TAKEN)}"
+                f"{', '.join(map(repr, wrong))}: a split's name has lowercase letters, digits and "
+                f"underscores, and cannot be {', '.join(_TAKEN)}"
             )
         return splits

@@ -283,7 +283,7 @@ class _Publication:
         )
         if manifest.rows != manifest.expected_rows:
             raise IncompleteError(
-                f"{STEP}: the files of {content} have {manifest.rows:,} rows, by the counts it is "
+                f"{STEP}: the files of {content} have {manifest.rows:,} rows, but the counts give "
                 f"{manifest.expected_rows:,}"
             )
         write_description(directory, manifest, statistics, self.parameters)

@@ -53,7 +53,7 @@ class Summary:
 
 
 def load_summary(root: Path) -> Summary:
-    """Collect the results of a run in the project directory ``root``. Raises InputError: there is no
+    """Collect the results of a run in the project directory ``root``. Raises InputError if there is no
     published corpus, or it is damaged."""
     corpus = root / "data" / "corpus"
     if not corpus.is_dir():

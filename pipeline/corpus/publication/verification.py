@@ -95,7 +95,7 @@ def _counterpart_problems(corpus: Path, manifest: Manifest) -> Iterator[InputErr
         return
     with suppress(InputError):  # which is reported when the other is verified itself
         if read_manifest(other).publication != manifest.publication:
-            message = f"belongs to another publication than {corpus} (a run was killed between the two)"
+            message = f"comes from a different run than {corpus} (a run was killed between writing the two)"
             yield _problem(other / MANIFEST_NAME, message)
 
 
@@ -109,7 +109,7 @@ def _count_problems(manifest: Manifest) -> Iterator[str]:
         if named and total_of(named) != manifest.counts:
             yield f"the counts of the {what} do not add up to those of the whole"
     if manifest.rows != manifest.expected_rows:
-        yield f"its files have {manifest.rows:,} rows, by its counts it is {manifest.expected_rows:,}"
+        yield f"its files have {manifest.rows:,} rows, but its counts give {manifest.expected_rows:,}"
 
 
 def _links(corpus: Path) -> Iterator[InputError]:
@@ -126,7 +126,7 @@ def _strangers(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
         if path.name in listed | _COMPANIONS or path.name.startswith("."):
             continue
         if not (is_text and path.stem.lower().startswith(_COMPANION_STEMS)):
-            remedy = "Remove it: readers of the whole directory would read it too."
+            remedy = "Remove it: programs that read the whole directory would also read this file."
             yield _problem(path, "not in the manifest", remedy)
 
 
@@ -148,7 +148,7 @@ def _index_problems(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
             if not (corpus / name.removeprefix("_")).is_file():  # the Hub's name of the card
                 yield _problem(document, "missing")
         elif sha256_file(document) != wanted:
-            yield _problem(document, f"not as {path.name} says: damaged or changed")
+            yield _problem(document, f"differs from {path.name}: it is damaged or was changed")
     if shards != [(file.path, file.rows, file.sha256) for file in manifest.files]:
         yield _problem(path, "does not list the same files as the manifest")
 
@@ -159,7 +159,7 @@ def _check_bytes(path: Path, file: PublishedFile) -> Iterator[InputError]:
     elif (size := path.stat().st_size) != file.bytes:
         yield _problem(path, f"has {size:,} bytes, the manifest says {file.bytes:,}")
     elif sha256_file(path) != file.sha256:
-        yield _problem(path, "its SHA-256 is not the manifest's: the content was changed or damaged")
+        yield _problem(path, "its SHA-256 differs from the manifest: it was changed or damaged")
 
 
 def _check_file(
@@ -196,6 +196,6 @@ def _sum_problems(manifest: Manifest, found: Published) -> Iterator[str]:
                 if there.kept != counts.kept:
                     yield f"{name} has {there.kept:,} rows, the counts say {counts.kept:,}"
             elif (there.rejected, there.failed) != (counts.rejected, counts.failed):
-                yield f"the reasons of {name} are not those that the counts list"
+                yield f"the reasons in {name} differ from the counts"
         for name in sorted(rows.keys() - named.keys()) if named else ():
-            yield f"there are rows of '{name}', which the counts do not list"
+            yield f"there are rows of '{name}', which is missing from the counts"

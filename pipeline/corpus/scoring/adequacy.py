@@ -71,13 +71,13 @@ def minimum_of_adequate(wrong_pairs: pa.Table, share: float) -> float:
     right = other_rows(wrong_pairs)
     probabilities, scores, weights = _known(right, np.ones(len(right), bool))
     if not len(scores):
-        raise ValueError("adequacy is only known for the built-in scorer (paragram=general); set a number")
+        raise ValueError("adequacy is only defined for the built-in scorer (paragram=general); set a number")
     order = np.argsort(-scores, kind="stable")
     means = np.cumsum((probabilities * weights)[order]) / np.cumsum(weights[order])
     # Pairs with the same score pass together.
     last = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
     good = last[(means[last] >= share) & (last >= FEWEST - 1)]
     if not len(good):
-        raise ValueError(f"no minimum score leaves {100 * share:g}% adequate pairs; ask for fewer")
+        raise ValueError(f"no minimum score gives {100 * share:g}% adequate pairs; use a lower share")
     unit = 10.0**-_MINIMUM_DIGITS
     return round(float(np.ceil(scores[order][good[-1]] / unit - 1e-6) * unit), _MINIMUM_DIGITS)

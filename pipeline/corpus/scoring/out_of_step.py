@@ -94,8 +94,9 @@ def warn_of(found: dict[str, list[Stretch]]) -> None:
         more = f" and {len(stretches) - 5:,} more" if len(stretches) > 5 else ""
         first = stretches[0]
         logger.warning(
-            "%s is out of step in lines %s%s; reference and foreign side do not translate each other "
-            "there (similarity %.2f, elsewhere %.2f). Compare the sides from line %s on: one may lack a line",
+            "%s is out of step in lines %s%s: there, reference and foreign side are not translations "
+            "of each other (similarity %.2f, elsewhere %.2f). Compare the sides from line %s on; a "
+            "line may be missing from one of them",
             f"source {source}" if source else "the file",
             listed,
             more,

@@ -143,14 +143,14 @@ def judge_changed(wrong_pairs: pa.Table, chosen: float | None = None) -> dict[st
 
 def maximum_of(wrong_pairs: pa.Table, share: float = LOST_SHARE, score: str = CONTRADICTION) -> float:
     """Return the least three-digit value of `contradiction`, or of another non-negative score, that at most a
-    share of the right pairs exceeds. Raises ValueError: none of the corpus' own pairs has the score."""
+    share of the right pairs exceeds. Raises ValueError if none of the corpus' own pairs has the score."""
     rows = other_rows(wrong_pairs)
     if f"{RIGHT}{score}" in rows.column_names:
         right, _, weights = _columns(rows, score)
         if not np.isnan(right).all():
             # A score at the maximum is kept, so no more exceed it than reach it.
             return max(0.0, minimum_for(right, weights, share))
-    raise ValueError(f"none of the corpus' own pairs has {score}: run 'dvc repro score', or give a number")
+    raise ValueError(f"none of the corpus' own pairs has {score}: run 'dvc repro score', or set a number")
 
 
 def _separation(right: Numbers, wrong: Numbers, weights: Numbers) -> Share | None:
@@ -178,7 +178,7 @@ def _judge(rows: pa.Table, score: str, minimum: float | None) -> Verdict:
 
 def minimum_of(wrong_pairs: pa.Table, score: str, share: float) -> tuple[float, float]:
     """Return the minimum of a score that at most a share of the mismatched pairs reaches, and the
-    :func:`upper_bound` of that share, which exceeds it if there are too few pairs. Raises ValueError: there
+    :func:`upper_bound` of that share, which exceeds it if there are too few pairs. Raises ValueError if there
     are no mismatched pairs, or none has the score."""
     _, wrong, weights = _columns(other_rows(wrong_pairs), score)
     if np.isnan(wrong).all():

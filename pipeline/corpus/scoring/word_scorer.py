@@ -159,7 +159,7 @@ class WordScorer:
         opened = SubwordVectors.open(vectors)
         if sha256_file(vectors) != fingerprint:
             raise InputError(
-                f"the vectors are not those that {DESCRIPTION} names",
+                f"the vectors differ from {DESCRIPTION}",
                 vectors,
                 remedy="The directory is damaged: make it again, or install the package again.",
             )

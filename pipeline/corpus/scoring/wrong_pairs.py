@@ -171,7 +171,7 @@ def with_texts_of(wrong_pairs: pa.Table, rows: Iterable[pa.Table]) -> pa.Table:
 
 def find_wrong_pairs(directories: Sequence[Path]) -> pa.Table | None:
     """Read the mismatched pairs stored in one of the directories; None if there are none.
-    Raises InputError: the file is damaged or was removed."""
+    Raises InputError if the file is damaged or was removed."""
     for directory in directories:
         if path := file_beside(directory, WRONG_PAIRS_NAME):
             try:

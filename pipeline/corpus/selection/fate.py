@@ -38,8 +38,8 @@ class Counts:
         return self.rejected.total() + self.failed.total()
 
     def check(self, what: str) -> None:
-        """Check that every row is accounted for. Raises IncompleteError: input rows are not kept + rejected +
-        failed."""
+        """Check that every row is accounted for. Raises IncompleteError if input rows are not kept + rejected
+        + failed."""
         if self.rows_in != self.kept + self.left_out:
             raise IncompleteError(
                 f"{what}: {self.rows_in:,} rows in, but {self.kept:,} kept "
@@ -100,7 +100,7 @@ def count_rows(rows: pa.Table) -> Counts:
 def count_by(rows: pa.Table, column: str | None) -> dict[Any, Counts]:
     """Count the rows with each value of a column by ``rejected`` and ``failed``; None for all rows together.
 
-    Raises IncompleteError: a row is both rejected and failed, so it would be counted twice.
+    Raises IncompleteError if a row is both rejected and failed, so it would be counted twice.
     """
     found: dict[Any, Counts] = {}
     names = [name for name in (column, *FATE_COLUMNS) if name in rows.column_names]

@@ -94,10 +94,12 @@ class SelectParameters(Section):
         reasons = [one.reason for one in self.filters]
         twice = sorted({reason for reason in reasons if reasons.count(reason) > 1})
         if twice:
-            raise ValueError(f"two filters are called {', '.join(twice)}: give them names")
+            raise ValueError(f"two filters are called {', '.join(twice)}: set a name for each")
         # Rows are counted by reason, so two filters with one reason could not be distinguished.
         if of_ingest := [reason for reason in reasons if reason in REASONS]:
-            raise ValueError(f"{', '.join(of_ingest)}: ingest has a reason of that name; choose another")
+            raise ValueError(
+                f"{', '.join(of_ingest)}: ingest uses this name for a reason; choose another name"
+            )
         return self
 
     def decile_scores(self) -> list[str]:
@@ -109,7 +111,7 @@ class SelectParameters(Section):
 def by_name(section: Mapping[str, Any]) -> dict[str, Any]:
     """Return a section ``select`` with its filters as a mapping by name, in the order of a given list.
 
-    Raises ValidationError: a filter in a list is invalid.
+    Raises ValidationError if a filter in a list is invalid.
     """
     filters = section.get("filters")
     if not isinstance(filters, list):

@@ -143,7 +143,7 @@ def _check_bounds(bounds: Sequence[BoundsParameters], present: Sequence[str], pa
     """Raise InputError, before anything is scored, if a bound reads a column that nothing will give."""
     for one in bounds:
         if one.score not in COMPUTED and one.score not in present:
-            raise InputError(f"a bound reads {one.score}, which is no column of floats in the file", path)
+            raise InputError(f"a bound uses {one.score}, which is not a column of floats in the file", path)
 
 
 def _write_pairs(tables: Iterator[pa.Table], directory: Path, path: Path) -> None:

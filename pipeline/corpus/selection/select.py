@@ -218,7 +218,7 @@ class Selection:
             self.filters.append(one.prepare(self))
 
     def write(self, directory: Path) -> tuple[list[ShardRecord], Counts]:
-        """Write the fate of every row. Raises IncompleteError: rows in are not kept + rejected + failed."""
+        """Write the fate of every row. Raises IncompleteError if rows in are not kept + rejected + failed."""
         self.bar.begin("writing")
         counts = Counts()
         records: list[ShardRecord] = []

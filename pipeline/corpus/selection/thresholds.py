@@ -20,7 +20,7 @@ from paraforge.corpus.selection.parameters import SelectParameters
 logger = logging.getLogger(__name__)
 
 MAIN_SCORE = "paraphrase_score"
-_NO_SAMPLE = "no mismatched pairs are next to the scores. Run 'dvc repro score', or set a number"
+_NO_SAMPLE = "there are no mismatched pairs with the scores. Run 'dvc repro score', or set a number"
 _NO_PAIRS = (
     "no mismatched pairs can be made from this corpus: no two rows differ on both sides (an untrained "
     "model gives all sentences the same translation). Train it longer, or set a number"
@@ -34,7 +34,7 @@ def settle(
 
     option: the command-line option of a filter, if it is not from params.yaml.
 
-    Raises ConfigurationError: there are no mismatched pairs to find a bound; it names all filters.
+    Raises ConfigurationError if there are no mismatched pairs to find a bound; it names all filters.
     """
     problems = []
     filters = []
@@ -57,7 +57,7 @@ def settle(
 
 
 def _found_bounds(one: BoundsParameters, wrong_pairs: pa.Table | None, where: str) -> dict[str, float]:
-    """Return numbers for the bounds given as a share. Raises ValueError: there are no pairs to find one."""
+    """Return numbers for the bounds given as a share. Raises ValueError if there are no pairs to find one."""
     found: dict[str, float] = {}
     minimum, maximum = one.minimum, one.maximum
     if not isinstance(minimum, WrongPairs | Adequate) and not isinstance(maximum, GoodPairs):
@@ -81,7 +81,7 @@ def _found_minimum(score: str, share: float, wrong_pairs: pa.Table, where: str) 
     minimum, bound = minimum_of(wrong_pairs, score, share)
     if bound > share:
         logger.warning(
-            "%s: %s mismatched pairs are too few to find a minimum for %g%%: none of them reaches "
+            "%s: %s mismatched pairs are too few to compute a minimum for %g%%: none of them reaches "
             "%g, but up to %.2g%% of such pairs may (with %g%% confidence)",
             where,
             f"{wrong_pairs.num_rows:,}",

@@ -87,7 +87,9 @@ def describe_corpus(
     view = ShardView(*inputs)
     tenths = ShardDirectory(selected)
     if tenths.rows != view.rows:
-        raise InputError("its shards are not aligned with the corpus", tenths.path, remedy="Run 'dvc repro'.")
+        raise InputError(
+            "its shards do not match those of the corpus", tenths.path, remedy="Run 'dvc repro'."
+        )
     wanted = dict.fromkeys([*LINEAGE, "reference", *AVERAGED, *FATE_COLUMNS])
     columns = [name for name in wanted if name in view.column_names]
     # Small files first, so that mistakes in them are reported before any work.
@@ -137,7 +139,7 @@ def describe_corpus(
                 deciles[decile].add(one)
             bar.update(view.rows[index])
     if not figures:
-        raise InputError("no pair has a translation: there is nothing to describe", inputs[0])
+        raise InputError("no pair has a translation, so there are no statistics", inputs[0])
     if background is None:
         background = _background_of(references.rows()["reference"])
     sampled = {source: samples[source].rows() for source in sorted(samples)}

@@ -196,7 +196,9 @@ def common_components(blocks: Iterable[FloatArray], components: int = 1) -> Floa
             remedy="Fit on sentences whose words have vectors.",
         )
     if not 1 <= components <= len(gram):
-        raise InputError(f"{components} components of vectors of {len(gram)} numbers")
+        raise InputError(
+            f"{components} components cannot be removed from vectors with {len(gram)} dimensions"
+        )
     _, eigenvectors = np.linalg.eigh(gram)
     found = eigenvectors.T[::-1][:components]
     largest = np.take_along_axis(found, np.abs(found).argmax(axis=1)[:, None], axis=1)

@@ -148,7 +148,7 @@ def _sets_below(directory: Path) -> list[Path]:
         else:
             others.append(path.name)
     if others:
-        logger.info("%s: skipped files that are not named like sets: %s", directory, ", ".join(others))
+        logger.info("%s: skipped files without the name of a set: %s", directory, ", ".join(others))
     return found
 
 
@@ -161,7 +161,7 @@ def _is_set(path: Path) -> bool:
     if official is None or official["part"] != "input" or official["name"] == _ALL:
         return False
     if _FOREIGN.fullmatch(official["name"]):
-        logger.warning("skipped: %s is not all English", path)
+        logger.warning("skipped: %s is not entirely English", path)
         return False
     return True
 

@@ -145,7 +145,7 @@ def _named_columns(first_line: Sequence[str], path: Path) -> tuple[int, int, int
     for what, found in places.items():
         if len(found) > 1:
             listed = " and ".join(repr(first_line[place]) for place in found)
-            raise InputError(f"the columns {listed} may both be the {what}", path, 1, _REMEDY)
+            raise InputError(f"several columns may be the {what}: {listed}", path, 1, _REMEDY)
     first, second, score = (found[0] for found in places.values())
     return first, second, score
 
@@ -154,7 +154,7 @@ def _usual_columns(line: int, fields: Sequence[str], path: Path) -> tuple[int, i
     numbers = [place for place in range(2, len(fields)) if finite_number(fields[place]) is not None]
     if len(numbers) > 1:
         listed = ", ".join(str(place + 1) for place in numbers)
-        raise InputError(f"the score may be in any of the columns {listed}", path, line, _REMEDY)
+        raise InputError(f"several columns may be the score: {listed}", path, line, _REMEDY)
     if not numbers:
         raise InputError("expected two words and a score", path, line, _REMEDY)
     return 0, 1, numbers[0]

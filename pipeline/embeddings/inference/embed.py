@@ -60,7 +60,7 @@ def embed_file(
         IncompleteError: a worker process died; nothing is written.
     """
     if output.suffix not in _SUFFIXES:
-        raise InputError("vectors are written as .npy or .parquet", output, remedy="Use one of these.")
+        raise InputError("the output must end in .npy or .parquet", output, remedy="Use one of these.")
     model = load(model_directory, device)
     blocks = whole_lines(input_path, BLOCK_BYTES)
     begun = list(islice(blocks, _BLOCKS_IN_PROCESS + 1))

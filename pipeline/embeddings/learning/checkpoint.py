@@ -49,7 +49,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: str = "") ->
 def read_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Read tensors of the names, shapes and types of `expected`, all finite.
 
-    Raises InputError if the file is missing, not safetensors (pickles are never opened), of another
+    Raises InputError if the file is missing, not safetensors (pickles are never loaded), of another
     architecture or vocabulary, or has NaN or infinity.
     """
     from safetensors import SafetensorError
@@ -72,13 +72,13 @@ def read_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor
             problems.append(f"{name} is {_kind(tensors[name])}, not {_kind(wanted)}")
     if problems:
         raise InputError(
-            f"the file is for another architecture or vocabulary: {'; '.join(problems[:5])}",
+            f"the file has another architecture or vocabulary: {'; '.join(problems[:5])}",
             path,
             remedy="Load it with the parameters it was trained with.",
         )
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise InputError(f"{name} has NaN or infinity", path, remedy="Train again, at a lower rate.")
+            raise InputError(f"{name} contains NaN or infinity", path, remedy="Train again, at a lower rate.")
     return tensors
 
 
@@ -122,7 +122,7 @@ class Checkpoints:
             with safe_open(self.path, "pt") as file:
                 state = json.loads((file.metadata() or {}).get(_ABOUT, ""))
         except (SafetensorError, ValueError, OSError, RuntimeError) as error:
-            logger.warning("%s is damaged (%s) and is not used", self.path, error)
+            logger.warning("%s is damaged (%s) and is ignored", self.path, error)
             return None
         if state["format"] != FORMAT or state["key"] != self.key:
             raise InputError(
@@ -133,5 +133,5 @@ class Checkpoints:
         try:
             return read_tensors(self.path, expected), state
         except InputError as error:
-            logger.warning("%s: it is passed over", error)
+            logger.warning("%s: it is ignored", error)
             return None

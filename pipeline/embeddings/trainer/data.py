@@ -70,7 +70,9 @@ class TrainingData:
         for pairs in self.evaluated_sets if choosing else []:
             if shared := sum(pair in choosing for pair in _normalised(pairs)):
                 found[pairs.name] = shared
-                message = "%s: %d of its %d pairs choose the epoch, too: its figures are too good"
+                message = (
+                    "%s: %d of its %d pairs are also used to choose the epoch, so its scores are too high"
+                )
                 logger.warning(message, pairs.name, shared, len(pairs))
         return found
 

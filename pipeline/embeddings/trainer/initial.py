@@ -154,7 +154,7 @@ def table_from_vectors(vocabulary: Vocabulary, vectors: WordVectors, seed: int) 
     if not found.any():
         raise InputError(
             "the initial vectors have none of the words to train",
-            remedy="Use vectors of lower-cased English words.",
+            remedy="Use vectors for lowercase English words.",
         )
     known = np.asarray(vectors.vectors[rows[found]], dtype=np.float32)
     table = random_table(len(vocabulary), vectors.dimension, float(known.std()), seed).numpy()
@@ -169,4 +169,4 @@ def check_finite(module: nn.Module) -> None:
     """Raise InputError if a parameter is not finite before training."""
     for name, value in module.named_parameters():
         if not bool(torch.isfinite(value).all()):
-            raise InputError(f"the initial values of {name} hold NaN or infinity")
+            raise InputError(f"the initial values of {name} contain NaN or infinity")

@@ -191,7 +191,7 @@ class SentenceModel(CosineModel):
 
         Raises:
             ConfigurationError: no such device.
-            InputError: not a model's directory (pickles are never opened), or damaged.
+            InputError: not a model's directory (pickles are never loaded), or damaged.
         """
         check_device(device)
         directory = Path(directory)
@@ -224,7 +224,7 @@ class SentenceModel(CosineModel):
         except KeyError as error:
             raise InputError(f"damaged: no vocabulary of {error} units", path) from error
         except (RuntimeError, MemoryError, TypeError) as error:
-            raise InputError("damaged: its dimensions need more memory than there is", path) from error
+            raise InputError("damaged: its dimensions need more memory than available", path) from error
         load_parameters(encoder, directory / _TENSORS)
         encoder.to(device)
         found_pieces = pieces if pieces.is_file() else None

@@ -142,8 +142,8 @@ class PairObjective(Task[MegaBatch, Encoder]):
         """Warn of pairs that had no negative; InputError if none had one."""
         if not record.updates:
             raise InputError(
-                f"nothing to learn: none of {record.seen:,} pairs has a negative, since all other texts in "
-                "its mega-batch are identical to one of its own",
+                f"nothing to learn: none of {record.seen:,} pairs has a negative, because all other "
+                "texts in its mega-batch are identical to one of its own",
                 remedy="Train on more pairs that differ.",
             )
         if passed_over := record.counts["passed_over"]:

@@ -180,9 +180,8 @@ def build_pair_store(
             shown.update(len(block))
     if not pairs:
         raise InputError(
-            f"no pair to train on: {seen:,} read, none with text on both sides",
-            remedy="Look at the pairs' files and columns; where a corpus has no pairs, 'paraforge summary' "
-            "says why.",
+            f"no pair to train on: {seen:,} read, but none has text on both sides",
+            remedy="Check the files and columns; for an empty corpus, 'paraforge summary' shows the reasons.",
         )
     described = {
         unit.name: writer.finish(*_vocabulary(unit, writer, limits, given.get(unit.name)))

@@ -95,7 +95,7 @@ class TrainingParameters(Section):
     @model_validator(mode="after")
     def _enough_candidates(self) -> TrainingParameters:
         if self.batch_size * (1 if self.anneal else self.largest_mega_batch) < 2:
-            raise ValueError("a mega-batch of one pair has no negatives: raise batch_size or mega_batch")
+            raise ValueError("a mega-batch with one pair has no negatives: raise batch_size or mega_batch")
         if self.one_source and self.largest_mega_batch > 1:
             raise ValueError("one_source works on mini-batches: set loss softmax, or mega_batch 1")
         return self
@@ -180,7 +180,7 @@ class ModelParameters(Section):
             default = ModelParameters()
             for name in ("vocabulary", "unknown_words", "vectors", "sentencepiece_model"):
                 if getattr(self, name) != getattr(default, name):
-                    raise ValueError(f"start: the trained model brings its own: leave out {name}")
+                    raise ValueError(f"start: leave out {name}, because the trained model has its own")
             return self
         if "sentencepiece" in units and self.sentencepiece_model is None:
             raise ValueError("the encoder reads sentencepiece units: set sentencepiece_model")

@@ -252,9 +252,9 @@ def _begun(parameters: ModelParameters) -> SentenceModel:
     model = SentenceModel.open(expand(parameters.start))
     if "encoder" in parameters.model_fields_set and parameters.encoder != model.parameters:
         raise InputError(
-            "the model in start has another encoder",
+            "the model in start has a different encoder",
             expand(parameters.start),
-            remedy="Leave out 'encoder' (--encoder): the model brings its own.",
+            remedy="Leave out 'encoder' (--encoder), because the model has its own.",
         )
     return model
 

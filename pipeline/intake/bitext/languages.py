@@ -111,8 +111,8 @@ def wrong_language(
             is_other_side = other in [language_code(one) for _, one in options.values()]
             change = "" if is_other_side else f"set {option}={other}, or "
             return (
-                f"{places[side]} ({side}) is in {other!r}, and {option} is {language!r}: name the right "
-                f"place, or {change}{languages.go_on}"
+                f"{places[side]} ({side}) is in {other!r}, and {option} is {language!r}: use the right "
+                f"one, or {change}{languages.go_on}"
             )
     return None
 

@@ -23,8 +23,10 @@ _EXAMPLES = 3
 # Something noticed in this share of a source causes a warning; markup always does.
 _NOTICED = 0.01
 _ADVICE = {
-    "markup": "have markup in a text. Remove it from the files: translation and scores take it for words",
-    "question_marks": "have question marks inside words, as if letters had been lost. Get the files in UTF-8",
+    "markup": "have markup in a text. Remove it from the files, because translation and scores treat "
+    "it as words",
+    "question_marks": "have question marks inside words, so letters may have been lost. Get the "
+    "files in UTF-8",
 }
 
 

@@ -58,7 +58,7 @@ class FileSource(NamedSource):
 
         paths: a file for each key of :meth:`patterns`. reading: how.
 
-        Raises InputError: the file cannot be read, with the line if there is one.
+        Raises InputError if the file cannot be read, with the line if there is one.
         """
 
 

@@ -119,7 +119,7 @@ def _pairing_problems(groups: Mapping[str, Sequence[Path]]) -> Iterator[str]:
     rows = list(zip(*groups.values(), strict=True))
     for row in rows if len(rows) > 1 else []:
         if len({_stem(path) for path in row}) > 1:
-            yield f"these would be read as parallel, and their names differ: {', '.join(map(str, row))}"
+            yield f"these files would be read as parallel, but their names differ: {', '.join(map(str, row))}"
             return
 
 

@@ -233,9 +233,9 @@ def open_evaluation(
     remedy = "Use another --database to start a new evaluation, or continue this one: "
     remedy += f"paraforge annotate serve --database {database}"
     if any(option is not None for option in (per_band, seed, with_rejected)):
-        message = f"its pairs are drawn, {draw.per_band} from each band with seed {draw.seed}"
+        message = f"its pairs were already drawn, {draw.per_band} from each band with seed {draw.seed}"
         raise InputError(message, database, remedy=remedy)
     if corpus and manifests_of(open_for_annotation(corpus, len(draw.manifests) > 1)) != draw.manifests:
-        message = f"drawn from another corpus than {corpus} is now ({draw.signature})"
+        message = f"was drawn from a different corpus than {corpus} ({draw.signature})"
         raise InputError(message, database, remedy=remedy)
     return store, False

@@ -173,7 +173,7 @@ def reopening(corpus: Path, with_rejected: bool) -> Iterator[Current]:
                 try:
                     found = (corpus / MANIFEST_NAME).stat()
                 except OSError as error:
-                    raise InputError("the corpus is being made again", corpus) from error
+                    raise InputError("the corpus is being rebuilt", corpus) from error
                 if state != (found.st_ino, found.st_mtime_ns):
                     state = None
                     opened.close()

@@ -125,7 +125,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Paraphrase corpora by back-translation, and what is trained and mined from them.",
+    help="Build paraphrase corpora by back-translation, and train and mine models from them.",
 )
 
 

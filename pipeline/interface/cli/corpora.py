@@ -69,7 +69,7 @@ def verify(
         for problem in problems:
             typer.echo(str(problem), err=True)
         failed = failed or bool(problems)
-        sound = counted(len(problems), "problem") if problems else "OK: every file is as it was written"
+        sound = counted(len(problems), "problem") if problems else "OK: no file has changed"
         typer.echo(f"{model}: {sound}", err=bool(problems))
     corpora = [path for path in corpora if path not in models]
     others = [other for corpus in corpora if (other := counterpart(corpus)) is not None]
@@ -89,7 +89,7 @@ def verify(
         raise typer.Exit(InputError.exit_code)
 
 
-_AGAIN = "Make the model again ('dvc repro'), or fetch it again from where it came from."
+_AGAIN = "Make the model again ('dvc repro'), or download it again."
 
 
 def is_model(path: Path) -> bool:

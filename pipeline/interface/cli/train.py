@@ -148,7 +148,7 @@ def _lines(report: EmbeddingsReport) -> list[str]:
 
 
 def files_and_corpora(pairs: list[Path], columns: str) -> tuple[list[PairFileParameters], list[Path]]:
-    """Split PAIRS into files of pairs and directories of corpora. Raises InputError: one is missing."""
+    """Split PAIRS into files of pairs and directories of corpora. Raises InputError if one is missing."""
     from paraforge.embeddings.trainer.parameters import PairFileParameters
 
     for path in pairs:

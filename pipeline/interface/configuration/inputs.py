@@ -42,8 +42,8 @@ class NamedFile:
     marker: UserFile
 
     def files(self) -> list[Path]:
-        """Return the files to read, sorted by name within a directory or pattern. Raises InputError: there is
-        none, a variable is not set, or it is not a file (a pipe, a device)."""
+        """Return the files to read, sorted by name within a directory or pattern. Raises InputError if there
+        is none, a variable is not set, or it is not a file (a pipe, a device)."""
         path = Path(expand(self.text))
         if path.is_dir():
             index = path / INDEX_NAME

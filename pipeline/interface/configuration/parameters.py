@@ -71,8 +71,8 @@ class Parameters(Section):
         for name, language in languages.items():
             if self.paragram.uses_built_in and language and not is_english(language):
                 raise ValueError(
-                    f"paragram.built_in: the built-in scorer is English, {name} is {language!r}: choose "
-                    "paragram=corpus, or give paragram.vectors or paragram.model"
+                    f"paragram.built_in: the built-in scorer is English, but {name} is {language!r}: "
+                    "choose paragram=corpus, or set paragram.vectors or paragram.model"
                 )
         return self
 
@@ -82,16 +82,20 @@ class Parameters(Section):
             return self
         language = self.nmt.source_language
         if language in self.pivots:
-            raise ValueError(f"pivots.{language}: nmt.source_language is {language!r}, too: name another one")
+            raise ValueError(
+                f"pivots.{language}: nmt.source_language is also {language!r}; use another language"
+            )
         names = Counter(source.name for bitext in self._bitexts() for source in bitext.sources)
         twice = [name for name, count in names.items() if count > 1]
         if twice:
-            raise ValueError(f"source name {twice[0]!r} is used twice; ingest and pivots share their names")
+            raise ValueError(
+                f"source name {twice[0]!r} is used twice; names must be unique across ingest and pivots"
+            )
         sections = [self.translate, *(pivot.translate for pivot in self.pivots.values())]
         if any(one is not None and one.maximum_sentences is not None for one in sections):
             raise ValueError(
-                "translate.maximum_sentences: with pivots there is no such limit, as each would translate "
-                "other references"
+                "translate.maximum_sentences: not possible with pivots, because each would translate "
+                "different references"
             )
         kind, nmt = self.ingest.kind, self.nmt
         if kind == "paraphrases":
@@ -102,7 +106,7 @@ class Parameters(Section):
             if one.ingest.kind != kind:
                 raise ValueError(f"{key}ingest.kind: it must be {kind}")
             if one.nmt is None and is_of_one_language:
-                raise ValueError(f"{key}nmt: missing: section nmt names a model or bitext of {language!r}")
+                raise ValueError(f"{key}nmt: missing: section nmt has a model or bitext for {language!r}")
             if one.nmt is not None and one.nmt.target_language != self.nmt.target_language:
                 raise ValueError(f"{key}nmt.target_language: it is {self.nmt.target_language!r} elsewhere")
         return self
@@ -115,7 +119,7 @@ class Parameters(Section):
             if one.ingest.kind != "references":
                 for name, given in (("nmt", nmt.forward), ("translate", translate.forward)):
                     if given:
-                        raise ValueError(f"{above}{name}.forward: it is for ingest.kind references alone")
+                        raise ValueError(f"{above}{name}.forward: only for ingest.kind references")
                 continue
             try:
                 forward = translate.forward_parameters()
@@ -130,8 +134,7 @@ class Parameters(Section):
                 raise ValueError(f"{above}translate.forward: nbest must be 1, and forward cannot be in it")
             if "maximum_sentences" in translate.forward:
                 raise ValueError(
-                    f"{above}translate.forward.maximum_sentences: set translate.maximum_sentences, which "
-                    "limits it"
+                    f"{above}translate.forward.maximum_sentences: set translate.maximum_sentences instead"
                 )
             if nmt.forward is None and not is_model_free(forward.engine):
                 raise ValueError(
@@ -140,8 +143,8 @@ class Parameters(Section):
                 )
             if nmt.bitext is None and "train" in (nmt.model, nmt.forward):
                 raise ValueError(
-                    f"{above}nmt.bitext: missing: references alone are nothing to train a model on. Name a "
-                    "bitext there, or ready models in nmt.model and nmt.forward"
+                    f"{above}nmt.bitext: missing: a model cannot be trained on references alone. Set "
+                    "a bitext there, or ready models in nmt.model and nmt.forward"
                 )
         return self
 

@@ -107,7 +107,7 @@ def model_path(parameters: Parameters, built: Path) -> Path:
         return output
     if not (built / MODEL_FILE).is_file():
         raise InputError(
-            "there is no model yet to measure with",
+            "there is no model yet, so the speed cannot be measured",
             built,
             remedy="Run 'dvc repro nmt' first, or pass the rate of a device with --rate.",
         )

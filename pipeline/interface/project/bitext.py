@@ -104,7 +104,7 @@ class Bitext:
 def look_at(first: Path, second: Path) -> Bitext:
     """Read both files once, in bounded memory.
 
-    Raises InputError: a file is missing, empty, no text or not named as files can be named in parameters,
+    Raises InputError if a file is missing, empty, no text or not named as files can be named in parameters,
     they have unequal numbers of lines, are the same, or their text is not in the languages that their names
     say.
     """
@@ -112,7 +112,9 @@ def look_at(first: Path, second: Path) -> Bitext:
     for path in files.values():
         _check_name(path)
     if first.samefile(second):
-        raise InputError("both sides are the same file", first, remedy="--table names a file of both.")
+        raise InputError(
+            "both sides are the same file", first, remedy="If one file has both sides, use --table."
+        )
     found, texts = _read(Bitext("bitext", dict.fromkeys(files), files))
     languages = {side: _language(path, texts[side]) for side, path in files.items()}
     source, target = languages.values()
@@ -141,7 +143,7 @@ def look_at_table(path: Path) -> Bitext:
             "of its columns with text one must be English and one of another language, or two English: "
             f"{seen or 'none'}",
             path,
-            remedy="For English alone use --english. Otherwise make the project without --table, and name "
+            remedy="For English alone use --english. Otherwise make the project without --table, and set "
             "the columns in configs/corpus/my.yaml.",
         )
     kind = "bitext" if foreign else "paraphrases"
@@ -180,14 +182,14 @@ def _read(found: Bitext) -> tuple[Bitext, dict[str, list[str]]]:
 
 def _check_name(path: Path) -> None:
     if "$" in str(path.resolve()) and path.exists():  # as the project will name it
-        raise InputError("variables have such names", path.resolve(), remedy="Rename it.")
+        raise InputError("the name looks like an environment variable", path.resolve(), remedy="Rename it.")
     if files_of(str(path)) != [path]:
-        raise InputError("patterns of files have such names", path, remedy="Rename the file.")
+        raise InputError("the name looks like a pattern of files", path, remedy="Rename the file.")
 
 
 def _language(path: Path, text: list[str]) -> str | None:
-    """Return what the text is in, if that can be identified, otherwise what the name says. Raises InputError:
-    the text is in another language than the name says."""
+    """Return what the text is in, if that can be identified, otherwise what the name says. Raises InputError
+    if the text is in another language than the name says."""
     ends = [one[1:] for one in reversed(path.suffixes) if one not in _COMPRESSED]
     codes = [one for one in ends if LANGUAGE.fullmatch(one.lower()) and one.lower() not in NO_LANGUAGES]
     named = next(filter(is_identifiable, codes), codes[0] if codes[:1] == ends[:1] else None)
@@ -199,9 +201,9 @@ def _language(path: Path, text: list[str]) -> str | None:
         other = found
     if other is not None:
         raise InputError(
-            f"its name says {named!r}, and its text looks like {other!r}",
+            f"its name says {named!r}, but its text looks like {other!r}",
             path,
-            remedy="Rename the file if the name is wrong, or give the other one.",
+            remedy="Rename the file if the name is wrong, or pass the right file.",
         )
     # Models and tokenisers go by codes of two letters.
     return named if len(named) == 2 else language_code(named)

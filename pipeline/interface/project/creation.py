@@ -82,7 +82,7 @@ def upgrade_project(project: Path) -> bool:
     file = project / STAGES
     if not file.is_file():
         raise InputError(
-            "no project: there is no dvc.yaml", project, remedy="'paraforge init DIR' makes one."
+            "not a project: there is no dvc.yaml", project, remedy="'paraforge init DIR' makes one."
         )
     if shipped(STAGES).resolve() == file.resolve():
         raise InputError("this is the clone itself", project, remedy="'git pull' upgrades it.")

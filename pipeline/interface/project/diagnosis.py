@@ -129,7 +129,7 @@ def project() -> Iterator[Finding]:
         yield Finding(str(RWLOCK), "broken", "not JSON", remedy)
     for path in broken_links():
         remedy = "'paraforge doctor --repair' removes the link; 'paraforge configure' names what is missing"
-        yield Finding(str(path), "broken", f"a link to {path.readlink()}, which is gone", remedy)
+        yield Finding(str(path), "broken", f"a link to {path.readlink()}, which no longer exists", remedy)
     if shutil.which("dvc") is None:
         yield Finding("dvc on PATH", "note", "not found", _ACTIVATE)
     # The Python that dvc.yaml starts stages with.

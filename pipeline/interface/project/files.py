@@ -55,7 +55,7 @@ def write_versions(project: Path, stages: str) -> None:
 def read_versions(project: Path) -> tuple[str, dict[str, int], str] | None:
     """Return the version of the program that a project was last brought up to, the steps' numbers, and the
     checksum of the dvc.yaml written for it; None where there is no `versions.yaml`: in a clone. Raises
-    InputError: the file is damaged."""
+    InputError if the file is damaged."""
     path = project / VERSIONS
     if not path.is_file():
         return None
@@ -65,7 +65,7 @@ def read_versions(project: Path) -> tuple[str, dict[str, int], str] | None:
         return str(content["paraforge"]), numbers, str(content["stages"])
     except (yaml.YAMLError, UnicodeDecodeError, LookupError, TypeError, AttributeError, ValueError) as error:
         remedy = "Run 'paraforge init --upgrade' to write it again."
-        raise InputError("not as 'paraforge init' writes it", path, remedy=remedy) from error
+        raise InputError("not written by 'paraforge init'", path, remedy=remedy) from error
 
 
 def check_versions(project: Path = Path()) -> None:
@@ -75,9 +75,9 @@ def check_versions(project: Path = Path()) -> None:
     if found is None or found[1] == _installed_versions():
         return
     raise InputError(
-        f"of paraforge {found[0]}; {versions.__version__} is installed and has other steps",
+        f"written by paraforge {found[0]}; {versions.__version__} is installed and has other steps",
         project / VERSIONS,
-        remedy="'paraforge init --upgrade' brings the project up to date.",
+        remedy="Run 'paraforge init --upgrade'.",
     )
 
 

@@ -52,7 +52,7 @@ def text_columns(path: Path, form: str | None) -> tuple[dict[Place, str | None],
         MissingPackageError: py3langid, which tells languages, is not installed.
     """
     if form is None:
-        raise InputError(f"a table is named {', '.join(_FORMATS)}, perhaps compressed", path)
+        raise InputError(f"a table must end in {', '.join(_FORMATS)}, optionally compressed", path)
     if importlib.util.find_spec("py3langid") is None:
         raise MissingPackageError("py3langid", "pipeline")
     reading: dict[str, Any] = {"format": form}

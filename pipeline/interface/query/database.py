@@ -48,7 +48,7 @@ def open_database(
 
     with tempfile.TemporaryDirectory(prefix="paraforge-query-") as spill:
         unfinished_paths.add(Path(spill))
-        with explained("Memory is given as, e.g., 600MB or 2GB."):
+        with explained("Use a size such as 600MB or 2GB."):
             connection = duckdb.connect(
                 ":memory:",
                 config={
@@ -178,9 +178,9 @@ def copy_options(output: Path) -> str:
     options = _TEXT_FORMATS.get(Path(name.removesuffix(".gz")).suffix)
     if options is None:
         raise InputError(
-            f"cannot tell the format from the ending '{output.suffix}'",
+            f"cannot infer the format from the extension '{output.suffix}'",
             output,
-            remedy=f"Use .parquet, {', '.join(_TEXT_FORMATS)}, or one of the texts with .gz.",
+            remedy=f"Use .parquet, {', '.join(_TEXT_FORMATS)}; text formats also with .gz.",
         )
     return f"{options}, COMPRESSION {'gzip' if name.endswith('.gz') else 'none'}"
 

@@ -15,8 +15,8 @@ from paraforge.corpus.publication.verification import verify
 
 _KIND: Any = "dataset"
 _REMEDY = (
-    "The name is USER/NAME. Log in with 'hf auth login', or set HF_TOKEN to a token that may write there. "
-    "After a lost connection run the same command again: files that arrived are not sent twice."
+    "Use USER/NAME as the name. Log in with 'hf auth login', or set HF_TOKEN to a token with write access. "
+    "After a lost connection, run the same command again; uploaded files are not sent twice."
 )
 
 
@@ -27,7 +27,7 @@ def check_push(corpus: Path, repository: str) -> Manifest:
     repository is not named USER/NAME: the Hub would make one, and not find it.
     """
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
-        raise InputError("not the name of a repository", repository, remedy="The name is USER/NAME.")
+        raise InputError("not the name of a repository", repository, remedy="Use USER/NAME.")
     outcome = verify(corpus)
     if outcome.problems or outcome.manifest is None:
         raise outcome.problems[0]
@@ -38,7 +38,7 @@ def check_push(corpus: Path, repository: str) -> Manifest:
     unknown = [one for one in sorted(manifest.sources) if stated.get(one, NOT_STATED) == NOT_STATED]
     if unknown:
         raise InputError(
-            f"no licence is stated for {', '.join(unknown[:10])}",
+            f"no license is stated for {', '.join(unknown[:10])}",
             corpus / MANIFEST_NAME,
             remedy="Set ingest.sources[].licence or publish.licences, and publish again.",
         )
@@ -86,4 +86,4 @@ def _explained(repository: str) -> Iterator[None]:
     except Exception as error:
         # A failed upload is a RuntimeError, with what happened as its cause.
         cause = error.__cause__ if type(error) is RuntimeError and error.__cause__ else error
-        raise InputError(f"the Hub says: {first_line(cause)}", repository, remedy=_REMEDY) from error
+        raise InputError(f"the Hub reports: {first_line(cause)}", repository, remedy=_REMEDY) from error

@@ -47,7 +47,7 @@ def write_report(
     views, _ = neighbours(dataset, damaged=False)
     wrong_pairs = dataset.manifest.wrong_pairs
     if wrong_pairs and not (path := corpus / wrong_pairs.path).is_file():
-        raise InputError("missing, the manifest lists it", path, remedy=PUBLISH_AGAIN)
+        raise InputError("missing, but listed in the manifest", path, remedy=PUBLISH_AGAIN)
     title, _, description = describe(corpus).removeprefix("# ").partition("\n")
     begin, _, rest = description.partition("\n## ")
     figures = {name: _metrics(metrics, name) for name in ("translate", "nmt", "statistics")}

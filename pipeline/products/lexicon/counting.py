@@ -109,7 +109,7 @@ def count_pairs(
     jobs: where to run. allow_empty: accept a corpus in which no pair is left to count.
     held_out: sentences whose pairs are not counted.
 
-    Raises InputError: no pair is left to count, or there are too many.
+    Raises InputError if no pair is left to count, or there are too many.
     """
     directory.mkdir(parents=True, exist_ok=True)
     dropped = dict.fromkeys(reasons(held_out), 0)
@@ -163,9 +163,9 @@ def count_pairs(
 
 def _nothing_left(rows: int, dropped: dict[str, int]) -> str:
     if not rows:
-        return "the corpus is empty: there is no pair to make a lexicon of"
+        return "the corpus is empty, so there is no lexicon"
     listed = ", ".join(f"{reason} {count:,}" for reason, count in dropped.items() if count)
-    return f"none of {rows:,} pairs is left to make a lexicon of: {listed}"
+    return f"none of {rows:,} pairs can be used for a lexicon: {listed}"
 
 
 def count_block(

@@ -83,7 +83,7 @@ def open_pairs(inputs: Sequence[Path], filters: LexiconFilters) -> PairSource:
     Raises InputError if there is no such input, its kind is unknown, or columns are missing.
     """
     if not inputs:
-        raise InputError("name at least one input")
+        raise InputError("pass at least one input")
     # Workers on other hosts need absolute paths.
     inputs = [path.absolute() for path in inputs]
     for path in inputs:
@@ -98,7 +98,7 @@ def open_pairs(inputs: Sequence[Path], filters: LexiconFilters) -> PairSource:
         return PairSource(shards, columns, hash_json(digests))
     if len(inputs) > 1:
         single = next(path for path in inputs if not (path / INDEX_NAME).is_file())
-        raise InputError("only shard directories can be read side by side", single)
+        raise InputError("only shard directories can be aligned", single)
     path = inputs[0]
     files = open_published(path).training.files if path.is_dir() else [path]
     pieces = []
@@ -123,7 +123,7 @@ def _columns(schema: pa.Schema, filters: LexiconFilters, path: Path) -> tuple[st
         raise InputError(
             "the pairs have no paraphrase scores, but a minimum score is set",
             path,
-            remedy="Score the pairs, or count all of them (minimum_score: null, or --all-scores).",
+            remedy="Score the pairs, or count all of them (--set filters.minimum_score=null).",
         )
     columns = (*TEXT_COLUMNS, *(name for name in DECIDING_COLUMNS if name in schema.names))
     for name in columns:

@@ -74,10 +74,10 @@ class Controls:
     def bucket(self, name: str, asked: str) -> int:
         """Return the bucket that a user names, either by its name or by a value in it (see :data:`RANGES`).
 
-        Raises ConfigurationError: there is no such bucket, or the model does not have this control.
+        Raises ConfigurationError if there is no such bucket, or the model does not have this control.
         """
         if name not in self.edges:
-            raise ConfigurationError([f"--{name}: this model was trained without this control"])
+            raise ConfigurationError([f"{name}: this model was trained without this control"])
         names, (least, most) = self.names(name), RANGES[name]
         if asked in names:
             return names.index(asked)
@@ -86,14 +86,14 @@ class Controls:
             if least <= value <= most and math.isfinite(value):
                 return int(self.buckets(name, np.array([value]))[0])
         values = f"from {least} to {most}" if math.isfinite(most) else f"from {least}"
-        raise ConfigurationError([f"--{name} {asked!r}: use {', '.join(names)}, or a value {values}"])
+        raise ConfigurationError([f"{name} {asked!r}: use {', '.join(names)}, or a value {values}"])
 
     def known_template(self, text: str) -> str:
         """Return a template as :func:`~paraforge.base.parsing.brackets.template_of` writes it.
 
         text: brackets of any depth, with or without words.
 
-        Raises ConfigurationError: its brackets are not a tree's, or the model has not learned it.
+        Raises ConfigurationError if its brackets are not a tree's, or the model has not learned it.
         """
         try:
             template = template_of(text)
@@ -117,8 +117,8 @@ class Controls:
 
     @classmethod
     def read(cls, directory: Path) -> Controls:
-        """Read ``controls.json`` of a model. Raises InputError: it is missing (so this is not a paraphraser),
-        damaged, or of a newer version."""
+        """Read ``controls.json`` of a model. Raises InputError if it is missing (so this is not a
+        paraphraser), damaged, or of a newer version."""
         path = directory / CONTROLS_FILE
         if not path.is_file():
             raise InputError(

@@ -208,7 +208,7 @@ def _settle(
     pairs.execute(_EXCLUDE.format(fate="set_aside", texts="held_out_texts"))
     found = dict(pairs.execute("SELECT fate, count(*) FROM pairs GROUP BY fate").fetchall())
     if not found.get("used"):
-        problem, remedy = "no pair is left to train a paraphraser on", "See metrics/publish.json."
+        problem, remedy = "no pair can be used to train a paraphraser", "See metrics/publish.json."
         raise InputError(problem, dataset.directory, remedy=remedy)
     return {"pairs": sum(found.values())} | {fate: found.get(fate, 0) for fate in FATES}
 

@@ -94,7 +94,7 @@ class Paraphraser:
 
         wishes: their properties, number and beam, see :class:`Wishes`.
 
-        Raises ConfigurationError: a wish is not possible.
+        Raises ConfigurationError if a wish is not possible.
         """
         sentences = list(texts)
         if isinstance(texts, str) or not all(isinstance(text, str) for text in sentences):

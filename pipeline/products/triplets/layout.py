@@ -139,7 +139,7 @@ def write_card(
 
 def card_metadata(corpus: Path) -> dict[str, Any]:
     """Return the license and the languages from a corpus' card.
-    Raises InputError: the corpus has no card, or the card cannot be read."""
+    Raises InputError if the corpus has no card, or the card cannot be read."""
     try:
         found = read_yaml_text(read_card(corpus)[0])
         return {name: found[name] for name in ("license", "language") if name in found}

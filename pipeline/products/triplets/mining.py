@@ -116,7 +116,7 @@ def mine_triplets(
     dataset = open_published(corpus).training
     if dataset.manifest is None or dataset.name != KEPT_PAIRS:
         raise InputError(
-            "this directory holds rejected pairs",
+            "this directory contains rejected pairs",
             corpus,
             remedy="Use the directory with the kept pairs, data/corpus.",
         )

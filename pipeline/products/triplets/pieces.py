@@ -134,7 +134,7 @@ def _directory(encoder: str) -> Path:
 
 
 def fingerprint(name: str) -> str:
-    """Return the SHA-256 of an encoder's files. Raises InputError: there are none."""
+    """Return the SHA-256 of an encoder's files. Raises InputError if there are none."""
     path = _directory(name)
     if (path / DESCRIPTION).is_file():
         return sha256_file(path / DESCRIPTION)

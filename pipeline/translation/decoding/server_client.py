@@ -46,7 +46,7 @@ class ServerClient:
                 remedy=f"Set {_ADDRESS} to the server's address, for example http://localhost:8000/v1.",
             )
         if not (key.isascii() and key.isprintable()):
-            raise InputError(f"{_KEY} is not a key: it has characters that no key has")
+            raise InputError(f"{_KEY} is not a valid key: it contains characters that are not allowed")
         # Never shown; the variable's name is shown instead of its content.
         self._secrets = dict.fromkeys((url, url.rstrip("/"), parts.netloc), _ADDRESS)
         if key:
@@ -124,7 +124,7 @@ class ServerClient:
                 f"Check translate.server.model, '{self._model}', and the path of {_ADDRESS}, which usually "
                 "ends in /v1."
             )
-        return InputError(f"the server refuses: {text}", remedy=remedy)
+        return InputError(f"the server refused the request: {text}", remedy=remedy)
 
     def _hidden(self, text: object) -> str:
         """Return a message on one line, with secret values replaced by their variables' names."""

@@ -104,10 +104,10 @@ class Server(EngineSettings):
         """Check with the other options; see the base class."""
         if not self.model.strip():
             raise ValueError(
-                "server.model is missing, the server's name of the model: translate.server.model=NAME"
+                "server.model is missing; set the model's name on the server: translate.server.model=NAME"
             )
         if self.source_language is None and "{source_language}" in (self.system or "") + self.user:
-            raise ValueError("server.source_language is missing, which the prompt names")
+            raise ValueError("server.source_language is missing; the prompt needs it")
         if options.nbest > 1 and not self.temperature:
             raise ValueError("server.temperature is 0, which gives the same answer every time")
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def device_of(placement: Placement) -> torch.device:
     """Return the device with its number, because torch cannot make a plain ``cuda`` current. Raises
-    InputError: there is no such device."""
+    InputError if there is no such device."""
     torch = require("torch", "")
     name, number = placement.kind_and_number(torch.cuda.is_available)
     if name == "cuda" and number >= torch.cuda.device_count():

@@ -138,7 +138,7 @@ class EngineSettings(Section):
         return self.model_dump()
 
     def check(self, options: DecodingOptions) -> None:
-        """Check the settings with the other options. Raises ValueError: they are incompatible."""
+        """Check the settings with the other options. Raises ValueError if they are incompatible."""
 
 
 Settings = TypeVar("Settings", bound=EngineSettings)
@@ -185,12 +185,12 @@ class Placement:
 
     def kind_and_number(self, sees_gpu: Callable[[], object]) -> tuple[str, int]:
         """Return ``cpu`` or ``cuda`` and the device's number; ``auto`` is a GPU if the engine sees one.
-        Raises InputError: no device has this name."""
+        Raises InputError if no device has this name."""
         name, _, number = self.device.partition(":")
         if name == "auto":
             return ("cuda" if sees_gpu() else "cpu"), 0
         if name not in ("cpu", "cuda") or (number and not number.isdecimal()):
-            raise InputError(f"no device is called '{self.device}'", remedy="Use auto, cpu, cuda or cuda:0.")
+            raise InputError(f"there is no device '{self.device}'", remedy="Use auto, cpu, cuda or cuda:0.")
         return name, int(number or 0)
 
 
@@ -246,7 +246,7 @@ class Translator(Protocol):
 
         A sentence that the engine cannot translate is a result with ``failed``, not an exception.
 
-        Raises EngineError: the engine fails on every input.
+        Raises EngineError if the engine fails on every input.
         """
 
 

@@ -55,9 +55,9 @@ class EngineModule(Protocol):
 
 
 def engine_module(engine: str) -> EngineModule:
-    """Return the module of an engine. Raises InputError: there is no such engine."""
+    """Return the module of an engine. Raises InputError if there is no such engine."""
     if engine not in ENGINES:
-        raise InputError(f"no engine is called '{engine}'", remedy=f"Use {', '.join(ENGINES)}.")
+        raise InputError(f"there is no engine '{engine}'", remedy=f"Use {', '.join(ENGINES)}.")
     return cast("EngineModule", importlib.import_module(ENGINES[engine]))
 
 
@@ -73,8 +73,8 @@ def is_model_free(engine: str) -> bool:
 
 
 def result_settings(engine: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of an engine without a model that a translation depends on. Raises InputError: one
-    is wrong."""
+    """Return the settings of an engine without a model that a translation depends on. Raises InputError if
+    one is wrong."""
     kind = getattr(engine_module(engine), "SETTINGS", None)
     return {} if kind is None else dict(settings_of(kind, engine, settings).result_settings())
 
@@ -93,15 +93,15 @@ def is_remote(engine: str) -> bool:
 
 
 def with_shortlist(engine: str, options: DecodingOptions, model: TranslationModel | None) -> DecodingOptions:
-    """Return resolved options with the decision whether the model's shortlist is used. Raises InputError: it
-    is wanted, and the engine or the model has none."""
+    """Return resolved options with the decision whether the model's shortlist is used. Raises InputError if
+    it is wanted, and the engine or the model has none."""
     if options.shortlist is False:
         return options
     able = bool(getattr(engine_module(engine), "SHORTLISTS", False))
     has = able and model is not None and (model.folder(engine) / SHORTLIST_FILE).is_file()
     if options.shortlist is True and not has:
         reason = f"the model has no {SHORTLIST_FILE}" if able else f"the engine '{engine}' has none"
-        raise InputError(f"a shortlist is wanted, but {reason}", remedy="Set shortlist to auto.")
+        raise InputError(f"translate.shortlist is true, but {reason}", remedy="Set shortlist to auto.")
     return options.with_changes(shortlist=has)
 
 

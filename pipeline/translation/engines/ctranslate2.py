@@ -46,7 +46,7 @@ def _usual_batch_tokens(device: str, options: DecodingOptions) -> int:
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     """Replace compute type ``auto`` by the device's fastest, and check that a given one is supported.
 
-    Raises InputError: the device has no such compute type, or there is no such device."""
+    Raises InputError if the device has no such compute type, or there is no such device."""
     library = load_ctranslate2()
     device, number = placement.kind_and_number(library.get_cuda_device_count)
     try:
@@ -80,7 +80,7 @@ class CTranslate2Translator:
         placement: Placement,
         settings: dict[str, Any],
     ) -> None:
-        """Load a model; there are no settings. Raises InputError: it is damaged, or of another kind."""
+        """Load a model; there are no settings. Raises InputError if it is damaged, or of another kind."""
         library = load_ctranslate2()
         folder = model.folder(NAME)
         device, number = placement.kind_and_number(library.get_cuda_device_count)

@@ -81,8 +81,8 @@ class FairseqTranslator:
         placement: Placement,
         settings: dict[str, Any],
     ) -> None:
-        """Load a checkpoint; there are no settings. Raises InputError: it or a dictionary is missing or
-        damaged; MissingPackageError: fairseq is not installed."""
+        """Load a checkpoint; there are no settings. Raises InputError if it or a dictionary is missing or
+        damaged; MissingPackageError if fairseq is not installed."""
         task, network = _load(model.folder(NAME), model.source_language, model.target_language)
         import torch
         from fairseq.sequence_generator import SequenceGenerator

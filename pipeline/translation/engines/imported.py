@@ -32,7 +32,7 @@ class Imported(EngineSettings):
     name: str = Field("", description="name under which `paraforge memory import` added the translations")
 
     def check(self, options: DecodingOptions) -> None:
-        """Check that there is a name. Raises ValueError: there is none."""
+        """Check that there is a name. Raises ValueError if there is none."""
         if not self.name:
             raise ValueError("the engine imported needs translate.imported.name")
 

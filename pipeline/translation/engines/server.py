@@ -49,9 +49,8 @@ class ServerTranslator:
     ) -> None:
         """Prepare requests, without sending anything.
 
-        Raises InputError: no model is named, settings contradict each other, or the environment has no valid
-        address or key; MissingPackageError: the extra ``server`` is not installed.
-        """
+        Raises InputError if no model is named, settings contradict each other, or the environment has no
+        valid address or key; MissingPackageError: the extra ``server`` is not installed."""
         self._options = options
         self._settings = chosen = settings_of(Server, NAME, settings, options)
         self._client = ServerClient(chosen)

@@ -56,8 +56,8 @@ _COMPUTE_TYPES = ("float32", "bfloat16", "float16")
 
 
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """Replace compute type ``auto`` by a fast and sufficiently exact one. Raises InputError: the device does
-    not support the compute type, or does not exist."""
+    """Replace compute type ``auto`` by a fast and sufficiently exact one. Raises InputError if the device
+    does not support the compute type, or does not exist."""
     device = device_of(placement)
     kind: str = options.compute_type
     if kind == "auto":
@@ -75,7 +75,7 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
 def check(model: TranslationModel) -> None:
     """Check the files that the engine reads.
 
-    Raises InputError: the vocabulary is not that of the embeddings or of the SentencePiece model, or the
+    Raises InputError if the vocabulary is not that of the embeddings or of the SentencePiece model, or the
         model has parts that the search does not support.
     """
     from paraforge.translation.models.model_file import ModelFile
@@ -106,7 +106,8 @@ class TorchTranslator:
         placement: Placement,
         settings: dict[str, Any],
     ) -> None:
-        """Load a model; there are no settings. Raises InputError: it is damaged, or has unsupported parts."""
+        """Load a model; there are no settings. Raises InputError if it is damaged, or has unsupported
+        parts."""
         from paraforge.translation.models.model_file import ModelFile
         from paraforge.translation.torch_search.state import Rules
         from paraforge.translation.torch_search.weights import open_vocabulary

@@ -33,7 +33,7 @@ def import_file(path: Path, root: Path, name: str) -> tuple[MemorySet, int]:
     wrong; then nothing is added.
     """
     if not name:
-        raise InputError("translations made elsewhere need a name", path, remedy="Pass --name.")
+        raise InputError("imported translations need a name", path, remedy="Pass --name.")
     schema = read_schema(path)
     missing = [column for column in ("sentence", "hypotheses") if column not in schema.names]
     if missing:
@@ -91,7 +91,7 @@ def _hypotheses(row: dict[str, Any]) -> Hypotheses:
     given = row.get("scores")
     scores = given if isinstance(given, list) else [given] * (len(texts) if given is None else 1)
     if len(scores) != len(texts):
-        raise ValueError(f"{len(scores)} scores of {len(texts)} hypotheses")
+        raise ValueError(f"{len(scores)} scores for {len(texts)} hypotheses")
     if not all(isinstance(score, int | float | None) for score in scores):
         raise ValueError(f"scores are {_short(given)}, not numbers")
     made = []

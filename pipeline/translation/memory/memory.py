@@ -137,7 +137,7 @@ class Segment:
         return self.path.stem.partition("-")[2]
 
     def read(self, columns: Sequence[str]) -> pa.Table:
-        """Read columns. Raises InputError: it cannot be read."""
+        """Read columns. Raises InputError if it cannot be read."""
         try:
             return read_parquet(self.path, columns)
         except InputError as error:
@@ -145,7 +145,7 @@ class Segment:
 
     def keys(self) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]:
         """Return the first rows of its sentences, their keys (n x 2), and which of them failed. Raises
-        InputError: it cannot be read."""
+        InputError if it cannot be read."""
         table = self.read(["key", "failed"])
         key = table.column("key").combine_chunks()
         heads = np.flatnonzero(key.is_valid().to_numpy(zero_copy_only=False))
@@ -167,7 +167,7 @@ class MemorySet:
     description: dict[str, Any]
 
     def segments(self) -> list[Segment]:
-        """Return all segments in the order of their addition. Raises InputError: one is damaged, or a newer
+        """Return all segments in the order of their addition. Raises InputError if one is damaged, or a newer
         version wrote it."""
         return [_segment(path) for path in sorted(self.path.glob(_NAMES))]
 
@@ -201,7 +201,7 @@ class MemorySet:
         return [digest for digest, _ in written]
 
     def begin(self) -> None:
-        """Make the directory with the set's description if it does not exist. Raises InputError: it is not
+        """Make the directory with the set's description if it does not exist. Raises InputError if it is not
         writable."""
         try:
             if not (self.path / SET_NAME).is_file():

@@ -104,7 +104,7 @@ def fairseq_languages(
     source_language, target_language: the user's codes, if any. The checkpoint must agree, unless the
         dictionaries that it names are missing because they were renamed.
 
-    Raises InputError: the codes are unknown, checkpoint and user disagree, or a dictionary is missing.
+    Raises InputError if the codes are unknown, checkpoint and user disagree, or a dictionary is missing.
     """
     given = (source_language, target_language)
     trained = _named_languages(load_checkpoint(checkpoint, mapped=True))
@@ -129,7 +129,7 @@ def fairseq_languages(
         logger.warning("%s names no languages: assuming %s to %s", checkpoint, source, target)
     if source is None or target is None:
         raise InputError(
-            "it does not say which languages it translates",
+            "it does not name its languages",
             checkpoint,
             remedy="Pass them with --from and --to.",
         )
@@ -160,7 +160,7 @@ def write_checkpoint(state: Mapping[str, Any], path: Path) -> None:
 
 def average_checkpoints(paths: Sequence[Path]) -> dict[str, Any]:
     """Return the first checkpoint with the mean of all checkpoints' weights, summed in float64 and stored in
-    float32. Raises InputError: the checkpoints do not have the same weights."""
+    float32. Raises InputError if the checkpoints do not have the same weights."""
     import torch
 
     state = load_checkpoint(paths[0])
@@ -168,7 +168,7 @@ def average_checkpoints(paths: Sequence[Path]) -> dict[str, Any]:
     for path in paths[1:]:
         other = load_checkpoint(path)["model"]
         if other.keys() != sums.keys() or any(other[name].shape != sums[name].shape for name in sums):
-            raise InputError("its weights are not those of the other checkpoints", path)
+            raise InputError("its weights do not match the other checkpoints", path)
         for name, tensor in other.items():
             sums[name] += tensor
     averaged = {

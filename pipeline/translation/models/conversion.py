@@ -28,7 +28,7 @@ def convert_fairseq(
     output: CTranslate2 directory to write.
     source_language, target_language: codes in the dictionaries' names.
 
-    Raises InputError: the checkpoint is damaged, or of an architecture that CTranslate2 does not support.
+    Raises InputError if the checkpoint is damaged, or of an architecture that CTranslate2 does not support.
     """
     import_fairseq()
     from ctranslate2.converters import FairseqConverter
@@ -75,13 +75,13 @@ def normalise_checkpoint(
 
 
 def model_arguments(state: Mapping[str, Any], path: Path) -> argparse.Namespace:
-    """Return the model's arguments from a checkpoint of any fairseq version. Raises InputError: there are
+    """Return the model's arguments from a checkpoint of any fairseq version. Raises InputError if there are
     none."""
     found = state.get("args") or (state.get("cfg") or {}).get("model")
     if isinstance(found, dict):
         found = argparse.Namespace(**{**found, "arch": found.get("arch") or found.get("_name")})
     if not isinstance(found, argparse.Namespace) or not getattr(found, "arch", None):
-        raise InputError("it does not say which architecture it is", path)
+        raise InputError("it does not name its architecture", path)
     return found
 
 

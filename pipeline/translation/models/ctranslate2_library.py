@@ -33,7 +33,7 @@ def load_ctranslate2() -> Any:
     The library chooses its instructions at its first product and keeps them, and the last digit of a score
     depends on them. So every use in this program, also outside translation, begins here.
 
-    Raises MissingPackageError: it is not installed.
+    Raises MissingPackageError if it is not installed.
     """
     # CTranslate2 does not use AVX-512 because it slows down old Intel processors. AMD's become 4% faster.
     if _ISA not in os.environ and _amd_flags() >= _AVX512:

@@ -90,7 +90,7 @@ def load_checkpoint(path: Path | str, *, mapped: bool = False) -> dict[str, Any]
         raise InputError(
             f"refused: it holds more than weights and plain values ({_first_reason(error)})",
             path,
-            remedy="Only its authors know what its code does; ask them for one of plain values.",
+            remedy="Its code is not run. Ask its authors for a checkpoint with plain values.",
         ) from error
     except Exception as error:  # on damaged files, the restricted unpickler can raise anything
         reason = (str(error).splitlines() or [type(error).__name__])[0]

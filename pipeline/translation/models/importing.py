@@ -53,13 +53,12 @@ def download(text: str) -> tuple[Path, str]:
         paths = [hub.hf_hub_download(name, file, revision=found.sha) for file in files]
     except Exception as error:  # the library does not wrap the errors of its HTTP client, which has changed
         raise InputError(
-            f"{text} is neither a local path nor a model that the Hub gives: "
-            f"{one_line(error)[:_LONGEST_MESSAGE]}",
+            f"{text} is neither a local path nor a model on the Hub: {one_line(error)[:_LONGEST_MESSAGE]}",
             remedy="Check the name and the revision; for a private or gated model run 'hf auth login'. "
             "Without a connection, use the path of a directory, or set HF_ENDPOINT to a mirror.",
         ) from error
     if not paths:
-        raise InputError(f"the hub's {name} has no files of a translation model")
+        raise InputError(f"{name} on the Hub has no files of a translation model")
     return Path(paths[0]).parent, f"{name}@{found.sha}"
 
 

@@ -46,7 +46,7 @@ class TranslationModel:
     maximum_source_tokens: int = 1024
 
     def folder(self, engine: str) -> Path:
-        """Return the directory that an engine reads. Raises InputError: the model does not exist in the
+        """Return the directory that an engine reads. Raises InputError if the model does not exist in the
         engine's form."""
         form = _SAME_FORM.get(engine, engine)
         if form not in self.folders:
@@ -79,7 +79,7 @@ def open_model(path: Path, *, verify: bool = True) -> TranslationModel:
         check_format(index["schema_version"], MODEL_FORMAT, path / MODEL_FILE)
         if index["origin"] == NO_MODEL:
             raise InputError(
-                "it says that there is no model, and there are sentences to translate",
+                "nmt.model is none, but there are sentences to translate",
                 path / MODEL_FILE,
                 remedy="Train one or name one under 'nmt' in params.yaml.",
             )
@@ -106,7 +106,7 @@ def open_model(path: Path, *, verify: bool = True) -> TranslationModel:
 
 def check_files(path: Path, files: Mapping[str, Any], verify: bool = True) -> None:
     """Compare a model's files with ``model.json``: their sizes and, with ``verify``, their SHA-256. Raises
-    InputError: one is missing or changed."""
+    InputError if one is missing or changed."""
     for name, expected in files.items():
         file = path / name
         if not file.is_file():
@@ -117,7 +117,7 @@ def check_files(path: Path, files: Mapping[str, Any], verify: bool = True) -> No
         )
         if changed:
             raise InputError(
-                f"it is not the file that {MODEL_FILE} names: it is damaged or was changed",
+                f"it differs from {MODEL_FILE}: it is damaged or was changed",
                 file,
                 remedy="Make the model again ('dvc repro'), or download it again.",
             )

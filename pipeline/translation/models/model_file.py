@@ -95,7 +95,7 @@ class ModelFile:
 
         folder: directory with model.bin and config.json.
 
-        Raises InputError: a file is missing or damaged; OtherFormat: another kind of model.
+        Raises InputError if a file is missing or damaged, OtherFormat if it is another kind of model.
         """
         self.path = folder / "model.bin"
         if not self.path.is_file():
@@ -119,11 +119,11 @@ class ModelFile:
         return name in self.variables
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of a variable. Raises InputError: there is no such variable."""
+        """Return the shape of a variable. Raises InputError if there is no such variable."""
         return self._variable(name).shape
 
     def array(self, name: str) -> NDArray[np.float32]:
-        """Return a variable as float32; quantized ones are multiplied by their scale. Raises InputError:
+        """Return a variable as float32; quantized ones are multiplied by their scale. Raises InputError if
         there is no such variable."""
         variable = self._variable(name)
         values = self._raw(variable)
@@ -156,8 +156,8 @@ class ModelFile:
 
 
 def read_vocabulary(folder: Path, side: str) -> list[str]:
-    """Return the tokens of ``source`` or ``target`` by identifier. Raises InputError: there is no vocabulary,
-    or it is not a list."""
+    """Return the tokens of ``source`` or ``target`` by identifier. Raises InputError if there is no
+    vocabulary, or it is not a list."""
     for name in (f"{side}_vocabulary", f"{side}_1_vocabulary", "shared_vocabulary"):
         if (folder / f"{name}.json").is_file():
             tokens = read_json(folder / f"{name}.json")
@@ -169,4 +169,4 @@ def read_vocabulary(folder: Path, side: str) -> list[str]:
                 # Not as text, because a token can be a carriage return.
                 content = (folder / f"{name}.txt").read_bytes().decode("utf-8")
             return content.removesuffix("\n").split("\n")
-    raise InputError(f"no vocabulary of the {side} side beside model.bin", folder)
+    raise InputError(f"no vocabulary for the {side} side next to model.bin", folder)

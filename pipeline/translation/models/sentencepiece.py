@@ -101,7 +101,7 @@ def write_dictionary(processor: Any, path: Path) -> int:
 
     Identifier i of SentencePiece (0 is unknown) becomes ``i + 3`` of fairseq.
 
-    Returns the number of types in the dictionary, including fairseq's four. Raises InputError: a piece has
+    Returns the number of types in the dictionary, including fairseq's four. Raises InputError if a piece has
     the name of one of fairseq's types.
     """
     pieces = pieces_of(processor)[1:]
@@ -122,13 +122,13 @@ def write_dictionary(processor: Any, path: Path) -> int:
 
 
 def read_dictionary(path: Path) -> list[str]:
-    """Return the types of a fairseq dictionary file, without fairseq's own four. Raises InputError: the file
-    is missing, not UTF-8, or a line is not "type count"."""
+    """Return the types of a fairseq dictionary file, without fairseq's own four. Raises InputError if the
+    file is missing, not UTF-8, or a line is not "type count"."""
     try:
         text = path.read_bytes().decode("utf-8")
     except FileNotFoundError as error:
         raise InputError(
-            "no such dictionary", path, remedy="fairseq-preprocess writes it beside the data."
+            "no such dictionary", path, remedy="fairseq-preprocess writes it next to the data."
         ) from error
     except UnicodeDecodeError as error:
         raise InputError("not UTF-8 text", path, error.object.count(b"\n", 0, error.start) + 1) from error
@@ -151,7 +151,7 @@ def check_pieces(processor: Any, types: Sequence[str], path: Path) -> None:
     """Check that a SentencePiece model matches a model's vocabulary.
 
     Nearly all types must be pieces or, if one vocabulary serves two models, nearly all pieces types.
-    Raises InputError: they do not belong together.
+    Raises InputError if they do not belong together.
     """
     words = {word for word in types if word and not word.startswith(FILLER)}
     specials = ("<s>", "</s>", "<pad>", "<blank>", "<unk>")
@@ -166,5 +166,5 @@ def check_pieces(processor: Any, types: Sequence[str], path: Path) -> None:
             f"{name} is not of this vocabulary: {found} of {len(words)} types are among "
             f"its {len(pieces)} pieces",
             path,
-            remedy=f"Use {name} that the translation model was trained with.",
+            remedy=f"Use the {name} that the translation model was trained with.",
         )

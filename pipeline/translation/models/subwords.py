@@ -77,7 +77,7 @@ def find_subwords(folder: Path, languages: tuple[str, str] = ("", "")) -> tuple[
     folder: a model's directory.
     languages: codes, for files named after their language.
 
-    Raises InputError: there are none, or only one side's.
+    Raises InputError if there are none, or only one side's.
     """
 
     def first(names: Sequence[str]) -> Path | None:
@@ -99,7 +99,7 @@ def find_subwords(folder: Path, languages: tuple[str, str] = ("", "")) -> tuple[
         if source is not None and target is not None:
             return source, target
     raise InputError(
-        "no SentencePiece model beside the weights",
+        "no SentencePiece model next to the weights",
         folder,
         remedy="Put sentencepiece.model there, or source.spm and target.spm (BPE: source.bpe and target.bpe; "
         "Transformers: tokenizer.json).",
@@ -108,7 +108,7 @@ def find_subwords(folder: Path, languages: tuple[str, str] = ("", "")) -> tuple[
 
 def copy_subwords(file: Path, output: Path, side: str) -> Path:
     """Copy the subwords of one side to ``output`` under the project's name, with BPE codes in one form. An
-    existing file stays. Raises InputError: they are damaged."""
+    existing file stays. Raises InputError if they are damaged."""
     if file.parent == output and any(file.name == f"{side}{kind}" for kind in KINDS):
         return file
     if file.name == _TOKENIZER or file.name.endswith(TOKENIZERS):
@@ -244,7 +244,7 @@ def language_token(language: str, vocabulary: Iterable[str]) -> str | None:
 
     language: a code (``cs``, ``ces``), or the token itself. vocabulary: all tokens of the model.
 
-    Raises InputError: several tokens fit (``zho_Hans``, ``zho_Hant``), so the user must choose.
+    Raises InputError if several tokens fit (``zho_Hans``, ``zho_Hant``), so the user must choose.
     """
     words = vocabulary if isinstance(vocabulary, (set, frozenset, dict)) else set(vocabulary)
     if _TAG.fullmatch(language) and language in words:

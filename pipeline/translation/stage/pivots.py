@@ -44,7 +44,7 @@ def shared_references(pivots: Mapping[str, Path], resources: Resources) -> dict[
 
     pivots: ingested shards of each, by name. resources: the work directory.
 
-    Raises ConfigurationError: two pivots have a source with the same name.
+    Raises ConfigurationError if two pivots have a source with the same name.
     """
     sources = Counter(
         name for path in pivots.values() for name in ShardDirectory(path).description["sources"]
@@ -69,7 +69,7 @@ def shared_references(pivots: Mapping[str, Path], resources: Resources) -> dict[
         own = {places: number for places, number in found.items() if name in places.split("+")}
         if list(own) == [name]:
             logger.warning(
-                "pivot %s: it shares none of its %s references with another pivot. Are its sides swapped?",
+                "pivot %s shares none of its %s references with another pivot. Are its sides swapped?",
                 name,
                 f"{own[name]:,}",
             )
@@ -99,7 +99,7 @@ def join_pivots(pivots: Mapping[str, Path], pairs: str, output: Path, resources:
     pivots: translated shards of each, by name, with the columns of :func:`lineage_of`.
     pairs: ``reference`` or ``all``. output: replaced as a whole. resources: the work directory.
 
-    Returns the number of rows by the column ``pivot``. Raises InputError: a shard is damaged, the disk is
+    Returns the number of rows by the column ``pivot``. Raises InputError if a shard is damaged, the disk is
     full.
     """
     directories = {name: ShardDirectory(path) for name, path in pivots.items()}

@@ -71,7 +71,7 @@ class QuantisationLoss:
     def __str__(self) -> str:
         lost = "a loss that cannot be measured"
         if self.loss is not None:
-            lost = f"a loss of {self.loss:.4f} nats a token, at most {self.bound:.4f}"
+            lost = f"a loss of {self.loss:.4f} nats per token, at most {self.bound:.4f}"
         return (
             f"{self.compute_type} compared with float32 on {self.sentences} sentences: {lost}; "
             f"{max(0.0, self.ruined):.1%} of the sentences ruined, at most {self.ruined_bound:.1%}; "
@@ -83,7 +83,7 @@ def compare(
     model: TranslationModel, options: DecodingOptions, placement: Placement, sentences: Sequence[str]
 ) -> QuantisationLoss:
     """Translate a sample with CTranslate2 as ``options`` say, and in float32 without a shortlist, and compare
-    the best hypotheses. Raises IncompleteError: no sentence of it could be translated.
+    the best hypotheses. Raises IncompleteError if no sentence of it could be translated.
     """
 
     def opened(compute_type: str, shortlist: object = False) -> ctranslate2.CTranslate2Translator:
@@ -164,9 +164,11 @@ def decided(loss: QuantisationLoss | None, compute_type: str) -> str:
         logger.info("%s; it is used (limit %g nats a token)", loss, LIMIT)
         return compute_type
     if loss is None:
-        reason = f"there is too little text to check {compute_type} ({_WORTHWHILE:,} sentences are enough)"
+        reason = f"there is too little text to check {compute_type} (it needs {_WORTHWHILE:,} sentences)"
     else:
-        reason = f"{loss}; not shown to lose less than {LIMIT:g} nats a token and 1% of the sentences"
+        reason = (
+            f"{loss}; the sample does not show a loss below {LIMIT:g} nats per token and 1% of the sentences"
+        )
     logger.warning("%s: everything is translated in float32", reason)
     return FULL
 
@@ -209,7 +211,7 @@ def _sampled_loss(
     record = directory / _key(choice.weights, choice.options) / "loss.json"
     if (known := _known(record)) is not None or sentences < _WORTHWHILE:
         return known
-    logger.info("translating a sample in float32 and in %s, to compare", choice.options.compute_type)
+    logger.info("comparing float32 and %s on a sample", choice.options.compute_type)
     texts = draw_sample(corpus, SENTENCES)["source_text"].to_pylist()
     files = JobFiles() if choice.model is None else JobFiles(kept=(choice.model,))
     gpu, workers = workplace.on_gpu, workplace.workers

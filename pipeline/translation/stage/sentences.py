@@ -136,7 +136,7 @@ def _resolved(
         return module.resolve(options, Placement(devices[0]))
     except InputError as error:
         raise InputError(
-            f"compute type auto is chosen on this machine, and {error.message}",
+            f"compute type auto is resolved on this machine, but {error.message}",
             remedy="Set translate.compute_type to the type that the workers should use.",
         ) from error
 
@@ -234,7 +234,7 @@ def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
 
 
 def device_of_worker(workplace: Workplace) -> str:
-    """Return the device of this process, by its number among the workers. Raises InputError: there are
+    """Return the device of this process, by its number among the workers. Raises InputError if there are
     several devices, and this worker has no number."""
     number = worker_number()
     if len(workplace.devices) > 1 and number is None:
@@ -253,7 +253,7 @@ def check_model(choice: EngineChoice) -> None:
     found = open_model(choice.model).fingerprint
     if found != choice.weights:
         raise InputError(
-            f"its fingerprint is {found[:8]}, but it was {choice.weights[:8]} when the run began",
+            f"its fingerprint is {found[:8]}, but was {choice.weights[:8]} when the run began",
             choice.model,
             remedy="Run the same command again.",
         )

@@ -114,7 +114,7 @@ def layers_of(file: ModelFile, side: str) -> int:
 
 
 def check_architecture(file: ModelFile) -> None:
-    """Check from the list of a model's variables that the search supports it. Raises InputError: it has
+    """Check from the list of a model's variables that the search supports it. Raises InputError if it has
     unsupported parts."""
     for problem in _unsupported(file):
         raise InputError(f"the engine 'torch' {problem}", file.path, remedy="Use the engine 'ctranslate2'.")
@@ -145,7 +145,7 @@ def load_weights(file: ModelFile, device: torch.device, dtype: torch.dtype) -> W
     file: an opened :class:`~paraforge.translation.models.model_file.ModelFile`. device: where to put them.
     dtype: type in which products are computed: float32, bfloat16 or float16.
 
-    Raises InputError: a weight is missing, or the model has unsupported parts.
+    Raises InputError if a weight is missing, or the model has unsupported parts.
     """
     check_architecture(file)
     loader = _Loader(file, device, dtype)
@@ -233,8 +233,8 @@ class TokenIds:
 
 
 def open_vocabulary(folder: Path, file: ModelFile) -> TokenIds:
-    """Read both vocabularies and check that they match the weights. Raises InputError: one is missing, or its
-    size differs from its side's embedding."""
+    """Read both vocabularies and check that they match the weights. Raises InputError if one is missing, or
+    its size differs from its side's embedding."""
     source, target = read_vocabulary(folder, "source"), read_vocabulary(folder, "target")
     for side, tokens, name in (
         ("source", source, "encoder/embeddings_0/weight"),

@@ -183,7 +183,7 @@ class NmtParameters(Section):
         if self.source_language == self.target_language:
             raise ValueError("source_language and target_language must differ")
         if isinstance(self.bitext, IngestParameters) and self.bitext.kind != "bitext":
-            raise ValueError(f"bitext.kind must be bitext, and is {self.bitext.kind}")
+            raise ValueError(f"bitext.kind must be bitext, but is {self.bitext.kind}")
         if self.target == "translation" and not isinstance(self.bitext, Path):
             raise ValueError("target: translation needs bitext: a directory of translated shards")
         schedule, warmup = self.training.schedule, self.training.warmup_updates
@@ -230,7 +230,7 @@ def doubt_about(pairs: int) -> str | None:
     if pairs >= FEWEST_PAIRS:
         return None
     trained = counted(pairs, "pair")
-    return f"a model trained on {trained} gets most translations wrong; it needs {FEWEST_PAIRS:,} or more"
+    return f"a model trained on {trained} gets most translations wrong; it needs at least {FEWEST_PAIRS:,}"
 
 
 def languages_of(parameters: NmtParameters, section: str = "ingest") -> Languages:

@@ -178,9 +178,9 @@ def _bitext(parameters: NmtParameters, ingested: Path, resources: Resources) -> 
     if isinstance(parameters.bitext, Path):
         if parameters.bitext.resolve() == ingested.resolve().with_name("translated"):
             raise InputError(
-                "the stage translate is going to replace these shards by what the new model makes",
+                "the stage translate will replace these shards with the new model's translations",
                 parameters.bitext,
-                remedy="Keep a copy elsewhere, e.g. in teacher/translated, and name that in nmt.bitext.",
+                remedy="Copy them, e.g. to teacher/translated, and set nmt.bitext to the copy.",
             )
         return ShardDirectory(parameters.bitext)
     output = resources.work / "nmt" / "bitext"

@@ -15,7 +15,7 @@ from paraforge.translation.training.parameters import NmtParameters
 
 
 def pair_columns(bitext: ShardDirectory, parameters: NmtParameters) -> list[str]:
-    """Return the columns that :func:`accepted_pairs` reads. Raises InputError: the shards do not have the
+    """Return the columns that :func:`accepted_pairs` reads. Raises InputError if the shards do not have the
     target."""
     available = set(bitext.schema.names)
     if parameters.target not in available:

@@ -30,7 +30,7 @@ needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="open
 
 @pytest.mark.parametrize("kind", [CancelledError, CommClosedError])
 def test_a_scheduler_that_goes_away_is_an_error_that_says_what_to_do(kind: type[Exception]) -> None:
-    with pytest.raises(IncompleteError, match="What is finished is safe"), watched_connection():
+    with pytest.raises(IncompleteError, match="Finished work is kept"), watched_connection():
         raise kind("scheduler-connection-lost")
 
 

@@ -189,5 +189,5 @@ def test_what_cannot_begin_fails_no_shard(place: Path) -> None:
     with pytest.raises(InputError, match=r"^no such model"):
         run_step(Step("refused", 1, {}, build_refused), [place / "in"], place / "out", resources(place))
     step = Step("nothing", 1, {}, build_nothing)
-    with pytest.raises(IncompleteError, match=r"nothing cannot begin on .*: RuntimeError: CUDA error"):
+    with pytest.raises(IncompleteError, match=r"nothing cannot start on .*: RuntimeError: CUDA error"):
         run_step(step, [place / "in"], place / "out", resources(place))

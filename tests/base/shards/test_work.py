@@ -93,9 +93,7 @@ def test_the_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize(
-    ("why", "said"), [((), "interrupted: what is finished is kept in"), (("why",), "why$")]
-)
+@pytest.mark.parametrize(("why", "said"), [((), "interrupted: finished work is kept in"), (("why",), "why$")])
 def test_an_interruption_says_what_is_kept_or_what_it_said_before(
     tmp_path: Path, why: tuple[str, ...], said: str
 ) -> None:
@@ -130,7 +128,7 @@ def test_a_failed_replacement_leaves_the_old_directory(tmp_path: Path) -> None:
 
 def test_a_file_of_the_user_is_not_replaced_by_a_directory(tmp_path: Path) -> None:
     (tmp_path / "thesis").write_text("years of work")
-    refused = pytest.raises(InputError, match="thesis: is a file, but a directory must be written there")
+    refused = pytest.raises(InputError, match="thesis: is a file, but must be a directory")
     with refused, replaced_directories(tmp_path / "other", tmp_path / "thesis"):
         pass
     (tmp_path / "target").mkdir()

@@ -58,7 +58,7 @@ def test_blank_lines_and_byte_order_marks(tmp_path: Path, format: sources.PairFo
 def test_scores_are_not_taken_for_sentences(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text("0.7\ta dog\tthe dog\n\n0.4\tb\tc\n")
-    with pytest.raises(InputError, match=r"pairs.tsv:1: column 0 .* holds numbers.*--columns"):
+    with pytest.raises(InputError, match=r"pairs.tsv:1: column 0 .* has numbers.*--columns"):
         pairs(read_pair_file(path))
     assert pairs(read_pair_file(path, columns=(1, 2)))[0] == ("a dog", "the dog")
     path.write_text("2016\t2017\nin 2016\tthat year\n")

@@ -105,7 +105,7 @@ DAMAGE: list[tuple[str, Callable[[bytes], bytes], str]] = [
     ("vocabulary.txt", lambda content: content.replace(b"word1\n", b"word2\n"), ": 49 distinct words"),
     ("vocabulary.txt", lambda content: content.replace(b"word1\n", b"w\xffrd1\n"), ":2: invalid UTF-8"),
     ("vectors.npy", lambda content: content[:-4], ": cannot be read"),
-    ("vectors.npy", lambda content: content[:-1] + bytes([content[-1] ^ 1]), ".*not those that table.json"),
+    ("vectors.npy", lambda content: content[:-1] + bytes([content[-1] ^ 1]), ".*differ from table.json"),
     ("vectors.npy", lambda content: pickled(np.array([{"a": 1}], dtype=object)), ": cannot be read"),
     (
         "vectors.npy",

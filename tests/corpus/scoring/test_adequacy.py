@@ -107,10 +107,10 @@ def test_a_threshold_may_ask_for_it() -> None:
     assert threshold is not None and threshold[1] == minimum
     judged = verdict(settled, table, {})["adequacy"]
     assert judged["share"] == pytest.approx(0.7, abs=0.01)
-    with pytest.raises(ConfigurationError, match="no minimum score leaves"):
+    with pytest.raises(ConfigurationError, match="no minimum score gives"):
         settle(asked({"adequate": 0.999}), table)
     without = table.set_column(5, "right_adequacy", pa.nulls(1000, pa.float32()))
-    with pytest.raises(ConfigurationError, match="only known for the built-in scorer"):
+    with pytest.raises(ConfigurationError, match="only defined for the built-in scorer"):
         settle(asked({"adequate": 0.7}), without)
     with pytest.raises(ValueError, match="only as a minimum of paraphrase_score"):
         SelectParameters.model_validate(
@@ -120,7 +120,7 @@ def test_a_threshold_may_ask_for_it() -> None:
 
 def test_thirty_pairs_are_enough() -> None:
     assert minimum_of_adequate(sample([0.9] * 30), 0.5) == 0.9
-    with pytest.raises(ValueError, match="no minimum score leaves 50%"):
+    with pytest.raises(ValueError, match="no minimum score gives 50%"):
         minimum_of_adequate(sample([0.9] * 29), 0.5)
 
 

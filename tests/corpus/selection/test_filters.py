@@ -142,7 +142,7 @@ def test_words_and_signature(one: dict[str, Any], text: str, field: str | None) 
     assert explained["duplicate"].startswith("at ingest: ")
     (chosen,) = SelectParameters.model_validate(given).filters
     if field is None:
-        with pytest.raises(ValueError, match="the maximum was not found yet"):
+        with pytest.raises(ValueError, match="the maximum has not been computed yet"):
             chosen.signature()
     else:
         assert ":".join(chosen.signature("0123abcd" * 8)) == field

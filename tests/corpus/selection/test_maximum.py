@@ -85,7 +85,7 @@ def test_other_selections_have_the_figures_that_they_had() -> None:
 
 def test_what_cannot_be_found_is_refused() -> None:
     asked = bounded(maximum={"good_pairs": 0.02})
-    with pytest.raises(ConfigurationError, match="no mismatched pairs are next to the scores"):
+    with pytest.raises(ConfigurationError, match="there are no mismatched pairs with the scores"):
         settle(asked, None)
     with pytest.raises(ConfigurationError, match="none of the corpus' own pairs has contradiction"):
         settle(asked, sampled(500).drop_columns(["right_contradiction"]))

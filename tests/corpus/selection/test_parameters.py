@@ -91,14 +91,14 @@ FAILED = {
         ([SHARE | {"minimum": {"wrong_pairs": 0.1, "seed": 1}}], "not permitted"),
         ([SHARE | {"minimum": "low"}], "valid number"),
         ([SHARE | {"maximum": {"wrong_pairs": 0.1}}], "maximum.share.good_pairs"),
-        ([SHARE | {"score": "reference_tokens"}], "no reference_tokens of their own: use a number"),
-        ([SHARE | {"score": "translation_score"}], "pairs have no translation_score of their own"),
+        ([SHARE | {"score": "reference_tokens"}], "no reference_tokens: use a number"),
+        ([SHARE | {"score": "translation_score"}], "pairs have no translation_score: use"),
         ([{"kind": "length", "minimum": {"wrong_pairs": 0.01}}], "valid number"),
         ([{"kind": "bounds", "score": "unknown_words", "maximum": {"good_pairs": 0.02}}],
-         "good pairs are not sampled with their unknown_words"),
+         "the sample of good pairs has no unknown_words"),
         ([DECONTAMINATION | {"files": [{"path": "a", "columns": [-1]}]}], "greater than or equal to 0"),
         ([DECONTAMINATION | {"files": [{"path": ""}]}], "at least 1 character"),
-        *(([{"kind": "length", "maximum": 3, "name": name}], f"{name}: ingest has") for name in REASONS),
+        *(([{"kind": "length", "maximum": 3, "name": name}], f"{name}: ingest uses") for name in REASONS),
     ],
 )  # fmt: skip
 def test_what_is_refused(filters: list[Any] | dict[str, Any], message: str) -> None:

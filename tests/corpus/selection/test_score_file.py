@@ -183,7 +183,7 @@ def test_what_a_killed_command_leaves_is_removed_by_the_next_one(
 @pytest.mark.parametrize("name", ["scored", "scored.txt", "scored.parquet.gz"])
 def test_a_name_that_says_no_format_is_refused(name: str, tmp_path: Path, vectors: Path) -> None:
     (tmp_path / "pairs.tsv").write_text(tsv(PAIRS), encoding="utf-8")
-    with pytest.raises(InputError, match="cannot tell the format"):
+    with pytest.raises(InputError, match="cannot infer the format"):
         run(tmp_path / "pairs.tsv", tmp_path / name, "--vectors", vectors)
 
 
@@ -259,8 +259,8 @@ def test_wrong_input(tmp_path: Path, vectors: Path, case: str) -> None:
         (("--wrong-pairs", "digits=0.4"), ConfigurationError, "digits=0.4: no such column"),
         (("--minimum", "cosine=0.4"), ConfigurationError, "--sentence-transformer"),
         (("--languages", "en"), ConfigurationError, "languages: .*at least 2"),
-        (("--minimum", "translation_score=-1"), InputError, r"pairs\.tsv: a bound reads translation_score"),
-        (("--maximum", "rank=0"), InputError, "a bound reads rank"),
+        (("--minimum", "translation_score=-1"), InputError, r"pairs\.tsv: a bound uses translation_score"),
+        (("--maximum", "rank=0"), InputError, "a bound uses rank"),
     ],
 )
 def test_wrong_options(

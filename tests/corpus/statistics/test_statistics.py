@@ -211,7 +211,7 @@ def test_parse_entropy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.sources["books"]["parsed"] == total
     assert found.sources["news"]["parse_entropy"] is None
     assert "no sentence of the sample has a parse" in found.sources["news"]["parse_entropy_missing"]
-    with pytest.raises(InputError, match="no parser is called 'collins'"):
+    with pytest.raises(InputError, match="there is no parser or file 'collins'"):
         describe(tmp_path / "d", rows, parser="collins")
 
 
@@ -233,7 +233,7 @@ def test_nothing_to_describe_and_deciles_of_other_shards_are_mistakes(tmp_path: 
     describe(tmp_path, rows, 10)
     describe(tmp_path, rows, 15)
     inputs = [tmp_path / "translated10", tmp_path / "scored10"]
-    with pytest.raises(InputError, match=r"selected15: its shards are not aligned with the corpus"):
+    with pytest.raises(InputError, match=r"selected15: its shards do not match those of the corpus"):
         describe_corpus(inputs, tmp_path / "selected15", StatisticsParameters(), Resources(workers=1))
 
 

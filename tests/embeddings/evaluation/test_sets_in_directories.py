@@ -78,7 +78,7 @@ def test_training_sets_and_other_languages_stay_out_of_a_years_mean(
         ("2012train.MSRpar", "2012train"),
         ("2017.track5.en-en", "2017"),
     ]
-    assert caplog.text.count("is not all English") == 2
+    assert caplog.text.count("is not entirely English") == 2
     assert named(tmp_path / "STS2017.eval.v1.1" / "STS.input.track1.ar-ar.txt") == [
         ("2017.track1.ar-ar", "2017")
     ]

@@ -92,7 +92,7 @@ def test_a_line_that_is_no_text_ends_all_processes(
 
 
 def test_wrong_input(model: Path, texts: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"written as .npy or .parquet"):
+    with pytest.raises(InputError, match=r"must end in .npy or .parquet"):
         embed_file(model, texts, tmp_path / "vectors.txt", SentenceModel.open)
     with pytest.raises(InputError, match="no such file"):
         embed_file(model, tmp_path / "missing", tmp_path / "vectors.npy", SentenceModel.open)

@@ -183,7 +183,7 @@ def test_wrong_directories_are_refused(tmp_path: Path) -> None:
          "another architecture"),
         ({"architecture": {"kind": "transformer"}}, "damaged"),
         ({"architecture": {"kind": "rnn", "dimension": 3, "output_dimension": 10**8}},
-         "more memory than there is"),
+         "more memory than available"),
         ({"format": 99}, "format 99.*Upgrade"),
         ({"unknown_words": "none"}, "damaged.*unknown_words 'none'"),
     ):  # fmt: skip

@@ -99,7 +99,7 @@ def test_rejected_pairs_of_another_run(published: Path, tmp_path: Path) -> None:
     (tmp_path / "mixed").mkdir()
     (tmp_path / "mixed" / "corpus").symlink_to(published / "corpus")
     (tmp_path / "mixed" / "rejected").symlink_to(tmp_path / "rejected")
-    with pytest.raises(InputError, match=r"comes from another run.*--kept-only"):
+    with pytest.raises(InputError, match=r"comes from a different run.*--kept-only"):
         open_for_annotation(tmp_path / "mixed" / "corpus")
     assert len(open_for_annotation(tmp_path / "mixed" / "corpus", with_rejected=False)) == 1
 

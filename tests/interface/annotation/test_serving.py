@@ -76,5 +76,5 @@ def test_the_second_call_continues_with_the_same_draw(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="5 from each band with seed 3"):
             open_evaluation(corpus, database, *other)
     publish_pairs(tmp_path / "other", rows=100)
-    with pytest.raises(InputError, match="drawn from another corpus"):
+    with pytest.raises(InputError, match="drawn from a different corpus"):
         open_evaluation(tmp_path / "other" / "corpus", database, None, None, None)

@@ -257,7 +257,7 @@ def test_an_open_page_goes_on_when_the_corpus_is_made_again(
             (tmp_path / name).rename(tmp_path / f"old-{name}")
         for path in ("/", "/counts"):
             reply = client.get(path)
-            assert reply.status_code == 503 and "being made again" in reply.text
+            assert reply.status_code == 503 and "being rebuilt" in reply.text
         publish_pairs(tmp_path / "next", rows=400, filters=SIMPLE)
         for name in ("rejected", "corpus"):
             (tmp_path / "next" / name).rename(tmp_path / name)

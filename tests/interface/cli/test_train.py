@@ -93,7 +93,7 @@ def test_wrong_files(tmp_path: Path) -> None:
         run("train", pairs, tmp_path / "model", "--columns", "1,1")
     pickled = tmp_path / "model.pt"
     pickled.write_bytes(b"\x80\x04.")
-    with pytest.raises(InputError, match="pickles are never opened"):
+    with pytest.raises(InputError, match="pickles are never loaded"):
         run("embed", pickled, pairs, tmp_path / "vectors.npy")
 
 

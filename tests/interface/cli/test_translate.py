@@ -87,7 +87,7 @@ def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
         pytest.param(b"pes\n" + b"a" * 2_000_000, [], 2, "2: a line of more than 1,0", id="overlong"),
         pytest.param(gzip.compress(b"pes\n" * 9999)[:-9], [], 2, "damaged or truncated", id="truncated"),
         pytest.param(b"pes\n", ["--nbest", "6", "--beam", "5"], 2, "--nbest is 6", id="nbest over beam"),
-        pytest.param(b"pes\n", ["--engine", "moses"], 2, "no engine is called 'moses'", id="no engine"),
+        pytest.param(b"pes\n", ["--engine", "moses"], 2, "there is no engine 'moses'", id="no engine"),
         pytest.param(b"pes\n", ["--engine", "ctranslate2"], 2, "needs a model", id="no model"),
         pytest.param(
             b"pes\n", ["--engine", "ctranslate2", "--model", "/none"], 2, "/none", id="no directory"

@@ -64,7 +64,7 @@ def test_the_built_in_scorer_is_refused_for_another_language(choices: list[str])
 
 
 def test_with_pivots_there_is_no_limit_of_sentences() -> None:
-    with pytest.raises(ConfigurationError, match=r"translate\.maximum_sentences: with pivots"):
+    with pytest.raises(ConfigurationError, match=r"translate\.maximum_sentences: not possible with pivots"):
         compose(CONFIGS, ["pivots=sample", "translate.maximum_sentences=9"])
 
 

@@ -143,7 +143,7 @@ def test_without_a_model(parameters: Parameters, tmp_path: Path) -> None:
     trained = parameters.model_copy(
         update={"translate": parameters.translate.model_copy(update={"engine": "ctranslate2"})}
     )
-    with pytest.raises(InputError, match="there is no model yet to measure with"):
+    with pytest.raises(InputError, match="there is no model yet, so"):
         model_path(trained, tmp_path / "none")
 
 

@@ -274,10 +274,10 @@ def test_a_project_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.pdf", b"text", r"a\.pdf: a table is named \.tsv"),
+        ("a.pdf", b"text", r"a\.pdf: a table must end in \.tsv"),
         ("a.tsv", b"one\ttwo\n" * 30, "or two English: none"),
         ("a.tsv", b"", "empty"),
-        ("a$b.tsv", b"one\ttwo\n", "variables have such names"),
+        ("a$b.tsv", b"one\ttwo\n", "the name looks like an environment variable"),
         ("a.csv", b'a,"' + b"x" * 200_000 + b'"\n', "or two English: none"),
         ("a.csv", b"one\ttwo\nthree, four\tfive\n" * 30, r"separated by tabs.*\.tsv"),
         ("A.JSON", b'[{"a": "text"}, 1]', r"A\.JSON:2: not a JSON object"),
@@ -386,11 +386,14 @@ BAD_BITEXTS: dict[str, tuple[Callable[[Path, Path], tuple[Path, Path]], str]] = 
     "missing": (lambda first, second: (first, second.with_name("gone.en")), r"gone\.en: no such file"),
     "same": (lambda first, second: (first, first), "both sides are the same file"),
     "directory": (lambda first, second: (first, first.parent), "this is a directory"),
-    "language": (_renamed, r"its name says 'cs', and its text looks like 'en'"),
-    "close": (_slovak, r"its name says 'cs', and its text looks like 'sk'"),
-    "pattern": (lambda first, second: (first.with_name("a.c?"), second), "patterns of files have such names"),
-    "variable": (_variable, r"a\$HOME\.cs: variables have such names"),
-    "place": (_place, r"x\$HOME/a\.cs: variables have such names"),
+    "language": (_renamed, r"its name says 'cs', but its text looks like 'en'"),
+    "close": (_slovak, r"its name says 'cs', but its text looks like 'sk'"),
+    "pattern": (
+        lambda first, second: (first.with_name("a.c?"), second),
+        "the name looks like a pattern of files",
+    ),
+    "variable": (_variable, r"a\$HOME\.cs: the name looks like an environment variable"),
+    "place": (_place, r"x\$HOME/a\.cs: the name looks like an environment variable"),
 }
 
 

@@ -121,7 +121,7 @@ def test_private_is_private(hub: Hub, corpus: Path) -> None:
 @pytest.mark.parametrize("licences", [{}, {"news": "MIT"}])
 def test_a_source_without_a_licence(hub: Hub, tmp_path: Path, licences: dict[str, str]) -> None:
     publish_pairs(tmp_path, table=related_pairs(300), licences=licences)
-    with pytest.raises(InputError, match=r"no licence is stated for .*tatoeba.*publish\.licences"):
+    with pytest.raises(InputError, match=r"no license is stated for .*tatoeba.*publish\.licences"):
         run_command("push", tmp_path / "corpus", NAME)
     assert not hub.files
 
@@ -161,7 +161,7 @@ def test_what_the_hub_says_is_told(
         raise error
 
     monkeypatch.setattr(hub, "upload_folder", refuse)
-    with pytest.raises(InputError, match=rf"{NAME}: the Hub says: .*403 Forbidden.*hf auth login"):
+    with pytest.raises(InputError, match=rf"{NAME}: the Hub reports: .*403 Forbidden.*hf auth login"):
         run_command("push", corpus, NAME)
 
 
@@ -170,5 +170,5 @@ def test_what_the_hub_says_is_told(
     [("corpus", "not the"), ("a b/c", "not the"), ("a/b/c", "not the"), ("a/b..c", "the Hub")],
 )
 def test_a_name_that_is_none_is_refused(corpus: Path, name: str, says: str) -> None:
-    with pytest.raises(InputError, match=rf"^{name}: {says} .*The name is USER/NAME"):
+    with pytest.raises(InputError, match=rf"^{name}: {says} .*Use USER/NAME"):
         run_command("push", corpus, name)

@@ -107,8 +107,8 @@ def test_json_has_null_for_what_is_no_number(corpus: Path) -> None:
         (["SELECT * FROM lexicon"], "no view 'lexicon': there is no directory"),
         (["SELECT reference::INTEGER FROM corpus"], "Conversion"),
         (["FROM delta_scan('x')"], r"(?s)^(?!a file cannot be read).*Views: corpus"),
-        (["SELECT 1", "-o", "result.xyz"], "cannot tell the format"),
-        (["SELECT 1", "--memory", "lots"], "Memory is given as"),
+        (["SELECT 1", "-o", "result.xyz"], "cannot infer the format"),
+        (["SELECT 1", "--memory", "lots"], "Use a size such as 600MB"),
         (["SELECT CASE WHEN line > 5 THEN error('stop') ELSE 1 END FROM corpus", "-o", "out.csv"], "stop"),
     ],
 )

@@ -186,9 +186,9 @@ def test_inputs_that_are_not_there_or_lack_columns(tmp_path: Path) -> None:
     bare = _shards(tmp_path / "bare", {"reference": ["a"], "translation": ["b"]})
     with pytest.raises(InputError, match="no paraphrase scores"):
         extract(tmp_path, bare)
-    with pytest.raises(InputError, match="empty: only shard directories can be read side by side"):
+    with pytest.raises(InputError, match="empty: only shard directories can be aligned"):
         extract(tmp_path, bare, tmp_path / "empty")
-    with pytest.raises(InputError, match="name at least one input"):
+    with pytest.raises(InputError, match="pass at least one input"):
         extract(tmp_path)
 
 
@@ -237,7 +237,7 @@ def test_columns_of_another_type_are_named(
 
 @pytest.mark.parametrize(
     ("rows", "why"),
-    [(0, "the corpus is empty: there is no pair"), (3, "none of 3 pairs is left .* of: tokens 3$")],
+    [(0, "the corpus is empty, so"), (3, "none of 3 pairs can be used for a lexicon: tokens 3$")],
 )
 def test_no_pair_at_all_gives_an_empty_lexicon_where_that_is_allowed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, rows: int, why: str

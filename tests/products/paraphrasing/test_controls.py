@@ -55,7 +55,7 @@ def test_names_and_values_of_buckets() -> None:
     assert CONTROLS.bucket("length", "high") == 1
     with pytest.raises(ConfigurationError, match=r"use low, high, or a value from 0\.0$"):
         CONTROLS.bucket("length", "medium")
-    with pytest.raises(ConfigurationError, match="--overlap: this model was trained without this control"):
+    with pytest.raises(ConfigurationError, match="overlap: this model was trained without this control"):
         Controls().bucket("overlap", "low")
 
 
@@ -69,7 +69,7 @@ def test_names_and_values_of_buckets() -> None:
 def test_what_no_pair_can_have_is_refused(name: str, values: str, asked: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         CONTROLS.bucket(name, asked)
-    expected = f"--{name} {asked!r}: use low, medium, high, or a value from {values}"
+    expected = f"{name} {asked!r}: use low, medium, high, or a value from {values}"
     assert str(error.value) == expected
     assert "\n" not in str(error.value)
 

@@ -165,12 +165,12 @@ def test_it_is_prepared_once_and_again_where_something_changed(root: Path, tmp_p
 def test_what_cannot_be_prepared(root: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such directory"):
         prepare(tmp_path, tmp_path)
-    with pytest.raises(InputError, match="no parser is called 'charniak'"):
+    with pytest.raises(InputError, match="there is no parser or file 'charniak'"):
         prepare(root, tmp_path, templates={"parser": "charniak"})
     with pytest.raises(InputError, match="no such test file"):
         prepare(root, tmp_path, test_files=[{"path": str(tmp_path / "absent.txt")}])
     publish_pairs(tmp_path / "none", filters={"filters": [{"kind": "length", "minimum": 90}]})
-    with pytest.raises(InputError, match="no pair is left to train a paraphraser on"):
+    with pytest.raises(InputError, match="no pair can be used to train a paraphraser"):
         prepare(tmp_path / "none", tmp_path, templates={})
 
 

@@ -83,7 +83,7 @@ def test_mistakes_are_one_line_each(root: Path, tmp_path: Path, monkeypatch: pyt
     of_model = {
         "--set 'template=(S (NP'": "the template '(S (NP' does not parse: a bracket is not closed",
         "--set 'template=(S (PP) (VP))'": "has not learned the template (S (PP) (VP)). Nearest: (S (",
-        "--set overlap=-1.5": "--overlap '-1.5': use low, medium, high, or a value from 0",
+        "--set overlap=-1.5": "overlap '-1.5': use low, medium, high, or a value from 0",
         "--set beam=.inf": "beam: inf: should be a finite",
         "--set baem=2": "baem: there is no such parameter; did you mean 'beam'?",
     }

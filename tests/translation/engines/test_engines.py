@@ -201,9 +201,9 @@ def test_tokens_that_a_hypothesis_is_made_to_begin_with_are_no_part_of_it(
         ("torch", {"compute_type": "int8"}, "auto", r"no compute type int8.*ctranslate2"),
         ("ctranslate2", {"compute_type": "float16"}, "cpu", "not available on cpu"),
         ("torch", {"compute_type": "float16"}, "cpu", "float16 is for GPUs"),
-        ("ctranslate2", {}, "tpu", "no device is called 'tpu'"),
-        ("torch", {}, "tpu", "no device is called 'tpu'"),
-        ("marian", {}, "auto", "no engine is called 'marian'"),
+        ("ctranslate2", {}, "tpu", "there is no device 'tpu'"),
+        ("torch", {}, "tpu", "there is no device 'tpu'"),
+        ("marian", {}, "auto", "there is no engine 'marian'"),
     ],
 )
 def test_what_an_engine_cannot_do_is_refused(

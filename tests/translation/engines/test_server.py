@@ -226,7 +226,7 @@ def test_settings_that_contradict_each_other(
             ("SERVER_URL", one, "Set PARAFORGE_SERVER_URL")
             for one in ("", "localhost:8000", "ftp://localhost")
         ),
-        *(("API_KEY", one, "OPENAI_API_KEY is not a key") for one in ("klíč", "two\nlines")),
+        *(("API_KEY", one, "OPENAI_API_KEY is not a valid key") for one in ("klíč", "two\nlines")),
     ],
 )
 def test_no_address_and_no_key(
@@ -300,7 +300,7 @@ def test_a_slow_server_is_not_waited_for(server: FakeServer) -> None:
 @pytest.mark.parametrize(
     ("status", "kind", "message"),
     [
-        (401, InputError, "the server refuses: HTTP 401.*Check the key in OPENAI_API_KEY"),
+        (401, InputError, "the server refused the request: HTTP 401.*Check the key in OPENAI_API_KEY"),
         (404, InputError, "HTTP 404.*translate.server.model, 'm'"),
         (400, InputError, "HTTP 400.*leave out what the server does not know"),
         *(

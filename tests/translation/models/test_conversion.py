@@ -63,7 +63,7 @@ def test_an_imported_model_can_be_imported(imported: Path, tmp_path: Path) -> No
     description = import_model(imported, tmp_path / "copy")
     assert description == json.loads((imported / "model.json").read_text(encoding="utf-8"))
     (tmp_path / "copy" / "target.spm").write_bytes(b"other")
-    with pytest.raises(InputError, match=r"target\.spm: it is not the file that model\.json names"):
+    with pytest.raises(InputError, match=r"target\.spm: it differs from model\.json"):
         import_model(tmp_path / "copy", tmp_path / "third")
     assert not (tmp_path / "third").exists()
 
@@ -116,12 +116,12 @@ def _keep_decoder(state: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (_without("sentencepiece.model"), "no SentencePiece model beside the weights"),
+        (_without("sentencepiece.model"), "no SentencePiece model next to the weights"),
         (_without("dict.en.txt"), r"dict\.en\.txt: no such dictionary"),
         (_without("checkpoint.pt"), "not a model that can be imported"),
         (_dictionary_of_other_size, r"the encoder's embedding|the decoder's embedding has \d+ rows, but its"),
         (_foreign_sentencepiece, "the SentencePiece model is not of this vocabulary"),
-        (_edit(lambda state: state.update(args=None)), "it does not say which architecture it is"),
+        (_edit(lambda state: state.update(args=None)), "it does not name its architecture"),
         (_edit(_keep_decoder), r"it has no encoder\.embed_tokens\.weight"),
         (
             _edit(lambda state: setattr(state["args"], "encoder_attention_heads", 4)),
@@ -245,7 +245,7 @@ def test_average(tmp_path: Path) -> None:
     other = state(1.0)
     other["model"]["encoder.layers.0.fc1.weight"] = torch.zeros(3, 3)
     write_checkpoint(weights_only_state(other), tmp_path / "3.pt")
-    with pytest.raises(InputError, match="not those of the other checkpoints"):
+    with pytest.raises(InputError, match="do not match the other checkpoints"):
         average_checkpoints([tmp_path / "0.pt", tmp_path / "3.pt"])
 
 

@@ -64,7 +64,7 @@ def test_the_projects_own_layout(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         pytest.param({"schema_version": 2}, "format 2", id="newer"),
-        pytest.param({"origin": "none"}, "no model", id="none"),
+        pytest.param({"origin": "none"}, "nmt.model is none", id="none"),
         pytest.param({"engines": 3}, "damaged index", id="damaged"),
         pytest.param({"sentencepiece": {}}, "damaged index", id="no vocabulary"),
         pytest.param({"files": {"source.spm": 3}}, "damaged index", id="no hashes"),
@@ -126,7 +126,7 @@ def test_a_model_of_the_hub_is_of_one_commit(
 def test_a_changed_or_missing_file_is_found(tmp_path: Path) -> None:
     path = write_model(tmp_path / "nmt")
     (path / "ctranslate2" / "model.bin").write_bytes(b"WEIGHTS")
-    with pytest.raises(InputError, match=r"model\.bin: it is not the file that model\.json names"):
+    with pytest.raises(InputError, match=r"model\.bin: it differs from model\.json"):
         open_model(path)
     open_model(path, verify=False)
     (path / "source.spm").unlink()
@@ -137,7 +137,7 @@ def test_a_changed_or_missing_file_is_found(tmp_path: Path) -> None:
 def test_a_worker_refuses_another_model_than_the_run_began_with(tmp_path: Path) -> None:
     path = write_model(tmp_path / "nmt")
     check_model(EngineChoice("ctranslate2", DecodingOptions(), {}, "a" * 64, path))
-    with pytest.raises(InputError, match="its fingerprint is aaaaaaaa, but it was bbbbbbbb when the run"):
+    with pytest.raises(InputError, match="its fingerprint is aaaaaaaa, but was bbbbbbbb when the run"):
         check_model(EngineChoice("ctranslate2", DecodingOptions(), {}, "b" * 64, path))
 
 
@@ -158,7 +158,7 @@ def test_a_checkpoint_that_names_no_languages(tiny_fairseq: Path, tmp_path: Path
     folder = write_direction(tiny_fairseq, tmp_path / "model", None, None)
     for language in ("de", "fr"):
         shutil.copy(tiny_fairseq / "dict.cs.txt", folder / f"dict.{language}.txt")
-    with pytest.raises(InputError, match="does not say which languages it translates"):
+    with pytest.raises(InputError, match="does not name its languages"):
         fairseq_languages(folder / "checkpoint.pt")
     assert fairseq_languages(folder / "checkpoint.pt", "fr") == ("fr", "de")
     assert fairseq_languages(folder / "checkpoint.pt", None, "fr") == ("de", "fr")

@@ -26,10 +26,10 @@ from tests.translation.models.tiny import bitext
 
 
 def test_finding_files(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no SentencePiece model beside the weights"):
+    with pytest.raises(InputError, match="no SentencePiece model next to the weights"):
         find_subwords(tmp_path)
     (tmp_path / "target.spm").touch()
-    with pytest.raises(InputError, match="no SentencePiece model beside the weights"):
+    with pytest.raises(InputError, match="no SentencePiece model next to the weights"):
         find_subwords(tmp_path)
     (tmp_path / "tokenizer.json").touch()
     assert find_subwords(tmp_path) == (tmp_path / "tokenizer.json", tmp_path / "tokenizer.json")

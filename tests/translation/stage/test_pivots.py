@@ -81,7 +81,7 @@ def test_references_are_counted_by_the_pivots_that_have_them(
     with pytest.raises(ConfigurationError, match="two pivots have a source 'news-cs': rename one"):
         shared_references({"cs": tmp_path / "cs", "de": tmp_path / "cs"}, Resources(work=tmp_path))
     assert [one.message for one in caplog.records] == [
-        "pivot pl: it shares none of its 1 references with another pivot. Are its sides swapped?"
+        "pivot pl shares none of its 1 references with another pivot. Are its sides swapped?"
     ]
 
 
@@ -205,7 +205,7 @@ def test_killed_in_any_pivot_it_resumes_to_the_same_bytes_and_loses_a_task_at_mo
 @pytest.mark.parametrize(
     ("pivots", "changes", "problem"),
     [
-        ({"cs": {}}, {}, "pivots.cs: nmt.source_language is 'cs', too"),
+        ({"cs": {}}, {}, "pivots.cs: nmt.source_language is also 'cs'"),
         ({"de": {"sources": "sample"}}, {}, "source name 'sample' is used twice"),
         ({"de": {"kind": "paraphrases"}}, {}, "pivots.de.ingest.kind: it must be bitext"),
         ({"de": {}}, {"model": "models/opus"}, "pivots.de.nmt: missing"),

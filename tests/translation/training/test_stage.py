@@ -246,7 +246,7 @@ PARAPHRASES = {
         ({"training": {"warmup_updates": 0}}, "warmup_updates must be at least 1"),  # fairseq divides by it
         ({"training": {"batch_tokens": 249}}, "at least maximum_tokens"),
         ({"vocabulary": {"sizes": 1}}, "Extra inputs"),
-        ({"bitext": PARAPHRASES}, "bitext.kind must be bitext, and is paraphrases"),
+        ({"bitext": PARAPHRASES}, "bitext.kind must be bitext, but is paraphrases"),
     ],
 )
 def test_parameters_that_are_refused(content: dict[str, Any], message: str) -> None:
@@ -335,5 +335,5 @@ def test_what_cannot_be_distilled(tmp_path: Path) -> None:
         pairs(ShardDirectory(tmp_path / "ingested"), distilled(tmp_path / "ingested"))
     # What the next stage is about to replace is no teacher.
     write_translated(tmp_path / "translated", [row("a", "A", "Ta")])
-    with pytest.raises(InputError, match="Keep a copy elsewhere"):
+    with pytest.raises(InputError, match="Copy them"):
         build(tmp_path, distilled(tmp_path / "translated"))

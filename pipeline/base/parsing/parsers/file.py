@@ -22,7 +22,7 @@ class ParseTable:
     version = "a file of sentences and bracketed trees"
 
     def __init__(self, path: Path) -> None:
-        """Read the file. Raises InputError: a line has no tab, or no well-formed tree behind it."""
+        """Read the file. Raises InputError if a line has no tab, or no well-formed tree behind it."""
         self.fingerprint = sha256_file(path)
         self._trees: dict[bytes, str] = {}
         for number, line in numbered_lines(path):

@@ -40,7 +40,7 @@ class LinkGrammar:
     """A :class:`~paraforge.base.parsing.parser.Parser` over ``link-parser``."""
 
     def __init__(self) -> None:
-        """Look for the program. Raises InputError: it is not installed."""
+        """Look for the program. Raises InputError if it is not installed."""
         program = shutil.which(PROGRAM)
         if program is None:
             raise InputError(f"the parser 'link-grammar' needs the program {PROGRAM}", remedy=_INSTALL)

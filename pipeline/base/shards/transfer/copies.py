@@ -129,8 +129,8 @@ class Copies:
         return copy
 
     def _receive(self, path: Path, target: Path, is_list: bool = False) -> None:
-        """Copy a file. Raises RetryError: it does not arrive, or is damaged; InputError: it cannot be read
-        there; OSError: it cannot be written here."""
+        """Copy a file. Raises RetryError if it does not arrive, or is damaged; InputError if it cannot be
+        read there; OSError if it cannot be written here."""
         request = uuid.uuid4().hex
         coming = _incoming[request] = _Incoming(self.directory / f"{request}.part")
         heard = time.monotonic()
@@ -236,7 +236,7 @@ class Sender:
             return
         if not self._named:
             self._named = True
-            logger.info("the worker at %s does not see %s: files travel to it", worker, self._disk.project)
+            logger.info("the worker at %s does not see %s: sending files to it", worker, self._disk.project)
         sending = self._send(job, request, worker, Path(path), is_list, offset)
         self._sending[request] = asyncio.ensure_future(sending)
 

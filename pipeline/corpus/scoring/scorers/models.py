@@ -149,8 +149,8 @@ def load_model(directory: Path, device: str = "cpu", kind: Kind = "SentenceTrans
         return load(str(directory), device=device, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         own_code = "trust_remote_code" in str(error)
-        problem = "it has code of its own, which is never run" if own_code else str(error)
-        remedy = "Of an export by 'paraforge export' give the directory in it that has encoder.json."
+        problem = "it contains code, which is never run" if own_code else str(error)
+        remedy = "For a directory from 'paraforge export', pass the subdirectory with encoder.json."
         raise InputError(
             f"cannot be loaded as a {_KINDS[kind][0]}: {problem}",
             directory,
@@ -170,7 +170,7 @@ def check_directory(directory: Path, kind: Kind) -> None:
     what, file = _KINDS[kind]
     if not (directory / file).is_file():
         remedy = f"Use a directory written by {kind}.save()."
-        raise InputError(f"no {what} here (no {file})", directory, remedy=remedy)
+        raise InputError(f"not a {what}: {file} is missing", directory, remedy=remedy)
 
 
 _ENTAILMENT = "entailment"
@@ -212,9 +212,9 @@ class CrossEncoderScore(Scorer):
         }
         if len(labels) > 1 and _ENTAILMENT not in labels:
             raise InputError(
-                f"a cross-encoder with the outputs {', '.join(labels)}",
+                f"this cross-encoder has the outputs {', '.join(labels)}",
                 directory,
-                remedy=f"Use one with a single output, or with one named {_ENTAILMENT}.",
+                remedy=f"Use one with a single output, or with an output {_ENTAILMENT}.",
             )
         self._entailment = labels.get(_ENTAILMENT) if len(labels) > 1 else None
 

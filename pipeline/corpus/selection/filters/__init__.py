@@ -135,7 +135,7 @@ class FilterParameters(Section):
         raise NotImplementedError
 
     def prepare(self, pairs: Selection) -> Filter:
-        """Build the filter. Raises InputError: one of its files cannot be read.
+        """Build the filter. Raises InputError if one of its files cannot be read.
 
         pairs: the pairs that earlier filters accept, for one that must see all before it judges any.
         """

@@ -147,15 +147,13 @@ class BoundsParameters(IntervalParameters):
     def _shares_can_be_found(self) -> BoundsParameters:
         if isinstance(self.minimum, WrongPairs) and self.score not in (judged := judged_scores()):
             raise ValueError(
-                f"mismatched pairs have no {self.score} of their own: use a number, or one of "
-                f"{', '.join(judged)}"
+                f"mismatched pairs have no {self.score}: use a number, or one of {', '.join(judged)}"
             )
         if isinstance(self.minimum, Adequate) and self.score != "paraphrase_score":
             raise ValueError("adequate works only as a minimum of paraphrase_score: set a number")
         if isinstance(self.maximum, GoodPairs) and self.score not in (compared := compared_scores()):
             raise ValueError(
-                f"good pairs are not sampled with their {self.score}: use a number, or one of "
-                f"{', '.join(compared)}"
+                f"the sample of good pairs has no {self.score}: use a number, or one of {', '.join(compared)}"
             )
         return self
 
@@ -187,19 +185,19 @@ class BoundsParameters(IntervalParameters):
         return f"{LABELS[self.score]} {' or '.join(sides)}"
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
-        """E.g. ``sim:0.4-1``. Raises ValueError: it is not settled."""
+        """E.g. ``sim:0.4-1``. Raises ValueError if it is not settled."""
         return short_name(self.score), interval_text(*self._numbers())
 
     def prepare(self, pairs: Selection) -> Filter:
-        """See :class:`~paraforge.corpus.selection.filters.FilterParameters`. Raises ValueError: it is not
+        """See :class:`~paraforge.corpus.selection.filters.FilterParameters`. Raises ValueError if it is not
         settled."""
         return interval_filter(self.reason, (self.score,), *self._numbers(), self.missing)
 
     def _numbers(self) -> tuple[float | None, float | None]:
         if isinstance(self.minimum, WrongPairs | Adequate):
-            raise ValueError(f"{self.reason}: the minimum was not found yet")
+            raise ValueError(f"{self.reason}: the minimum has not been computed yet")
         if isinstance(self.maximum, GoodPairs):
-            raise ValueError(f"{self.reason}: the maximum was not found yet")
+            raise ValueError(f"{self.reason}: the maximum has not been computed yet")
         return self.minimum, self.maximum
 
 

@@ -69,7 +69,11 @@ class NearRepeatsParameters(FilterParameters):
 
         table, fingerprint = self._table()
         if table.dimension > MOST_NUMBERS:
-            raise InputError(f"vectors of {table.dimension:,}: at most {MOST_NUMBERS:,}", self.model)
+            raise InputError(
+                f"vectors have {table.dimension:,} dimensions, but near_repeats supports at most "
+                f"{MOST_NUMBERS:,}",
+                self.model,
+            )
 
         def read(rows: pa.Table) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
             tokens = tokenize_column(pc.fill_null(rows["reference"], ""))

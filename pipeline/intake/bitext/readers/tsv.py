@@ -128,7 +128,7 @@ def _block(
     rows = Block(found.numbers[skipped:], texts, found.codes[skipped:])
 
     def problem(row: int) -> str:
-        quoted = "quotation marks that do not fit, or " if not widths[row] else ""
+        quoted = "unbalanced quotation marks, or " if not widths[row] else ""
         return f"{quoted}{counted(int(widths[row]), 'column')}, the first line has {width}"
 
     rows.reject((widths != width) & ~found.blank[skipped:], "malformed", path, strict, problem)

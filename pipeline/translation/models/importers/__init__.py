@@ -31,11 +31,11 @@ class Importer(Protocol):
 
     def convert_model(self, path: Path, output: Path, languages: tuple[str, str]) -> dict[str, Any]:
         """Write the model to ``output`` in CTranslate2's form. Returns entries of ``model.json``. Raises
-        InputError: a part is missing or damaged, or the parts do not belong together."""
+        InputError if a part is missing or damaged, or the parts do not belong together."""
 
 
 def importer_for(path: Path) -> Importer:
-    """Return the module for a model's format. Raises InputError: no format fits."""
+    """Return the module for a model's format. Raises InputError if no format fits."""
     importers = [cast("Importer", importlib.import_module(f"{__name__}.{name}")) for name in _FORMATS]
     for importer in importers:
         if importer.recognises(path):
@@ -44,6 +44,5 @@ def importer_for(path: Path) -> Importer:
     raise InputError(
         "not a model that can be imported",
         path,
-        remedy=f"A directory needs {wanted}. Unpack an archive first; OPUS-MT is on the "
-        "hub, as Helsinki-NLP/NAME.",
+        remedy=f"A directory needs {wanted}. Unpack archives first. OPUS-MT on the Hub: Helsinki-NLP/NAME.",
     )

@@ -42,11 +42,11 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
     Returns entries of ``model.json``, with the language tags if the vocabulary names both languages, as in
     NLLB and M2M-100.
 
-    Raises InputError: a part is missing, or vocabulary, embeddings and subwords do not belong together.
+    Raises InputError if a part is missing, or vocabulary, embeddings and subwords do not belong together.
     """
     files = [path / "model.bin", *sorted(path.glob("*vocabulary.*")), path / "config.json"]
     if not any("vocabulary" in file.name for file in files):
-        raise InputError("no vocabulary beside model.bin: not a whole CTranslate2 model", path)
+        raise InputError("no vocabulary next to model.bin: not a complete CTranslate2 model", path)
     folder = output / FOLDER
     folder.mkdir()
     shortlist = path / SHORTLIST_FILE
@@ -67,7 +67,7 @@ def language_affixes(languages: Languages, vocabulary: list[str]) -> dict[str, l
     ``>>eng<<`` and ``<2en>`` name the target before the source sentence; the others name the source there and
     begin the translation with the target's. Empty for a model of one language pair.
 
-    Raises InputError: several tokens of the model fit a language.
+    Raises InputError if several tokens of the model fit a language.
     """
     words = set(vocabulary)
     target = language_token(languages[1], words)
@@ -80,7 +80,7 @@ def language_affixes(languages: Languages, vocabulary: list[str]) -> dict[str, l
 
 
 def take_subwords(path: Path, output: Path, languages: Languages) -> None:
-    """Copy the subwords of both sides to an imported model. Raises InputError: they are missing or
+    """Copy the subwords of both sides to an imported model. Raises InputError if they are missing or
     damaged."""
     for side, file, language in zip(
         ("source", "target"), find_subwords(path, languages), languages, strict=True
@@ -90,7 +90,7 @@ def take_subwords(path: Path, output: Path, languages: Languages) -> None:
 
 def convert(converter: Any, path: Path, folder: Path) -> None:
     """Run one of CTranslate2's converters on the model at ``path``; ``folder`` is replaced. Raises
-    InputError: the model is damaged or unsupported by CTranslate2."""
+    InputError if the model is damaged or unsupported by CTranslate2."""
     try:
         # Model builders print, but standard output may be a pipe of sentences.
         with contextlib.redirect_stdout(io.StringIO()):
@@ -101,7 +101,7 @@ def convert(converter: Any, path: Path, folder: Path) -> None:
 
 def check_whole(output: Path, path: Path, languages: Languages) -> None:
     """Load a converted model, and check that its vocabulary and the subwords belong together. Raises
-    InputError: it cannot be loaded, or they do not."""
+    InputError if it cannot be loaded, or they do not."""
     folder = output / FOLDER
     _check_weights(folder, path)
     try:
@@ -122,7 +122,7 @@ def _check_weights(folder: Path, path: Path) -> None:
     except OtherFormat:
         return
     if not (folder / "config.json").is_file():
-        raise InputError("no config.json beside model.bin: not a whole CTranslate2 model", path)
+        raise InputError("no config.json next to model.bin: not a complete CTranslate2 model", path)
     for side, name in (("source", "encoder/embeddings_0"), ("target", "decoder/embeddings")):
         types, rows = vocabulary_of(folder, side), file.shape(f"{name}/weight")[0]
         if types is not None and rows != len(types):

@@ -30,7 +30,7 @@ def languages_of(path: Path, source_language: str | None, target_language: str |
 def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
     """Write a checkpoint (or a directory's) in the project's layout, in fairseq's and CTranslate2's form.
 
-    Raises InputError: a part is missing, or checkpoint, dictionaries and subwords do not belong together.
+    Raises InputError if a part is missing, or checkpoint, dictionaries and subwords do not belong together.
     """
     checkpoint = checkpoint_of(path)
     folder = checkpoint.parent
@@ -50,7 +50,7 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
 
 
 def checkpoint_of(path: Path) -> Path:
-    """Return the checkpoint: the file, or a directory's best. Raises InputError: a directory has several
+    """Return the checkpoint: the file, or a directory's best. Raises InputError if a directory has several
     without a known name."""
     if path.is_file():
         return path

@@ -183,7 +183,7 @@ def _affixes(path: Path, tokenizer: Any, subwords: Subwords, languages: Language
     raise InputError(
         f"its tokenizer gives {' '.join(tokens)}, its subwords {' '.join(pieces)}",
         path,
-        remedy="Only models whose tokens are those of SentencePiece or of a tokenizer.json can be imported.",
+        remedy="Only models with SentencePiece tokens or a tokenizer.json can be imported.",
     )
 
 
@@ -221,7 +221,7 @@ def _stored_weights(path: Path) -> dict[str, Any]:
             raise InputError(
                 "refused: it holds more than weights and plain values",
                 file,
-                remedy="Only its authors know what its code does; ask them for safetensors.",
+                remedy="Its code is not run. Ask its authors for safetensors.",
             ) from error
         except (SafetensorError, RuntimeError, OSError, EOFError, ValueError, AttributeError) as error:
             raise InputError(f"not weights, or damaged: {last_line(error)}", file) from error

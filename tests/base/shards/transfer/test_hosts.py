@@ -40,4 +40,4 @@ def test_the_same_bytes_whatever_happens_to_hosts_that_share_nothing(tmp_path: P
             seen = {path.name for path in hosts.files(name)}
             assert "translated" not in seen and "scorer.json" in seen
     assert content(place) == content(tmp_path / "wanted")
-    assert "files travel to it" in said
+    assert "sending files to it" in said

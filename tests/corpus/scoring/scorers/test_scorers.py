@@ -184,9 +184,9 @@ def test_a_directory_with_code_of_its_own_is_not_given_to_the_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One strange class among the library's own is enough; nor is a directory without a model."""
-    with pytest.raises(InputError, match=r"no cross-encoder here \(no config\.json"):
+    with pytest.raises(InputError, match=r"not a cross-encoder: config\.json is missing"):
         CrossEncoderScore(tmp_path)
-    with pytest.raises(InputError, match=r"no sentence-transformers model here \(no modules\.json"):
+    with pytest.raises(InputError, match=r"not a sentence-transformers model: modules\.json is missing"):
         models.SentenceTransformerCosine(tmp_path)
     library = SimpleNamespace(SentenceTransformer=lambda *_, **__: pytest.fail("it was loaded"))
     monkeypatch.setattr(models, "require", lambda *_: library)
@@ -196,7 +196,7 @@ def test_a_directory_with_code_of_its_own_is_not_given_to_the_library(
     for strange in ("stranger.Module", "sentence_transformers_of_a_stranger.Module", "os.Module"):
         kinds = ["sentence_transformers.models.Pooling", strange]
         (tmp_path / "modules.json").write_text(json.dumps([{"type": kind} for kind in kinds]))
-        with pytest.raises(InputError, match="code of its own, which is never run"):
+        with pytest.raises(InputError, match="contains code, which is never run"):
             models.load_model(tmp_path)
 
 

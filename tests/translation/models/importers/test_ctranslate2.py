@@ -58,8 +58,8 @@ _OTHER_SIZE = r"the source.s embedding has \d+ rows, but its vocabulary \d+ type
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda folder: (folder / "shared_vocabulary.json").unlink(), "no vocabulary beside model"),
-        (lambda folder: (folder / "config.json").unlink(), r"no config.json beside model.bin"),
+        (lambda folder: (folder / "shared_vocabulary.json").unlink(), "no vocabulary next to model"),
+        (lambda folder: (folder / "config.json").unlink(), r"no config.json next to model.bin"),
         *(
             (_cut(length), r"damaged/model\.bin: not a model of CTranslate2, or damaged")
             for length in (9, 500, 5000)
