@@ -113,17 +113,18 @@ def similarities(model: Comparable, pairs: SentencePairs) -> npt.NDArray[np.floa
 
 
 def pearson(gold: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> float | None:
-    """Return Pearson's r x 100, -100 to 100; None for fewer than two pairs or a constant side."""
+    """Return Pearson's r x 100, -100 to 100; None for fewer than two pairs, or a side that is constant or
+    not finite."""
     from scipy.stats import pearsonr
 
-    return None if _is_constant(gold, values) else 100 * float(pearsonr(gold, values).statistic)
+    return None if _is_undefined(gold, values) else 100 * float(pearsonr(gold, values).statistic)
 
 
 def spearman(gold: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> float | None:
     """Return Spearman's rho x 100, with mean ranks for equal values; None as for :func:`pearson`."""
     from scipy.stats import spearmanr
 
-    return None if _is_constant(gold, values) else 100 * float(spearmanr(gold, values).statistic)
+    return None if _is_undefined(gold, values) else 100 * float(spearmanr(gold, values).statistic)
 
 
 def mean(values: list[float | None]) -> float | None:
@@ -132,5 +133,5 @@ def mean(values: list[float | None]) -> float | None:
     return float(np.mean(known)) if known and len(known) == len(values) else None
 
 
-def _is_constant(gold: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> bool:
-    return len(gold) < 2 or bool(np.ptp(gold) == 0) or bool(np.ptp(values) == 0)
+def _is_undefined(gold: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> bool:
+    return len(gold) < 2 or not all(0 < np.ptp(side) < np.inf for side in (gold, values))

@@ -191,6 +191,10 @@ def test_one_that_is_fitted_to_each_set(tmp_path: Path) -> None:
     assert isinstance(opened, SifOfEachSet)
     expected = WordAverage(table(True), WEIGHTING).fitted_to(TEXTS[:5], 2).encode(TEXTS[:5])
     assert np.array_equal(opened.adapted_to(TEXTS[:5]).encode(TEXTS[:5]), expected)
+    first, second = TEXTS[:2], TEXTS[2:4]
+    of_both = opened.adapted_to(first + second).similarity(first, second)
+    np.testing.assert_array_equal(opened.similarity(first, second), of_both)
+    assert not np.array_equal(opened.adapted_to(first).similarity(first, second), of_both)
 
 
 def test_a_set_of_which_no_word_has_a_vector_is_left_as_it_is() -> None:

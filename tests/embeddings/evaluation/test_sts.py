@@ -109,6 +109,7 @@ def test_what_has_no_correlation() -> None:
     assert [score.pearson for score in scores.sets[1:]] == [None, None, None]
     assert scores.groups[0].pearson is None
     assert pearson(np.array([1.0, 1.0]), np.array([1.0, 2.0])) is None
+    assert all(pearson(np.array([1.0, 2, 3]), np.array([1, 2, wrong])) is None for wrong in (np.nan, np.inf))
 
 
 def test_a_similarity_without_vectors_and_one_that_adapts() -> None:
