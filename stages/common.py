@@ -57,9 +57,9 @@ def run_stage(name: str, main: Callable[[], None]) -> None:
     global _watch
     _watch = None
     with last_words():
-        configure_logging(name, brief=True)
         try:
             with names_in_utf8():
+                configure_logging(name, brief=True)
                 main()
                 if _watch is not None:
                     _watch.check()

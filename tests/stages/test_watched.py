@@ -147,6 +147,16 @@ def test_an_error_of_the_disk_is_one_line(project: Path, capfd: pytest.CaptureFi
     assert "No space left on device: free some space" in capfd.readouterr().err
 
 
+def test_a_log_that_cannot_be_written_is_an_error_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("logs").touch()
+    with pytest.raises(SystemExit, match="1"):
+        common.run_stage("ingest", ingest.main)
+    assert "File exists: 'logs'" in caplog.text
+
+
 def test_what_a_failed_stage_has_finished_is_kept(project: Path, caplog: pytest.LogCaptureFixture) -> None:
     def main() -> None:
         ingest.main()
