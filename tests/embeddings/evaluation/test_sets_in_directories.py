@@ -143,6 +143,8 @@ def test_a_set_given_twice_counts_once(tmp_path: Path, order: int, caplog: pytes
     assert both == ["2012", "2013"][::order][:1]  # of two years it is the first
     # The directory is read twice, so that MSRvid is passed over as well.
     assert caplog.text.count("has the same pairs as") == len(files) + len(copies) + len(files) + 2
+    (named,) = read_sets([copies[0], files[0]][::order])
+    assert named.group == "2012"  # of a set with a year and one without, it is the former
 
 
 def test_only_the_same_pairs_and_scores_are_the_same_set(tmp_path: Path) -> None:

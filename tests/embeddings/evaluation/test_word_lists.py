@@ -116,6 +116,7 @@ def test_a_list_given_twice_counts_once_and_one_of_its_name_has_a_number(tmp_pat
         ("old\tnew\t1.5\nsmart\tclever\tvery\n", "list.txt:2: the score 'very' is not a number"),
         ("old\tnew\t1.5\nsmart\tclever\t9.2\t3\n", "list.txt:2: 4 fields, 3 are expected"),
         ("old\tnew\t1.5\nsmart\t\t9.2\nbig\tlarge\t9\n", "list.txt:2: a blank word"),
+        ("old\tnew\t1.5\nsmart\t\t\n", "list.txt:2: a blank word"),
         ("word1\tword2\tscore\na\tb\t\n", "no pair has a score"),
     ],
 )
