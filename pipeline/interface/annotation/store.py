@@ -88,15 +88,18 @@ def clean_name(name: str) -> str:
 
 
 def create_store(path: Path, draw: Draw) -> AnnotationStore:
-    """Write a database for a sample atomically. Raises InputError if ``path`` exists."""
+    """Write a database for a sample atomically. Raises InputError if ``path`` exists or the disk is full."""
     if path.exists():
         raise InputError("already exists", path, remedy="Use another --database, or remove it.")
     with atomic_path(path) as temporary:
         temporary.touch()  # if that is not possible, the system's error is clearer than SQLite's
-        with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
-            connection.executescript(_TABLES.format(pairs=len(draw.pairs)))
-            connection.execute("INSERT INTO evaluation VALUES (?)", (_DRAW.dump_json(draw).decode(),))
+        try:
+            with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
+                connection.executescript(_TABLES.format(pairs=len(draw.pairs)))
+                connection.execute("INSERT INTO evaluation VALUES (?)", (_DRAW.dump_json(draw).decode(),))
+        except sqlite3.Error as error:
+            raise InputError(f"cannot be written: {error}", path) from error
     return AnnotationStore(path)
 
 

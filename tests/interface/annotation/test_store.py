@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from paraforge.base.errors import InputError
+from paraforge.interface.annotation import store as module
 from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store
 from tests.interface.annotation.evaluations import small_draw
 
@@ -128,8 +129,12 @@ def test_other_files_are_refused(tmp_path: Path, store: AnnotationStore) -> None
         AnnotationStore(path)
 
 
-def test_a_failed_creation_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = small_draw()
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_TABLES", f"PRAGMA max_page_count = 3; {module._TABLES}")
+        with pytest.raises(InputError, match=r"annotations\.sqlite: cannot be written: .* is full"):
+            create_store(tmp_path / "annotations.sqlite", draw)
     draw.pairs[3].__dict__["reference"] = object()  # cannot be written
     with pytest.raises(ValueError, match="Unable to serialize"):
         create_store(tmp_path / "annotations.sqlite", draw)
