@@ -239,7 +239,7 @@ def sha256_file(path: str | os.PathLike[str]) -> str:
 
 def files_below(directory: Path) -> Iterator[Path]:
     """Give the files in a directory and those in it, links to directories included, each directory once."""
-    seen: set[Path] = set()
+    seen = {directory.resolve()}
     for place, inner, names in os.walk(directory, followlinks=True):
         here = Path(place)
         inner[:] = sorted(name for name in inner if (here / name).resolve() not in seen)

@@ -61,7 +61,6 @@ def graceful_interrupts() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    _stop.clear()
     previous = {number: signal.signal(number, _request_stop) for number in SIGNALS}
     try:
         yield

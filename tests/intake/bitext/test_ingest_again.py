@@ -110,7 +110,7 @@ def test_what_a_killed_run_was_removing_is_removed(tmp_path: Path) -> None:
         (place / ".spilled.host-1-0123abcd.tmp/inner/.result.host-1-0123abcd.tmp").touch()
         (place / ".keys.host-1-0123abcd.tmp").touch()
     run(tmp_path, *corpus(tmp_path))
-    assert not list(tmp_path.rglob("*.tmp"))
+    assert not [*tmp_path.rglob("*.tmp"), *tmp_path.rglob("groups-*")]
 
 
 def test_killed_while_it_writes_it_leaves_the_older_result(

@@ -76,7 +76,7 @@ def test_names_say_what_a_model_is_read_by(tmp_path: Path) -> None:
         ("", "unrolled", 3, "dot", 30),
         ("@context", "context", 3, "dot", 5),
         ("@context:cosine", "context", 3, "cosine", 5),
-        ("@unrolled:7", "unrolled", 7, "dot", 70),
+        ("@unrolled:30", "unrolled", 30, "dot", 300),
         ("@mean:2:cosine", "mean", 2, "cosine", 5),
         ("@unrolled", "unrolled", 3, "dot", 30),
     ):
