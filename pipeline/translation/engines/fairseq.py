@@ -1,7 +1,6 @@
 """The engine fairseq: its own beam search, the reference for the other engines."""
 
 import contextlib
-import dataclasses
 import io
 import math
 import warnings
@@ -95,8 +94,7 @@ class FairseqTranslator:
         self._source_dictionary = task.source_dictionary
         self._target_dictionary = task.target_dictionary
         self._left_pad = bool(task.cfg.left_pad_source)
-        longest = min(model.maximum_source_tokens, network.max_positions()[0])
-        self._pieces = SentencePieces(dataclasses.replace(model, maximum_source_tokens=longest), options)
+        self._pieces = SentencePieces(model, options)
         self._nbest = options.nbest
         self._length_penalty = options.length_penalty
         # fairseq counts tokens without end-of-sentence, which it forces after the cap. A hypothesis with that
