@@ -142,7 +142,7 @@ def test_another_run_or_nan_is_refused(tmp_path: Path) -> None:
     network = make_network(store)
     with torch.no_grad():
         network.words[2, 1] = float("nan")
-    with pytest.raises(InputError, match="initial values of words hold NaN"):
+    with pytest.raises(InputError, match="initial values of words contain NaN"):
         PredictionObjective(network, store, settings())
     with torch.no_grad():
         network.words[2, 1] = 0
