@@ -17,6 +17,20 @@ def test_a_part_without_a_vector_has_the_signs_of_its_hash_and_a_given_length() 
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 3.0, rtol=1e-6)
 
 
+def test_words_have_their_vectors_when_those_asked_for_are_counted_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("paraforge.base.word_vectors.subword_vectors._MOST_WORDS", 2)
+    asked = (["a", "b", "c"], ["c", "d"], ["b", "a", "c"], ["d"])
+
+    def vectors() -> SubwordVectors:
+        return SubwordVectors(["a"], np.ones((1, 9), np.int8), np.ones(1, np.float32), 1.0)
+
+    one = vectors()
+    for words in asked:
+        np.testing.assert_array_equal(one.of_words(words), vectors().of_words(words))
+
+
 def test_parts_and_numbers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     numbers, scales = np.zeros((2, 3), np.int8), np.array([1, np.nan], np.float32)
     for parts, given, message in (

@@ -147,6 +147,20 @@ def test_no_such_table(tmp_path: Path) -> None:
         table_directory(tmp_path / "nothing")
 
 
+def test_a_table_that_is_half_replaced_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise, words of the old one would have vectors of the new one."""
+    some_vectors().save(tmp_path / "table")
+
+    def killed(_: object) -> None:
+        raise Interrupted("killed")
+
+    with monkeypatch.context() as patched, pytest.raises(Interrupted):
+        patched.setattr("paraforge.base.word_vectors.vectors._lines", killed)
+        some_vectors(unknown=True).save(tmp_path / "table")
+    with pytest.raises(InputError, match=r"table\.json"):
+        WordVectors.open(tmp_path / "table")
+
+
 def test_a_file_is_converted_once(tmp_path: Path) -> None:
     vectors = some_vectors()
     vectors.write_text(tmp_path / "v.txt")
