@@ -1,7 +1,7 @@
 """What a corpus holds out reaches no stage that is trained: every stage of dvc.yaml is run with splits."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from paraforge.base.errors import InputError
 from paraforge.base.files import read_json
 from paraforge.corpus.publication.datasets import open_published, published_tables
+from paraforge.corpus.publication.manifest import MANIFEST_NAME
+from paraforge.embeddings.evaluation.corpora import corpus_blocks
+from paraforge.products.lexicon.pair_sources import open_pairs
+from paraforge.products.lexicon.parameters import LexiconFilters
 from paraforge.translation.engines.fake import _word
+from tests.corpus.selection.published import publish_pairs
 from tests.here import inside, run_stage
 from tests.project import ROOT, made_once, make_project, read_parameters, stage_names, write_parameters
 
@@ -134,3 +140,18 @@ def test_no_held_out_sentence_is_trained_on(stage: str, project: Path) -> None:
         report = read_json(project / "metrics/lexicon.json")
         assert report["rows"] == report["pairs"] + sum(report["dropped"].values()) == LINES
         assert report["dropped"]["held_out"] >= len(held)
+
+
+def test_who_reads_a_published_corpus_leaves_out_its_splits_or_refuses(tmp_path: Path) -> None:
+    """Also one whose manifest was lost: its index of shards names the files of all splits."""
+    report = publish_pairs(tmp_path, rows=300, splits={"test": 50})
+    corpus = tmp_path / "corpus"
+    readers: tuple[Callable[[], int], ...] = (
+        lambda: open_pairs([corpus], LexiconFilters(minimum_score=None)).rows,
+        lambda: sum(len(block) for block in corpus_blocks(corpus)),
+    )
+    assert [read() for read in readers] == [report.corpus.rows - 50] * 2
+    (corpus / MANIFEST_NAME).unlink()
+    for read in readers:
+        with pytest.raises(InputError, match="not a published corpus"):
+            read()

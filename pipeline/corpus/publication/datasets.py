@@ -15,6 +15,7 @@ from paraforge.base.shards.store import INDEX_NAME, ShardDirectory, ShardView, o
 from paraforge.corpus.publication import lexicon_layout as layout
 from paraforge.corpus.publication.manifest import (
     KEPT,
+    MANIFEST_NAME,
     PUBLISH_AGAIN,
     REJECTED,
     TRAIN,
@@ -74,12 +75,20 @@ def open_published(directory: Path) -> Dataset:
     return Dataset(manifest.content, directory, files, manifest.rows, schema, manifest)
 
 
+def is_published(directory: Path) -> bool:
+    """Return whether this is a published corpus, even one without its manifest: it has an index of shards,
+    too, but read as shards it would give the held-out pairs as well."""
+    if (directory / MANIFEST_NAME).is_file():
+        return True
+    has_index = (directory / INDEX_NAME).is_file()
+    return has_index and ShardDirectory(directory).description.get("step") == "publish"
+
+
 def open_shards(directory: Path) -> Dataset | None:
     """Open shards of the pipeline such as ``data/scored``, including columns in subdirectories; None if there
     are no shards or they are published ones. Raises InputError if they are not aligned, or a file is missing
     or truncated."""
-    has_index = (directory / INDEX_NAME).is_file()
-    if not has_index or ShardDirectory(directory).description.get("step") == "publish":
+    if is_published(directory) or not (directory / INDEX_NAME).is_file():
         return None
     view = ShardView(directory)
     files = [[_whole(one.path, record.file, None) for record in one.records] for one in view.directories]

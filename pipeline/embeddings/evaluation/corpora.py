@@ -7,15 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from paraforge.base.text.pair_blocks import PairBlock, blocks_of_sources, read_corpus_pairs
-from paraforge.corpus.publication.datasets import open_published, published_tables
-from paraforge.corpus.publication.manifest import MANIFEST_NAME
+from paraforge.corpus.publication.datasets import is_published, open_published, published_tables
 
 SIDES = ("reference", "translation")
-
-
-def is_published(directory: Path) -> bool:
-    """Return whether this is a published corpus."""
-    return (directory / MANIFEST_NAME).is_file()
 
 
 def corpus_blocks(directory: Path) -> Iterator[PairBlock]:

@@ -156,6 +156,8 @@ def explained(remedy: str | None = None) -> Iterator[None]:
             raise _damaged(error) from error
         # DuckDB's message may point into the statement with lines of its own.
         lines = [line.rstrip() for line in str(error).strip().splitlines() if line.strip()]
+        if isinstance(error, duckdb.ParserException):
+            lines.append('Columns that are also words of SQL need quotation marks: "group", "pivot".')
         raise InputError("\n".join([*lines, *([remedy] if remedy else [])])) from error
 
 

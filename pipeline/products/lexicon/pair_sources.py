@@ -19,7 +19,7 @@ from paraforge.base.files import hash_json, sha256_file
 from paraforge.base.shards.schema import holds_text
 from paraforge.base.shards.store import INDEX_NAME, ShardView, open_parquet, read_aligned, row_groups
 from paraforge.base.text.tokens import TokenColumn, tokenize_columns
-from paraforge.corpus.publication.datasets import open_published
+from paraforge.corpus.publication.datasets import is_published, open_published
 from paraforge.corpus.publication.held_out import HELD_OUT, HeldOut
 from paraforge.products.lexicon.parameters import ClassKind, LexiconFilters
 
@@ -89,7 +89,8 @@ def open_pairs(inputs: Sequence[Path], filters: LexiconFilters) -> PairSource:
     for path in inputs:
         if not path.exists():
             raise InputError("no such file or directory", path)
-    if all((path / INDEX_NAME).is_file() for path in inputs):
+    are_shards = [(path / INDEX_NAME).is_file() and not is_published(path) for path in inputs]
+    if all(are_shards):
         view = ShardView(*inputs)
         schema = pa.schema([field for directory in view.directories for field in directory.schema])
         columns = _columns(schema, filters, inputs[-1]) if len(view) else TEXT_COLUMNS
@@ -97,7 +98,7 @@ def open_pairs(inputs: Sequence[Path], filters: LexiconFilters) -> PairSource:
         digests = [[record.sha256 for record in directory.records] for directory in view.directories]
         return PairSource(shards, columns, hash_json(digests))
     if len(inputs) > 1:
-        single = next(path for path in inputs if not (path / INDEX_NAME).is_file())
+        single = inputs[are_shards.index(False)]
         raise InputError("only shard directories can be aligned", single)
     path = inputs[0]
     files = open_published(path).training.files if path.is_dir() else [path]

@@ -104,6 +104,7 @@ def test_json_has_null_for_what_is_no_number(corpus: Path) -> None:
     [
         (["SELEC 1"], r"(?s)syntax error.*\^"),
         (["SELECT nonsense FROM corpus"], r"(?s)nonsense.*Views: corpus, rejected"),
+        (["SELECT pivot FROM corpus"], r'(?s)"pivot".*need quotation marks.*Views: corpus'),
         (["SELECT * FROM lexicon"], "no view 'lexicon': there is no directory"),
         (["SELECT reference::INTEGER FROM corpus"], "Conversion"),
         (["FROM delta_scan('x')"], r"(?s)^(?!a file cannot be read).*Views: corpus"),
