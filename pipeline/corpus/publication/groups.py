@@ -80,8 +80,7 @@ def find_grouping(view: ShardView, parameters: PublishParameters, directory: Pat
     view: texts, lineage and fate of each pair. directory: a new or empty one for temporary files.
 
     Raises InputError if the splits ask for more pairs than there are. Warns if a split cannot be filled
-    because
-        too many pairs belong together.
+    because too many pairs belong together.
     """
 
     def each(what: Callable[[int], Any]) -> Iterator[Any]:
