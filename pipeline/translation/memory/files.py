@@ -91,7 +91,7 @@ def _hypotheses(row: dict[str, Any]) -> Hypotheses:
     given = row.get("scores")
     scores = given if isinstance(given, list) else [given] * (len(texts) if given is None else 1)
     if len(scores) != len(texts):
-        raise ValueError(f"{len(scores)} scores for {len(texts)} hypotheses")
+        raise ValueError(f"the numbers of scores ({len(scores)}) and hypotheses ({len(texts)}) differ")
     if not all(isinstance(score, int | float | None) for score in scores):
         raise ValueError(f"scores are {_short(given)}, not numbers")
     made = []

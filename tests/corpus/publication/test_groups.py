@@ -281,7 +281,7 @@ def test_of_a_corpus_that_is_all_held_out_nothing_is_for_training(split: Path) -
 @pytest.mark.parametrize("more", [0, 1_000])
 def test_splits_leave_pairs_to_train_on(whole: Path, tmp_path: Path, more: int) -> None:
     kept = open_published(whole).rows
-    told = f"asks for test {kept + more:,}, and {kept:,} pairs were kept"
+    told = f"asks for test {kept + more:,}, but only {kept:,} pairs were kept"
     with pytest.raises(InputError, match=told) as error:
         publish_pairs(tmp_path, table=related_pairs(), splits={"test": kept + more})
     assert "smaller" in str(error.value.remedy)

@@ -72,5 +72,5 @@ def test_nothing_is_named(similarity: Any, why: str) -> None:
 def test_the_warning_names_source_and_lines(caplog: pytest.LogCaptureFixture) -> None:
     warn_of({"news": [Stretch(1_001, 2_000, -0.1, 0.4)] * 6, "": [Stretch(501, 1_000, -0.2, 0.3)]})
     assert "source news is out of step in lines 1,001 to 2,000" in caplog.text
-    assert "and 1 more;" in caplog.text
+    assert "and 1 more:" in caplog.text
     assert "from line 501 on" in caplog.text and "the file is out of step" in caplog.text
