@@ -39,8 +39,9 @@ def signature(sources: Sequence[str], steps: Mapping[str, Description], select: 
         fields.append(("pairs", "all"))
     if forward := _forward(translate):
         fields.append(("fwd", forward))
-    given = [key for key in ("beam", "nbest") if options.get(key) is not None]
-    fields += [(key, format(options[key], ".10g")) for key in given]
+    if not is_given(steps):
+        searched = ("nbest",) if options.get("engine") == "imported" else ("beam", "nbest")
+        fields += [(key, format(options[key], ".10g")) for key in searched if options.get(key) is not None]
     fields.append(("tok", TOKENISER))
     fields.append(("score", _scorer(steps.get("score-paraphrase_score", score))))
     fingerprints = chosen.get("fingerprints") or {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -25,6 +25,16 @@ from paraforge.products.triplets.parameters import TripletsParameters
 from paraforge.translation.engines import is_model_free
 from paraforge.translation.stage.parameters import Pivot, TranslateParameters
 from paraforge.translation.training.parameters import LANGUAGE, NmtParameters
+
+STAGE_OUTPUTS: Final = (
+    *(
+        f"data/{name}"
+        for name in ("ingested", "translated", "scored", "selected", "corpus", "rejected", "held_out",
+                     "lexicon", "triplets", "statistics")
+    ),
+    *(f"models/{name}" for name in ("nmt", "paragram", "embeddings", "paraphraser")),
+)  # fmt: skip
+"""The directories that DVC removes before the stage that makes them runs."""
 
 
 class Parameters(Section):
@@ -60,6 +70,18 @@ class Parameters(Section):
         named = self.publish.licences_of(own)
         stated = {name: text or named.get(name, NOT_STATED) for name, text in own.items()}
         return {**stated, **self.publish.licences}
+
+    @model_validator(mode="after")
+    def _kept_directories(self) -> Parameters:
+        for key in ("work", "translation_memory"):
+            path = (getattr(self.resources, key) or self.resources.work).resolve()
+            for output in STAGE_OUTPUTS:
+                if path.is_relative_to(Path(output).resolve()):
+                    raise ValueError(
+                        f"resources.{key}: 'dvc repro' removes {output} before that stage runs; use another "
+                        "directory"
+                    )
+        return self
 
     @model_validator(mode="after")
     def _scorer_of_the_language(self) -> Parameters:

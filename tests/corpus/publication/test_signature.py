@@ -54,7 +54,8 @@ FORWARD = {"parameters": {"beam": 4}, "fingerprints": {"model": "ab" * 32}}
 
 
 def made(engine: str, model: str) -> dict[str, Any]:
-    return {"translate": {"parameters": {"engine": engine}, "fingerprints": {"model": model}}}
+    parameters = {"engine": engine, "beam": 12, "nbest": 3}
+    return {"translate": {"parameters": parameters, "fingerprints": {"model": model}}}
 
 
 @pytest.mark.parametrize(
@@ -64,8 +65,9 @@ def made(engine: str, model: str) -> dict[str, Any]:
         ({"score": {"fingerprints": {"vectors": "91ab77e0" + "f" * 56}}}, "score:paragram:91ab77e0"),
         ({"score": {"fingerprints": {"model": "91ab77e0" + "f" * 56}}}, "score:model:91ab77e0"),
         ({}, "score:none"),
-        (made("fake", "ab" * 32), "mt:fake:abababab"),
-        (made("none", "none"), "mt:given"),
+        (made("fake", "ab" * 32), "mt:fake:abababab|beam:12|nbest:3"),
+        (made("imported", "ab" * 32), "mt:imported:abababab|nbest:3"),
+        (made("none", "none"), "mt:given|tok:moses-lc"),
         ({"translate": {"sentences": 9, "sentences_from_memory": 5}}, "mem:5/9"),
         ({"translate": {"chosen": {"maximum_sentences": 7}}}, "first:7"),
         ({"translate": {"forward": {"chosen": {"maximum_sentences": 7}, **FORWARD}}}, "first:7"),

@@ -19,6 +19,7 @@ from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.embeddings.trainer.parameters import TrainingParameters
 from paraforge.interface.configuration import check_parameters, load_parameters
 from paraforge.interface.configuration.composition import choices, compose, value_of, value_text
+from paraforge.interface.configuration.parameters import STAGE_OUTPUTS
 from paraforge.translation.training.parameters import NmtTrainingParameters
 from tests.project import ROOT
 
@@ -108,6 +109,18 @@ def test_all_problems_are_named_at_once() -> None:
         "ingest.sources: []: list should have at least 1 item",
     ):
         assert part in message
+
+
+def test_no_stage_removes_what_is_kept() -> None:
+    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"].values()
+    outputs = {
+        one.removesuffix("/${item.name}") for stage in stages for one in stage["outs"] if str(one) == one
+    }
+    assert {*STAGE_OUTPUTS} == outputs - {"reports/report.html"}
+    compose(CONFIGS, ["resources.work=data/work", "resources.translation_memory=models/memory"])
+    for key, path in (("work", "data/translated"), ("translation_memory", "./work/../models/nmt/memory")):
+        with pytest.raises(ConfigurationError, match=f"resources.{key}: 'dvc repro' removes (data|models)/"):
+            compose(CONFIGS, [f"resources.{key}={path}"])
 
 
 @pytest.mark.parametrize(
