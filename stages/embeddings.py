@@ -10,7 +10,7 @@ from paraforge.stages.metrics import write_metrics
 
 def main() -> None:
     """Make models/embeddings/NAME, where NAME is the argument."""
-    name = sys.argv[1]
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
     parameters = parameters_of("embeddings")
     report = train_named_model(
         name,

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from paraforge.stages import common, ingest, watched
+from paraforge.base.errors import InputError
+from paraforge.stages import common, embeddings, ingest, watched
 from tests.project import make_project, read_parameters, write_parameters
 
 ROOT = Path(__file__).parents[2]
@@ -172,3 +173,9 @@ def test_what_a_failed_stage_has_finished_is_kept(project: Path, caplog: pytest.
     common.run_stage("ingest", ingest.main)
     assert [path.stat().st_mtime_ns for path in finished] == before
     assert "rows" in Path("logs/ingest.log").read_text()
+
+
+def test_a_model_needs_a_name(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["stage"])
+    with pytest.raises(InputError, match=r"there is no model ''; params\.yaml has word"):
+        embeddings.main()

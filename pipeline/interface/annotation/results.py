@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import statistics
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
@@ -58,6 +59,7 @@ class BandRow:
     drawn: pairs in the sample. graded: how many of these have an answer.
     paraphrase, fluency: how many graded pairs have grade 1, 2, 3. A pair that several people graded counts
         once, in equal parts: with grades 2 and 3 it is half a 2 and half a 3.
+    strong_variance: sample variance of the pairs' parts of grade 3; None for fewer than two pairs.
     """
 
     band: str
@@ -68,6 +70,7 @@ class BandRow:
     graded: int
     paraphrase: tuple[float, ...]
     fluency: tuple[float, ...]
+    strong_variance: float | None
 
 
 @dataclass(frozen=True)
@@ -97,10 +100,15 @@ class Estimate:
     fewest_answers: int | None = None
 
     @property
+    def has_enough_answers(self) -> bool:
+        """Whether there are enough answers from every band."""
+        return self.fewest_answers is None or self.fewest_answers >= LEAST_ANSWERS
+
+    @property
     def is_known(self) -> bool:
-        """Whether there are enough answers from every band, and the error is at most half the number."""
-        enough = self.fewest_answers is None or self.fewest_answers >= LEAST_ANSWERS
-        return enough and self.standard_error is not None and self.standard_error <= self.pairs / 2
+        """Whether there are enough answers, and the error is at most half the number."""
+        certain = self.standard_error is not None and self.standard_error <= self.pairs / 2
+        return self.has_enough_answers and certain
 
 
 @dataclass(frozen=True)
@@ -135,20 +143,22 @@ def band_table(draw: Draw, judgements: Judgements) -> list[BandRow]:
         drawn = [number for number, pair in enumerate(draw.pairs, start=1) if pair.band == index]
         graded = [[answer for _, answer in judgements[number]] for number in drawn if judgements.get(number)]
         paraphrase, fluency = (
-            tuple(
-                math.fsum(sum(getattr(one, name) == grade for one in given) / len(given) for given in graded)
+            [
+                [sum(getattr(one, name) == grade for one in given) / len(given) for given in graded]
                 for grade in GRADES
-            )
+            ]
             for name in QUESTIONS
         )
+        strong = paraphrase[STRONG - 1]
         rows.append(
             BandRow(
                 band,
                 **vars(figures),
                 drawn=len(drawn),
                 graded=len(graded),
-                paraphrase=paraphrase,
-                fluency=fluency,
+                paraphrase=tuple(map(math.fsum, paraphrase)),
+                fluency=tuple(map(math.fsum, fluency)),
+                strong_variance=statistics.variance(strong) if len(strong) > 1 else None,
             )
         )
     return rows
@@ -185,10 +195,9 @@ def estimate_strong(table: Sequence[BandRow]) -> Estimate | None:
         return None
     total = variance = 0.0
     for row in rows:
-        share = row.paraphrase[STRONG - 1] / row.graded
-        total += row.pairs * share
+        total += row.pairs * row.paraphrase[STRONG - 1] / row.graded
         if row.graded < row.pairs:
-            spread = share * (1 - share) / (row.graded - 1) if row.graded > 1 else math.inf
+            spread = math.inf if row.strong_variance is None else row.strong_variance / row.graded
             variance += row.pairs**2 * (1 - row.graded / row.pairs) * spread
     error = math.sqrt(variance) if math.isfinite(variance) else None
     return Estimate(total, error, min((row.graded for row in rows if row.graded < row.pairs), default=None))

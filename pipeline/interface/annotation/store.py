@@ -91,6 +91,9 @@ def create_store(path: Path, draw: Draw) -> AnnotationStore:
     """Write a database for a sample atomically. Raises InputError if ``path`` exists or the disk is full."""
     if path.exists():
         raise InputError("already exists", path, remedy="Use another --database, or remove it.")
+    # SQLite would write the log of a removed database of that name into the new one.
+    for ending in ("-wal", "-shm", "-journal"):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
     with atomic_path(path) as temporary:
         temporary.touch()  # if that is not possible, the system's error is clearer than SQLite's
         try:
@@ -127,6 +130,9 @@ class AnnotationStore:
                 connection.execute("PRAGMA journal_mode = WAL")
             self.draw = _DRAW.validate_json(draw)
         except (sqlite3.DatabaseError, TypeError, ValueError) as error:
+            if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorname != "SQLITE_ERROR":
+                remedy = "Close the program that writes to it, or copy it to where you can write."
+                raise InputError(f"cannot be opened: {first_line(error)}", path, remedy=remedy) from error
             raise InputError(f"not a database of annotations: {first_line(error)}", path) from error
 
     @contextmanager

@@ -29,7 +29,9 @@ def serve(
         help="directory of a published corpus; leave it out to continue with the database",
     ),
     database: Path = typer.Option(DATABASE, "--database", "-d", help="file for the answers"),
-    count: int | None = typer.Option(None, "--count", "-n", min=1, help="pairs per band; 100 by default"),
+    count: int | None = typer.Option(
+        None, "--count", "-n", min=1, max=100_000, help="pairs per band; 100 by default"
+    ),
     seed: int | None = typer.Option(None, help="random seed; 1 by default"),
     kept_only: bool = typer.Option(
         False,
@@ -144,6 +146,9 @@ def report_lines(found: Report) -> list[str]:
             rows.append([f"{one.first} and {one.second}", one.question, str(one.pairs), *figures])
         lines += ["", "Agreement", *text_table(header, rows, left=2)]
     strong = f"too few answers; grade at least {LEAST_ANSWERS} pairs in every band"
-    if (known := found.strong) and known.is_known:
+    if (known := found.strong) and known.has_enough_answers:
         strong = f"{known.pairs:,.0f} ± {known.standard_error:,.0f} (standard error of sampling)"
-    return [*lines, "", f"Strong paraphrases (grade 3) in the corpus: {strong}"]
+        if not known.is_known:
+            strong = f"too uncertain, {strong}; grade more pairs, or draw more (--count)"
+    where = "the corpus and its rejected pairs" if len(found.draw.manifests) > 1 else "the corpus"
+    return [*lines, "", f"Strong paraphrases (grade 3) in {where}: {strong}"]

@@ -28,13 +28,19 @@ def store(tmp_path: Path) -> AnnotationStore:
     return store
 
 
+def spread_of(graded: int, strong: int) -> float | None:
+    """The sample variance of whole grades."""
+    share = strong / graded
+    return share * (1 - share) * graded / (graded - 1) if graded > 1 else None
+
+
 def test_table_3(store: AnnotationStore) -> None:
     report = build_report(store)
     assert report.graded == {"Anna": 7, "Boris": 2} and sum(row.graded for row in report.table) == 7
     first, _, _, _, last = report.table
-    assert first == BandRow("(-0.1, 0.2]", 1_000, 0.5, 0.5, 2, 2, (2, 0, 0), (0, 1, 1))
+    assert first == BandRow("(-0.1, 0.2]", 1_000, 0.5, 0.5, 2, 2, (2, 0, 0), (0, 1, 1), 0.0)
     # Pair 7 has grades 2 and 3, fluency 1 and 2: half of each. Pair 8 has no complete answer.
-    assert last == BandRow("(0.8, 1.0]", 1_000, 0.5, 0.5, 3, 2, (0, 0.5, 1.5), (0.5, 0.5, 1))
+    assert last == BandRow("(0.8, 1.0]", 1_000, 0.5, 0.5, 3, 2, (0, 0.5, 1.5), (0.5, 0.5, 1), 0.125)
 
 
 def test_agreement_is_over_common_pairs(store: AnnotationStore) -> None:
@@ -52,7 +58,7 @@ def test_strong_paraphrases_of_paranmt() -> None:
     millions = (4.0, 3.8, 6.9, 14.4, 18.0)
     grades = ((92, 6, 2), (53, 32, 15), (22, 45, 33), (1, 43, 56), (1, 13, 86))
     table = [
-        BandRow("", round(number * 1e6), 0.0, 0.0, 100, 100, given, (0, 0, 100))
+        BandRow("", round(number * 1e6), 0.0, 0.0, 100, 100, given, (0, 0, 100), spread_of(100, given[2]))
         for number, given in zip(millions, grades, strict=True)
     ]
     estimate = estimate_strong(table)
@@ -83,7 +89,10 @@ def test_an_estimate_has_its_error_and_is_known_from_enough_answers(
     pairs: int, graded: tuple[int, ...], strong: tuple[int, ...], error: float | None, known: bool
 ) -> None:
     table = [
-        BandRow("", pairs, 0.0, 0.0, number, number, (number - grade, 0, grade), (0, 0, number))
+        BandRow(
+            *("", pairs, 0.0, 0.0, number, number, (number - grade, 0, grade), (0, 0, number)),
+            spread_of(number, grade),
+        )
         for number, grade in zip(graded, strong, strict=True)
     ]
     estimate = estimate_strong(table)

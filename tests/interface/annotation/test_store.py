@@ -129,6 +129,27 @@ def test_other_files_are_refused(tmp_path: Path, store: AnnotationStore) -> None
         AnnotationStore(path)
 
 
+def test_a_locked_database_is_still_one(store: AnnotationStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_WAIT_SECONDS", 0.01)
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(InputError, match=r"cannot be opened: database is locked.*Close the program"):
+            AnnotationStore(store.path)
+
+
+def test_the_log_of_a_removed_database_is_not_read(tmp_path: Path, store: AnnotationStore) -> None:
+    log = store.path.with_name(f"{store.path.name}-wal")
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.execute("INSERT INTO annotators (name) VALUES ('Anna')")
+        connection.commit()
+        left = log.read_bytes()
+    store.path.unlink()
+    log.write_bytes(left)  # as a killed program leaves it
+    assert create_store(store.path, small_draw((1, 1))).annotators() == []
+    assert AnnotationStore(store.path).draw == small_draw((1, 1))
+
+
 def test_a_failed_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = small_draw()
     with monkeypatch.context() as patch:

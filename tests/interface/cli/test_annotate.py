@@ -1,12 +1,15 @@
 """``paraforge annotate``: serving, reports and exports as a user types them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from paraforge.base.errors import InputError
+from paraforge.interface.annotation.results import Estimate, Report
 from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store
+from paraforge.interface.cli.annotate import report_lines
 from paraforge.interface.web import serving
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
@@ -64,6 +67,23 @@ def test_report(database: Path) -> None:
     told = "too few answers; grade at least 10 pairs in every band"
     assert lines[-1].startswith(f"Strong paraphrases (grade 3) in the corpus: {told}")
     assert "±" not in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("manifests", "estimate", "told"),
+    [
+        ({"corpus": "0"}, Estimate(1000, 20, 10), "the corpus: 1,000 ± 20 (standard error of sampling)"),
+        (
+            {"corpus": "0", "rejected": "1"},
+            Estimate(1000, 20, 9),
+            "the corpus and its rejected pairs: too few",
+        ),
+        ({"corpus": "0"}, Estimate(1000, 600, 100), "the corpus: too uncertain, 1,000 ± 600 (standard error"),
+    ],
+)
+def test_the_number_of_strong_paraphrases(manifests: dict[str, str], estimate: Estimate, told: str) -> None:
+    report = Report(replace(small_draw(), manifests=manifests), [], {}, [], estimate)
+    assert report_lines(report)[-1].startswith(f"Strong paraphrases (grade 3) in {told}")
 
 
 def test_machine_readable(database: Path, tmp_path: Path) -> None:
