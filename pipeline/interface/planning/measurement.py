@@ -17,6 +17,8 @@ _LEAST_BLOCKS, _MOST_BLOCKS = 6, 60
 _BLOCK_SECONDS = 6.0
 # Sentences of the smallest block, and of one that is paid for.
 _SMALLEST_BLOCK = 64
+PAID_SENTENCES = _LEAST_BLOCKS * _SMALLEST_BLOCK
+"""Most sentences of a sample that is paid for."""
 
 
 @dataclass(frozen=True)

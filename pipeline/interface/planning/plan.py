@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import remove_directory, size
@@ -14,7 +15,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.interface.configuration import Parameters
-from paraforge.interface.planning.measurement import Measurement, Rate, measure
+from paraforge.interface.planning.measurement import PAID_SENTENCES, Measurement, Rate, measure
 from paraforge.interface.query.pairs import duration
 from paraforge.translation.decoding.translator import Hypotheses
 from paraforge.translation.engines import is_model_free, is_remote
@@ -22,7 +23,7 @@ from paraforge.translation.memory.distinct import find_distinct, written_distinc
 from paraforge.translation.memory.recall import recall
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE
-from paraforge.translation.stage.population import Population, survey
+from paraforge.translation.stage.population import SAMPLE, Population, survey
 from paraforge.translation.stage.quantisation import calibrated
 from paraforge.translation.stage.remembering import known_segments, remember
 from paraforge.translation.stage.round_trip import forward_resources
@@ -150,7 +151,7 @@ def make_plan(
         # The stage will ask the same and find the answer there.
         if section.check_quantised:
             choice, _ = calibrated(choice, corpus, left, workplace, resources)
-        left = _left_sentences(corpus, choice, population, section.maximum_sentences, resources)
+        left, to_ask = _left_sentences(corpus, choice, population, section.maximum_sentences, resources)
         if not left and sentences is None:
             remedy = "Run 'dvc repro', or plan with --rate, which translates nothing."
             message = "nothing to translate: the translation memory has every sentence"
@@ -159,7 +160,7 @@ def make_plan(
         try:
             sample = measure(
                 lambda: choice.open(workplace.placement(workplace.devices[0])),
-                population,
+                replace(population, sample=to_ask),
                 seconds=seconds,
                 sentences_per_task=section.sentences_per_task or 4000,
                 answers=answers,
@@ -167,7 +168,7 @@ def make_plan(
         finally:
             remember(choice, resources, answers or {})
         if answers:
-            left = _left_sentences(corpus, choice, population, section.maximum_sentences, resources)
+            left, _ = _left_sentences(corpus, choice, population, section.maximum_sentences, resources)
     found = sample.rate
     left = left if sentences is None else sentences
     per_task = section.task_size(population.sentences, 1 / found.seconds, workers)
@@ -210,20 +211,32 @@ def _left_sentences(
     population: Population,
     maximum: int | None,
     resources: Resources,
-) -> int:
-    """Count the distinct sentences that neither the translation memory nor a killed run has translated."""
+) -> tuple[int, pa.Table]:
+    """Count the distinct sentences that neither the translation memory nor a killed run has translated.
+
+    Returns their number and the sentences to measure with: at a server, those that were not paid for, unless
+    all were; else the population's sample.
+    """
     segments = known_segments(choice, resources)
     if not segments:
-        return population.sentences
+        return population.sentences, population.sample
     work = resources.work.resolve()
     distinct = written_distinct(corpus, work / "translation" / "distinct", maximum)
     threads = resources.worker_count()
     distinct = distinct or find_distinct(corpus, work / "plan" / "distinct", threads, maximum)
     recalled = recall(distinct.keys, segments, [], work / "plan" / "recall")
     known = sum(int(np.count_nonzero(block >= 0)) for block in recalled.blocks())
+    unknown, sample = recalled.unknown, population.sample
+    if len(unknown) and is_remote(choice.engine):
+        draw = np.random.default_rng(0)
+        number = min(len(unknown), PAID_SENTENCES)
+        places = np.sort(draw.choice(len(unknown), number, replace=False, shuffle=False))
+        texts = pa.concat_arrays([*distinct.texts(corpus, unknown[places])])
+        columns = [np.arange(number), texts.take(draw.permutation(number)), pa.nulls(number, pa.string())]
+        sample = pa.table(columns, schema=SAMPLE)
     remove_directory(work / "plan" / "recall")
     # The survey may have missed a few, whose first row does not wait for a translation.
-    return min(len(distinct) - known, population.sentences)
+    return min(len(distinct) - known, population.sentences), sample
 
 
 def plan_text(plans: dict[str, Plan], price: float | None) -> str:

@@ -83,7 +83,11 @@ def test_a_plan_of_a_few_sentences_asks_for_each_once(tmp_path: Path, server: Fa
         content["resources"] |= {"work": str(tmp_path / f"work{count}")}
         corpus = write_corpus(tmp_path / f"in{count}", SENTENCES[:count], rows=300)
         server.asked.clear()
-        plan = make_plan(check_parameters(content, where="test"), corpus, tmp_path, devices=[1])
+        parameters = check_parameters(content, where="test")
+        plan = make_plan(parameters, corpus, tmp_path, devices=[1])
         assert set(server.asked.values()) == {1}
         assert plan.left == count - len(server.asked)
         assert "sentences/s" in plan_text({"": plan}, None)
+        if plan.left:  # another plan asks for these
+            assert make_plan(parameters, corpus, tmp_path, devices=[1]).left == 0
+            assert set(server.asked) == set(SENTENCES[:count]) and set(server.asked.values()) == {1}
