@@ -104,4 +104,4 @@ pictures: setup
 
 clean:
 	rm -rf data/ingested data/translated data/scored data/selected data/corpus data/rejected data/held_out data/lexicon \
-		data/statistics models/nmt models/paragram models/embeddings work logs
+		data/statistics data/triplets models/nmt models/paragram models/embeddings models/paraphraser work logs

@@ -35,6 +35,15 @@ def test_every_stage_has_both_files_in_dvc_yaml() -> None:
     assert {stage for stage in stages if stages[stage].get("metrics")} == set(_FIGURES)
 
 
+def test_make_clean_removes_what_every_stage_makes() -> None:
+    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+    removed = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nclean:")[2].split()
+    outs = {
+        out.partition("/$")[0] for stage in stages.values() for out in stage["outs"] if isinstance(out, str)
+    }
+    assert {out for out in outs if out.startswith(("data/", "models/"))} <= {*removed}
+
+
 def test_the_table_of_all_stages_fits_a_terminal() -> None:
     names = {"seconds"}.union(*_FIGURES.values())
     path = "metrics/headlines/embeddings-trigram.json"
