@@ -30,10 +30,9 @@ def hardware() -> str:
     return f"{name}, {available_cores()} cores{total}, Python {platform.python_version()}"
 
 
-def peak_memory(children: bool = False) -> float:
-    """Return the peak memory of this process or of its largest finished child, in MiB."""
-    who = resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF
-    peak = resource.getrusage(who).ru_maxrss
+def peak_memory() -> float:
+    """Return the peak memory of this process, in MiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 2**20 if platform.system() == "Darwin" else peak / 2**10
 
 

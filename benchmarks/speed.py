@@ -27,7 +27,7 @@ import typer
 
 from benchmarks.bitext import write_ingested
 from benchmarks.distinct_pairs import DistinctPairs
-from benchmarks.hardware import hardware, peak_memory
+from benchmarks.hardware import hardware
 from benchmarks.results import append, directory, read
 from paraforge.base.files import read_json
 from paraforge.base.shards.resources import Resources, available_cores
@@ -212,7 +212,6 @@ def judged(texts: list[str], seconds: float, references: list[str]) -> dict[str,
     return {
         "rows_per_second": len(texts) / seconds,
         "bleu": sacrebleu.corpus_bleu(texts, [references]).score,
-        "peak_mib": peak_memory(),
     }
 
 
