@@ -1,8 +1,6 @@
 """Takes the pictures of a finished project for README and docs: report, annotation and browse pages."""
 
 import argparse
-import json
-import math
 import shutil
 import subprocess
 import sys
@@ -18,13 +16,9 @@ from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
-from paraforge.corpus.publication.manifest import read_manifest
-from paraforge.versions import __version__
-
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH, HEIGHT = 1080, 1000
 PORT = 8379
-TAKEN = "taken.json"
 
 
 def open_browser() -> Chrome:
@@ -79,19 +73,6 @@ def serving(*command: str) -> Iterator[str]:
         server.wait()
 
 
-def figures_of(project: Path) -> dict[str, object]:
-    """Return the figures for captions of pictures; tests/test_docs.py compares them."""
-    manifest = read_manifest(project / "data" / "corpus")
-    score = json.loads((project / "metrics" / "score.json").read_text(encoding="utf-8"))
-    separation = score["verdicts"]["paraphrase_score"]["separation"]["value"]
-    return {
-        "version": __version__,
-        "rows": manifest.counts.rows_in,
-        "kept": manifest.counts.kept,
-        "separation": math.floor(1000 * separation) / 1000,  # as the summary says it
-    }
-
-
 def main() -> None:
     """Serve the pages of the project's corpus, and take all pictures or one."""
     parser = argparse.ArgumentParser(description=main.__doc__)
@@ -101,8 +82,6 @@ def main() -> None:
     arguments = parser.parse_args()
     project, output, only = arguments.project.resolve(), arguments.output, arguments.only
     corpus, report = str(project / "data" / "corpus"), project / "reports" / "report.html"
-    output.mkdir(parents=True, exist_ok=True)
-    (output / TAKEN).write_text(json.dumps(figures_of(project), indent=2) + "\n", encoding="utf-8")
     with tempfile.TemporaryDirectory() as temporary, open_browser() as chrome:
         if only in (None, "report"):
             if not report.is_file():
@@ -110,7 +89,7 @@ def main() -> None:
             take(chrome, report.as_uri(), output / "report.png")
         if only in (None, "browse"):
             with serving("browse", corpus) as address:
-                take(chrome, f"{address}", output / "browse.png")
+                take(chrome, address, output / "browse.png")
         if only in (None, "annotation"):
             answers = str(Path(temporary) / "answers.sqlite")
             with serving("annotate", "serve", corpus, "--database", answers) as address:
