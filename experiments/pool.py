@@ -41,6 +41,7 @@ class Pool:
     """All pairs as ids, without those that have a sentence of an STS set.
 
     labels: source and scores of each pair; NaN for a pair without a score.
+    fingerprint: hash of the pairs and of what scores them.
     """
 
     def __init__(self, directory: Path, corpora: list[Path]) -> None:
@@ -52,12 +53,14 @@ class Pool:
         """
         files = [data_directory() / name for name in FILES.values()]
         files += [path for place in (data_directory() / "sts", *corpora) for path in sorted(place.rglob("*"))]
-        what = [_FORMAT, [str(path) for path in corpora], [_size(path) for path in files]]
+        scorer = general_scorer().fingerprint
+        what = [_FORMAT, scorer, [str(path) for path in corpora], [_size(path) for path in files]]
         place = directory / hash_json(what)[:16]
         if not (place / LABELS).is_file():
             self._build(place, corpora)
         self.labels = pq.read_table(place / LABELS)
         self.store = PairStore(place / "pairs")
+        self.fingerprint = hash_json([self.store.fingerprint, scorer])
 
     def _build(self, directory: Path, corpora: list[Path]) -> None:
         directory.mkdir(parents=True, exist_ok=True)
