@@ -101,8 +101,8 @@ def worker() -> None:
 
 
 def main(
-    model: Path = typer.Option(..., help="directory of the model"),
-    bitext: list[Path] = typer.Option(..., help="TSV.gz: English, foreign"),
+    model: Path = typer.Option(..., exists=True, help="directory of the model"),
+    bitext: list[Path] = typer.Option(..., exists=True, help="TSV.gz: English, foreign"),
     sentences: int = typer.Option(1000, help="sentences to translate; 0 is all"),
     beam: list[int] = typer.Option([1, 4, 12]),
     engine: list[str] = typer.Option([], help="only these"),

@@ -358,8 +358,8 @@ app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 
 @app.command()
 def main(
-    model: Path = typer.Option(..., help="directory of a ready model"),
-    text: Path = typer.Option(..., help="TSV.gz whose last two columns are English and foreign"),
+    model: Path = typer.Option(..., exists=True, help="directory of a ready model"),
+    text: Path = typer.Option(..., exists=True, help="TSV.gz; its last two columns are English and foreign"),
     device: str = typer.Option("cuda:0", help="cuda:N, or cpu to try the script"),
     small: bool = typer.Option(False, help="few sentences: whether everything runs, not how fast"),
     minutes: float = typer.Option(9, help="of this call; the next one does what is left"),

@@ -73,9 +73,9 @@ def _encoded(texts: list[str], sentencepiece: Path, dictionary: Path) -> pa.Arra
 
 
 def main(
-    model: Path = typer.Option(..., help="directory of the model, with model.json"),
-    bitext: list[Path] = typer.Option(..., help="TSV.gz: English, foreign; what the model was trained on"),
-    test: list[Path] = typer.Option(..., help="TSV.gz: English, foreign; what to translate"),
+    model: Path = typer.Option(..., exists=True, help="directory of the model, with model.json"),
+    bitext: list[Path] = typer.Option(..., exists=True, help="TSV.gz: English, foreign; trained on"),
+    test: list[Path] = typer.Option(..., exists=True, help="TSV.gz: English, foreign; to translate"),
     sentences: int = typer.Option(1000, help="sentences of each test set; 0 is all"),
     beam: int = typer.Option(12),
     threads: int = typer.Option(2),
@@ -93,15 +93,19 @@ def main(
                 cell = asdict(Cell(engine, kind, beam))
                 task = {"cell": cell, "model": path_of_model, "threads": threads, "device": "cpu"}
                 found = answer_of("benchmarks.engines", {**task, "sources": sources})
+                if "failed" in found:
+                    print(f"{name}: {found['failed']}")
+                    plain = []
+                    continue
                 texts = found["texts"]
                 plain = plain if short else texts
-                same = sum(map(str.__eq__, texts, plain)) / len(texts)
+                same = 100 * sum(map(str.__eq__, texts, plain)) / len(texts) if short and plain else None
                 append(
                     "shortlist",
                     f"{name}, {path.name.partition('.tsv')[0]}",
                     {
                         **judged(found, references),
-                        "as_without_percent": 100 * same if short else None,
+                        "as_without_percent": same,
                         "learning_seconds": seconds if short else None,
                     },
                     compute_type=kind,

@@ -1,0 +1,41 @@
+"""The comparison of a shortlist goes on where an engine cannot be measured."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import shortlist
+from benchmarks.results import read
+
+
+def test_a_way_that_fails_is_said_and_nothing_is_compared_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PARAFORGE_RESULTS", str(tmp_path))
+    monkeypatch.setattr(shortlist, "with_shortlist", lambda *_: 1.0)
+    monkeypatch.setattr(shortlist, "read_bitext", lambda *_: (["A dog."], ["Pes."]))
+    broken = {"fairseq"}
+
+    def answer(_: str, task: Any) -> dict[str, Any]:
+        cell = task["cell"]
+        if cell["engine"] in broken and not Path(task["model"]).is_relative_to(
+            shortlist.tempfile.gettempdir()
+        ):
+            return {"failed": "not installed"}
+        return {
+            "texts": ["A dog."],
+            "scores": [-1.0],
+            "seconds": 1,
+            "cpu_seconds": 1,
+            "tokens": 2,
+            "memory": 1,
+        }
+
+    monkeypatch.setattr(shortlist, "answer_of", answer)
+    for one in ("fairseq", "ctranslate2"):
+        broken.add(one)
+        shortlist.main(Path("model"), [Path("b")], [Path("t.tsv.gz")], 1, 12, 2)
+    lines = read(tmp_path / "shortlist.jsonl")
+    assert [line.figures.get("as_without_percent") for line in lines] == [None, 100, None]
+    assert "fairseq, float32: not installed" in capsys.readouterr().out
