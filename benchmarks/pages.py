@@ -100,8 +100,14 @@ def _table(table: Table, measurements: Mapping[str, Sequence[Measurement]]) -> l
         for one in latest(measurements.get(task, []))
         if all(one.configuration.get(key) in values for key, values in table.where.items())
     ]
-    if not rows:
-        raise ValueError(f"{table.title!r}: no measurement of {table.tasks} is chosen")
+    without = [
+        f"{key}: {value}"
+        for key, values in table.where.items()
+        for value in values
+        if all(one.configuration.get(key) != value for one in rows)
+    ]
+    if without or not rows:
+        raise ValueError(f"{table.title!r}: no measurement of {table.tasks} is chosen {', '.join(without)}")
     names = [str(one.configuration["name"]) for one in rows]
     if len(table.tasks) > 1:
         names = [f"{one.task}: {name}" for one, name in zip(rows, names, strict=True)]
@@ -155,7 +161,7 @@ def render(description: Path) -> str:
     """Return the text of a page from its description and the measurements.
 
     Raises:
-        ValueError: a table that no measurement is chosen for.
+        ValueError: a table, or a value of its ``where``, that no measurement is chosen for.
     """
     page = yaml.safe_load(description.read_text(encoding="utf-8"))
     measurements = {path.stem: read(path) for path in sorted((ROOT / "results").glob("*.jsonl"))}

@@ -85,7 +85,8 @@ def sts_figures(scores: Mapping[str, float | None]) -> dict[str, float]:
     }
 
 
-def _rounded(value: float) -> int | float:
+def rounded(value: float) -> int | float:
+    """Return a figure as it is recorded, with six digits."""
     return value if isinstance(value, int) else float(f"{value:.6g}")
 
 
@@ -122,7 +123,7 @@ def append(
     line = Measurement(
         task=task,
         configuration={"name": name, **configuration},
-        figures={key: _rounded(value) for key, value in figures.items() if value is not None},
+        figures={key: rounded(value) for key, value in figures.items() if value is not None},
         deviations=dict(deviations) if deviations else None,
         seeds=list(seeds) if seeds else None,
         command=command or _command(),

@@ -24,7 +24,7 @@ import typer
 from filelock import FileLock, Timeout
 
 from benchmarks.hardware import data_directory
-from benchmarks.results import Paper, append, directory, latest, read
+from benchmarks.results import Paper, append, directory, latest, read, rounded
 from experiments import commands, training
 from experiments.pool import Pool
 from experiments.tables import Cell, Row, Table, cells, names, read_table
@@ -129,7 +129,7 @@ class Bench:
         if cell.row.encoder is not None:
             # A model that is trained otherwise by now is another one, also by a default.
             declared = [parameters.model_dump(mode="json") for parameters in training.parameters_of(cell.row)]
-            data = hash_json([self.pool.store.fingerprint, *declared])
+            data = hash_json([self.pool.fingerprint, *declared])
         else:
             places = [data_directory(), *(self.corpora if cell.row.wants_corpus else [])]
             data = hash_json([_fingerprint(place) for place in places])
@@ -208,7 +208,9 @@ def _over_seeds(runs: list[dict[str, Any]]) -> tuple[dict[str, float], dict[str,
     columns: dict[str, list[Any]] = {name: [run.get(name) for run in runs] for name in runs[0]}
     columns = {name: values for name, values in columns.items() if None not in values}
     same = {name: values[0] for name, values in columns.items() if len({*values}) == 1}
-    means = {name: round(same.get(name, statistics.fmean(values)), 2) for name, values in columns.items()}
+    means = {
+        name: rounded(round(same.get(name, statistics.fmean(values)), 2)) for name, values in columns.items()
+    }
     spread = {
         name: round(statistics.stdev(values), 2) for name, values in columns.items() if name not in same
     }

@@ -137,9 +137,13 @@ def test_the_yardstick_is_the_last_row() -> None:
     assert shown[-3:-1] == ["| Word | 60.5 |", "| TF-IDF, trigrams, untrained | 70.9 |"]
 
 
-def test_a_table_without_rows_is_refused() -> None:
-    with pytest.raises(ValueError, match="no measurement"):
-        _table(Table(title="STS", tasks=["t"], where={"name": ["none"]}, columns={"x": "x"}), {"t": []})
+def test_a_table_without_all_the_rows_that_it_names_is_refused() -> None:
+    """As one whose measurement was renamed."""
+    line = Measurement(task="t", configuration={"name": "one"}, figures={"x": 1})
+    table = Table(title="STS", tasks=["t"], columns={"x": "x"})
+    for where, known in (({}, []), ({"name": ["one"]}, []), ({"name": ["one", "gone"]}, [line])):
+        with pytest.raises(ValueError, match="no measurement"):
+            _table(table.model_copy(update={"where": where}), {"t": known})
 
 
 def test_the_check_of_the_page_fails_where_it_differs(

@@ -15,7 +15,7 @@ import yaml
 from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
-from benchmarks.results import read
+from benchmarks.results import ROOT, Paper, latest, read
 from experiments import __main__ as program
 from experiments import commands, tables, training
 from experiments.pairs import FILES
@@ -42,6 +42,20 @@ def test_every_table_is_one_that_can_be_run(name: str) -> None:
             assert {*row.pairs.get("sources", [])} <= {*FILES, "corpus"}
         for command in row.commands:
             assert command[0] == "paraforge" or command[:2] == ["python", "-m"]
+
+
+@pytest.mark.parametrize("name", [name for name in names() if (ROOT / "results" / f"{name}.jsonl").is_file()])
+def test_what_is_recorded_has_the_figures_of_the_paper_that_its_table_has(name: str) -> None:
+    """They are not recorded again where only they change: change them in the line, too."""
+    table, rows = read_table(name)
+    papers = {
+        title: Paper(source=table.paper, figures=row.paper) if table.paper and row.paper else None
+        for row in rows
+        for title in (row.name, *(f"{row.name}, {label}" for label in row.scores if label))
+    }
+    for line in latest(read(ROOT / "results" / f"{name}.jsonl")):
+        title = str(line.configuration["name"])
+        assert title not in papers or line.paper == papers[title], title
 
 
 def test_rows_are_recorded_once_with_mean_and_deviation(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,13 +89,19 @@ def test_figures_that_a_seed_lacks_are_left_out(data: Path) -> None:
     """Whole numbers that all seeds have stay whole; others are means to two decimals."""
     table, rows = read_table("small")
     found: list[dict[str, dict[str, Any]]] = [
-        {"a": {"pairs": 60, "words": 3, "r": 0.123, "odd": 1.0}, "b": {"r": 1.0}, "c": {"r": 2.0}},
-        {"a": {"pairs": 60, "words": 4, "r": 0.123, "odd": None}, "c": {}},
+        {
+            "a": {"pairs": 60, "words": 3, "r": 0.123, "seen": 1234567, "odd": 1.0},
+            "b": {"r": 1.0},
+            "c": {"r": 2.0},
+        },
+        {"a": {"pairs": 60, "words": 4, "r": 0.123, "seen": 1234560, "odd": None}, "c": {}},
     ]
-    program.record("small", table, rows[0], found, [])
+    for _ in range(2):
+        program.record("small", table, rows[0], found, [])
     (line,) = read(data / "results" / "small.jsonl")
     assert line.configuration["name"] == "word, 1, a"
-    assert line.figures == {"pairs": 60, "words": 3.5, "r": 0.12} and line.deviations == {"words": 0.71}
+    assert line.figures == {"pairs": 60, "words": 3.5, "r": 0.12, "seen": 1234560}
+    assert line.deviations == {"words": 0.71, "seen": 4.95}
     assert isinstance(line.figures["pairs"], int)
 
 
@@ -271,5 +291,8 @@ def test_pools_of_other_pairs_do_not_touch_each_other(data: Path, monkeypatch: p
     assert (again.names, len(again.store), len(again.labels)) == (["ppdb"], 100, 100)
     assert len(Pool(data / "pools", [data / "corpus"]).store) == 101
     assert again.store.fingerprint == own.store.fingerprint == Pool(data / "pools", []).store.fingerprint
+    with monkeypatch.context() as patch:  # other scores, which rows choose by
+        patch.setattr("experiments.pool.general_scorer", lambda: SimpleNamespace(fingerprint="another"))
+        assert Pool(data / "pools", []).fingerprint != own.fingerprint == again.fingerprint
     (data / "data" / FILES["ppdb"]).write_bytes(gzip.compress(b"one\tother\n", mtime=0))
     assert len(Pool(data / "pools", []).store) == 1
