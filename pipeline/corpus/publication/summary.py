@@ -52,6 +52,13 @@ class Summary:
         return self.metrics.get(stage, {}).get(key)
 
 
+def by_pivot(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return a stage's metrics by the language of the pivot, or, of a corpus without pivots, by ''."""
+    pivots = metrics.get("pivots")
+    found = pivots.items() if isinstance(pivots, dict) else ()
+    return {name: one for name, one in found if isinstance(one, dict)} or {"": metrics}
+
+
 def load_summary(root: Path) -> Summary:
     """Collect the results of a run in the project directory ``root``. Raises InputError if there is no
     published corpus, or it is damaged."""

@@ -62,16 +62,18 @@ def show(summary: Summary, console: Console) -> None:
 def _run(summary: Summary) -> Iterator[str]:
     """Yield lines of Markdown on the translation, the files and the time of a run."""
     from paraforge.base.markdown import code
+    from paraforge.corpus.publication.summary import by_pivot
     from paraforge.interface.query.pairs import duration
 
-    bleu, chrf = summary.get("nmt", "bleu"), summary.get("nmt", "chrf")
     engine, beam = summary.get("translate", "engine"), summary.get("translate", "beam")
     rate = summary.get("translate", "sentences_per_second")
-    if bleu is not None:
-        yield f"BLEU **{bleu:.1f}**{'' if chrf is None else f', chrF **{chrf:.1f}**'} on held-out pairs"
+    for language, one in by_pivot(summary.metrics.get("nmt", {})).items():
+        if (bleu := one.get("bleu")) is not None:
+            second = "" if one.get("chrf") is None else f", chrF **{one['chrf']:.1f}**"
+            yield f"BLEU **{bleu:.1f}**{second} on held-out pairs{f' from {language}' if language else ''}"
     if engine and engine != "none":
         yield f"{engine}{f', beam {beam}' if beam else ''}{f'; {rate:,.0f} sentences/s' if rate else ''}"
-    if engine == "fake":
+    if any(one.get("engine") == "fake" for one in by_pivot(summary.metrics.get("translate", {})).values()):
         yield "**The engine 'fake' does not translate: this is a dry run, not a corpus.**"
     data = summary.root / "data"
     files = f"{counted(len(summary.corpus.files), 'Parquet file')}, {summary.corpus.bytes / 1e6:,.1f} MB"

@@ -19,6 +19,7 @@ from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.publication.card import describe
 from paraforge.corpus.publication.datasets import Dataset, neighbours, open_published
 from paraforge.corpus.publication.manifest import KEPT, PUBLISH_AGAIN, Manifest
+from paraforge.corpus.publication.summary import by_pivot
 from paraforge.corpus.publication.verdict_words import separations
 from paraforge.interface.query.database import fetch, open_database
 from paraforge.interface.report.charts import pictures
@@ -94,17 +95,18 @@ def _metrics(directory: Path | None, stage: str) -> Mapping[str, Any]:
 
 def _notes(manifest: Manifest, figures: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Yield what a reader must know before the rest."""
-    if figures["translate"].get("engine") == "fake":
+    if any(one.get("engine") == "fake" for one in by_pivot(figures["translate"]).values()):
         yield (
             "**A dry run.** The engine “fake” does not translate: the translations below are made-up words, "
             "and their scores say nothing."
         )
     if not manifest.counts.kept:
         yield "**The corpus is empty.** No pair passed all filters; see the reasons below."
-    bleu, chrf = figures["nmt"].get("bleu"), figures["nmt"].get("chrf")
-    if isinstance(bleu, int | float):
-        second = f", chrF {chrf:.1f}" if isinstance(chrf, int | float) else ""
-        yield f"The translation model reaches BLEU {bleu:.1f}{second} on held-out pairs."
+    for language, one in by_pivot(figures["nmt"]).items():
+        if _number(one, "bleu"):
+            model = f"The translation model from {language}" if language else "The translation model"
+            second = f", chrF {one['chrf']:.1f}" if _number(one, "chrf") else ""
+            yield f"{model} reaches BLEU {one['bleu']:.1f}{second} on held-out pairs."
 
 
 def _separations(manifest: Manifest) -> Iterator[str]:
@@ -127,12 +129,18 @@ def _separations(manifest: Manifest) -> Iterator[str]:
 
 def _sources(statistics: Mapping[str, Any]) -> Iterator[str]:
     """Yield ParaNMT-50M's Table 1 from the metrics of stage statistics."""
-    sources = statistics.get("sources")
-    if not isinstance(sources, dict) or not sources:
+    found = statistics.get("sources")
+    rows = found.items() if isinstance(found, dict) else ()
+    sources = {name: row for name, row in rows if isinstance(row, dict)}
+    if not sources:
         return
     shown = [name for name in _SOURCE_FIGURES if any(_number(row, name) for row in sources.values())]
-    rows = [
-        [source, f"{int(row.get('pairs') or 0):,}", *(_with_deviation(row, name) for name in shown)]
+    cells = [
+        [
+            source,
+            f"{row['pairs'] if _number(row, 'pairs') else 0:,}",
+            *(_with_deviation(row, name) for name in shown),
+        ]
         for source, row in sources.items()
     ]
     yield (
@@ -140,7 +148,7 @@ def _sources(statistics: Mapping[str, Any]) -> Iterator[str]:
         "entropies in nats."
     )
     yield table(
-        ["source", "pairs", *(name.replace("_", " ") for name in shown)], rows, range(1, len(shown) + 2)
+        ["source", "pairs", *(name.replace("_", " ") for name in shown)], cells, range(1, len(shown) + 2)
     )
 
 

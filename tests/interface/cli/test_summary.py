@@ -69,6 +69,18 @@ def test_a_dry_run_says_so(project: Path) -> None:
     assert "this is a dry run" in run_command("summary", project).stdout
 
 
+def test_every_pivot_has_its_figures(project: Path) -> None:
+    pivots = {"cs": {"engine": "none", "bleu": 9.0}, "de": {"engine": "fake", "bleu": 3.0, "chrf": 7.0}}
+    for stage in ("nmt", "translate"):
+        write_json(project / "metrics" / f"{stage}.json", {**pivots["cs"], "pivots": pivots})
+    text = " ".join(run_command("summary", project).stdout.split())
+    assert (
+        "BLEU 9.0 on held-out pairs from cs" in text
+        and "BLEU 3.0, chrF 7.0 on held-out pairs from de" in text
+    )
+    assert "this is a dry run" in text
+
+
 def test_corpora_without_metrics_without_pairs_and_none(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no corpus yet"):
         load_summary(tmp_path)

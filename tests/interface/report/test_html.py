@@ -140,6 +140,19 @@ def test_mistakes_are_explained(root: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "a.html").exists()
 
 
+def test_every_pivot_has_its_notes(root: Path, tmp_path: Path) -> None:
+    for name, figures in {
+        "translate": {"engine": "none", "pivots": {"cs": {"engine": "none"}, "de": {"engine": "fake"}}},
+        "nmt": {"bleu": 14.0, "pivots": {"cs": {"bleu": 14.0}, "de": {"bleu": 3, "chrf": 9.0}}},
+        "statistics": {"sources": {"edited": ["by hand"], "news": {"pairs": "many", "length": 2.0}}},
+    }.items():
+        write_json(tmp_path / f"{name}.json", figures)
+    write_report(root / "plain" / "corpus", tmp_path / "a.html", ReportParameters(), tmp_path)
+    html = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "A dry run." in html and "edited" not in html
+    assert "model from cs reaches BLEU 14.0 on held" in html and "from de reaches BLEU 3.0, chrF 9.0" in html
+
+
 def test_the_verdict_comes_first(tmp_path: Path) -> None:
     published(tmp_path, drawn(500, {"news": 0.0, "tatoeba": 0.6}), NUMBER)
     write_report(tmp_path / "corpus", tmp_path / "a.html", ReportParameters())
