@@ -26,7 +26,6 @@ TYPES = {
     "ctranslate2": ("float32", "int8"),
 }
 """Engines and the compute types that they are measured with; the first one is the reference."""
-REFERENCE = "fairseq float32, beam 12"
 
 
 @dataclass(frozen=True)
@@ -110,10 +109,10 @@ def main(
     device: str = typer.Option("cpu"),
 ) -> None:
     """Measure and record for every cell: speed, memory, BLEU, chrF, and how many hypotheses equal
-    fairseq's."""
+    fairseq's with the same beam."""
     references, sources = read_bitext(bitext, sentences)
     print(f"{hardware()}; {threads} threads, {device}; {len(sources)} sentences")
-    reference: list[str] = []
+    fairseq: dict[int, list[str]] = {}
     for cell in plan(engine, beam, device):
         task = {"model": str(model.resolve()), "sources": sources, "threads": threads, "device": device}
         found = answer_of("benchmarks.engines", {"cell": dataclasses.asdict(cell), **task})
@@ -121,9 +120,10 @@ def main(
             print(f"{cell.name}: {found['failed']}")
             continue
         texts = found["texts"]
-        if cell.name == REFERENCE:
-            reference = texts
-        same = sum(one == other for one, other in zip(texts, reference, strict=False))
+        if cell.engine == "fairseq":
+            fairseq[cell.beam] = texts
+        reference = fairseq.get(cell.beam, [])
+        same = sum(map(str.__eq__, texts, reference))
         append(
             "engines",
             cell.name,

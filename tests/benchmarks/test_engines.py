@@ -1,11 +1,11 @@
-"""The comparison of a shortlist goes on where an engine cannot be measured."""
+"""Engines are compared with what was measured the same way, and with nothing where that failed."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import shortlist
+from benchmarks import engines, shortlist
 from benchmarks.results import read
 
 
@@ -39,3 +39,17 @@ def test_a_way_that_fails_is_said_and_nothing_is_compared_with_it(
     lines = read(tmp_path / "shortlist.jsonl")
     assert [line.figures.get("as_without_percent") for line in lines] == [None, 100, None]
     assert "fairseq, float32: not installed" in capsys.readouterr().out
+
+
+def test_hypotheses_are_compared_with_those_of_the_same_beam(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARAFORGE_RESULTS", str(tmp_path))
+    monkeypatch.setattr(engines, "read_bitext", lambda *_: (["A dog."], ["Pes."]))
+    numbers = {"scores": [-1.0], "seconds": 1, "cpu_seconds": 1, "tokens": 2, "memory": 1}
+    monkeypatch.setattr(
+        engines, "answer_of", lambda _, task: {**numbers, "texts": [f"Beam {task['cell']['beam']}."]}
+    )
+    engines.main(Path("model"), [Path("b")], 1, [1, 12], ["fairseq", "ctranslate2"], 2, "cpu")
+    lines = read(tmp_path / "engines.jsonl")
+    assert len(lines) == 6 and all(line.figures["as_fairseq_percent"] == 100 for line in lines)
