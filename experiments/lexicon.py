@@ -10,7 +10,7 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from experiments.pairs import paraphrases
+from experiments.pairs import FILES, paraphrases
 from experiments.pool import corpus_pairs
 from paraforge.base.files import atomic_path
 from paraforge.base.shards.store import parquet_writer
@@ -23,9 +23,14 @@ def main(
     corpus: Annotated[list[Path] | None, typer.Option(help="row-aligned shard directories")] = None,
 ) -> None:
     """Write the pairs of the sources."""
+    names = sources.split(",")
+    if unknown := sorted({*names} - {*FILES, *(["corpus"] if corpus else [])}):
+        raise typer.BadParameter(
+            f"no source {unknown[0]}: there are {', '.join(FILES)}, and corpus with --corpus"
+        )
 
     def blocks() -> Iterator[PairBlock]:
-        for source in sources.split(","):
+        for source in names:
             if source == "corpus":
                 yield from (block for block, _ in corpus_pairs(corpus or []))
             else:

@@ -61,11 +61,11 @@ def train(cell: Cell, directory: Path, pool: Pool, start: Path | None, threads: 
     )
     trainer.run()
     model.save(directory / "model", {"experiment": f"{cell.table}: {row.name}, seed {cell.seed}"})
-    shutil.rmtree(checkpoints)
     compared = compare(model, sts_sets())
     figures: dict[str, Any] = sts_figures({group.name: group.pearson for group in score(compared).groups})
     figures |= {f"length_{one.length.split()[-1]}": _rounded(one.pearson) for one in by_length(compared)}
     figures |= _in_domain(model.encoder, store, held_out)
+    shutil.rmtree(checkpoints)  # not before: killed until here, the training is not repeated
     return {**figures, "pairs": len(store), "pairs_seen": trainer.record.seen}
 
 

@@ -11,13 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+import typer
 import yaml
 from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
 from benchmarks.results import ROOT, Paper, latest, read
 from experiments import __main__ as program
-from experiments import commands, tables, training
+from experiments import commands, lexicon, tables, training
 from experiments.pairs import FILES
 from experiments.pool import Pool
 from experiments.tables import Cell, Row, names, read_table
@@ -116,6 +117,24 @@ def test_one_cell_alone_is_the_same_and_records_nothing(data: Path) -> None:
         json.loads(path.read_text())["row"] for path in (data / "work").glob("cells/*/figures.json")
     )
     assert done == ["word, 1", "word, continued"]
+
+
+def test_an_evaluation_that_is_cut_off_does_not_cost_the_training(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = ("--row", "word, 1", "--seed", "1")
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "compare", lambda *_: 1 / 0)
+        assert CliRunner().invoke(program.app, ["run", "small", "--work", str(data / "work"), *one]).exit_code
+    assert [*data.glob("work/cells/*/checkpoints/*")]
+    run(data / "work", *one)
+    assert not [*data.glob("work/cells/*/checkpoints")]
+
+
+@pytest.mark.parametrize("source", ["corpus", "ppdb,other"])
+def test_a_source_of_a_lexicon_that_there_is_not_is_refused(source: str, tmp_path: Path) -> None:
+    with pytest.raises(typer.BadParameter, match=source.rpartition(",")[2]):
+        lexicon.main(source, tmp_path / "pairs.parquet")
 
 
 def test_placeholders_of_commands(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
