@@ -106,6 +106,22 @@ def create_store(path: Path, draw: Draw) -> AnnotationStore:
     return AnnotationStore(path)
 
 
+@contextmanager
+def _describing(path: Path) -> Iterator[None]:
+    """Turn the errors of a database that cannot be read into an InputError."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, TypeError, ValueError) as error:
+        name = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
+        what, remedy = "not a database of annotations", None
+        if name == "SQLITE_CORRUPT":
+            what = "damaged"
+        elif isinstance(error, sqlite3.OperationalError) and name != "SQLITE_ERROR":
+            what = "cannot be opened"
+            remedy = "Close the program that writes to it, or copy it to where you can write."
+        raise InputError(f"{what}: {first_line(error)}", path, remedy=remedy) from error
+
+
 class AnnotationStore:
     """An open evaluation. Several threads and processes can use it at once.
 
@@ -122,18 +138,13 @@ class AnnotationStore:
                 path,
                 remedy="'paraforge annotate serve CORPUS' makes one; use its path if it is elsewhere.",
             )
-        try:
+        with _describing(path):
             with self._connection() as connection:
                 (draw,) = connection.execute("SELECT draw FROM evaluation").fetchone()
                 (version,) = connection.execute("PRAGMA user_version").fetchone()
                 check_format(version, FORMAT, path)
                 connection.execute("PRAGMA journal_mode = WAL")
             self.draw = _DRAW.validate_json(draw)
-        except (sqlite3.DatabaseError, TypeError, ValueError) as error:
-            if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorname != "SQLITE_ERROR":
-                remedy = "Close the program that writes to it, or copy it to where you can write."
-                raise InputError(f"cannot be opened: {first_line(error)}", path, remedy=remedy) from error
-            raise InputError(f"not a database of annotations: {first_line(error)}", path) from error
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -211,8 +222,9 @@ class AnnotationStore:
         return int(latest[0])
 
     def judgements(self) -> list[tuple[int, str, Answer, str]]:
-        """Return every complete answer that counts, by pair and annotator: pair, name, answer, time."""
-        with self._connection() as connection:
+        """Return every complete answer that counts, by pair and annotator: pair, name, answer, time. Raises
+        InputError if the database is damaged."""
+        with _describing(self.path), self._connection() as connection:
             rows = connection.execute(
                 "SELECT pair, name, paraphrase, fluency, comment, answered_at FROM current_answers"
                 " WHERE complete ORDER BY pair, annotator"

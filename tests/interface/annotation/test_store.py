@@ -138,6 +138,17 @@ def test_a_locked_database_is_still_one(store: AnnotationStore, monkeypatch: pyt
             AnnotationStore(store.path)
 
 
+def test_a_damaged_database_is_an_error_in_one_line(store: AnnotationStore) -> None:
+    anna = store.join("Anna").number
+    for pair in range(1, 9):
+        store.record(anna, pair, Answer(3, 3, "x" * 2_000))
+    content = bytearray(store.path.read_bytes())
+    content[len(content) // 2 :] = b"\xff" * (len(content) - len(content) // 2)
+    store.path.write_bytes(content)
+    with pytest.raises(InputError, match=r"annotations\.sqlite: damaged: database disk image is malformed"):
+        store.judgements()
+
+
 def test_the_log_of_a_removed_database_is_not_read(tmp_path: Path, store: AnnotationStore) -> None:
     log = store.path.with_name(f"{store.path.name}-wal")
     with closing(sqlite3.connect(store.path)) as connection:
