@@ -116,6 +116,7 @@ def join_pivots(pivots: Mapping[str, Path], pairs: str, output: Path, resources:
             rows |= found
             records += pair_records
         write_index(temporary, records, _description([one.description for one in directories.values()], rows))
+    remove_directory(work.path / _TRANSLATED)
     return rows
 
 

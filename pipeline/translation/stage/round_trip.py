@@ -19,6 +19,7 @@ from paraforge.base.shards.store import ShardDirectory, shard_name, write_index,
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.translation.memory.distinct import waiting_rows
 from paraforge.translation.stage.parameters import TranslateParameters
+from paraforge.translation.stage.remembering import finish_tasks
 from paraforge.translation.stage.translate import TranslationReport, translate
 
 logger = logging.getLogger(__name__)
@@ -58,11 +59,12 @@ def round_trip(
     with work.lock():
         logger.info("forward translation: from references to source_text")
         section, own = parameters.forward_parameters(), forward_resources(resources)
-        forward = translate(section, ingested, model / FORWARD, translated, own)
+        forward = translate(section, ingested, model / FORWARD, translated, own, finish=False)
         write_back_corpus(translated, turned)
         logger.info("back-translation: from source_text")
         section = parameters.model_copy(update={"maximum_sentences": None})  # it limits the way there
         back = translate(section, turned, model, output, resources, lineage)
+        finish_tasks(own.work.resolve() / "translation")
         remove_directory(translated)
         remove_directory(turned)
     return forward, back

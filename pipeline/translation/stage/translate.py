@@ -81,6 +81,7 @@ def translate(
     output: Path,
     resources: Resources,
     lineage: Mapping[str, str | None] | None = None,
+    finish: bool = True,
 ) -> TranslationReport:
     """Translate the rows of a corpus that have no translation, and publish complete rows.
 
@@ -93,6 +94,9 @@ def translate(
     output: directory to publish, replaced as a whole: the columns of ``ingested`` and those of hypotheses.
     resources: where to run.
     lineage: additional columns with a constant value.
+    finish: whether this ends the run. If not, the caller does so with
+        :func:`~paraforge.translation.stage.remembering.finish_tasks`, and until then failed sentences are not
+        tried again.
 
     Raises:
         InputError: the model does not exist, or engine, model and device are incompatible.
@@ -126,7 +130,8 @@ def translate(
             if error.path is None or not Path(error.path).is_relative_to(distinct.path):
                 raise
             raise InputError(error.message, error.path, error.line, distinct.remedy) from error
-        finish_tasks(work.path)
+        if finish:
+            finish_tasks(work.path)
         work.keep_only(["calibration", "distinct", "tasks"])
     report = _report(ShardDirectory(output), choice, corpus.total_rows, distinct.row_counts())
     report.sentences = sentences

@@ -88,6 +88,7 @@ def test_references_are_counted_by_the_pivots_that_have_them(
 def test_rows_are_those_of_each_pivot_and_pairs_of_their_translations(finished: Path) -> None:
     """Against the obvious join: the first usable row of each reference in each pivot."""
     rows = rows_of(finished / "data/translated")
+    assert [path.name for path in (finished / "work/pivots").iterdir()] == ["lock"]
     ingested = {
         "cs": rows_of(finished / "data/ingested"),
         "art": rows_of(finished / "data/ingested/pivots/art"),
