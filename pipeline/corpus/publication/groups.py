@@ -137,26 +137,28 @@ def draw_splits(
     """
     most = {name: max(1, rows // _LARGEST) for name, rows in wanted.items()}
     candidates = 2 * sum(wanted.values()) + 1000
-    while True:
+    chosen: dict[int, int] = {}
+    left, last = dict(wanted), -1
+    while any(left.values()):
+        # A cluster that did not fit never will, so the next pass begins after the last one's keys.
+        largest = max(min(left[name], most[name]) for name in left)
         smallest, start = Smallest(candidates), 0
         for some in keys():
             block = np.asarray(sizes[start : start + len(some)])
-            fitting = np.flatnonzero((block > 0) & (block <= max(most.values())))
+            fitting = np.flatnonzero((block > 0) & (block <= largest) & (some > last))
             columns = {"key": some[fitting], "cluster": start + fitting, "size": block[fitting]}
             smallest.add(pa.table(columns))
             start += len(some)
         found = smallest.rows().sort_by([("key", "ascending"), ("cluster", "ascending")])
-        chosen: dict[int, int] = {}
-        left = dict(wanted)
         for cluster, size in zip(found["cluster"].to_pylist(), found["size"].to_pylist(), strict=True):
             for number, name in enumerate(left, 1):
                 if size <= min(left[name], most[name]):
                     chosen[cluster] = number
                     left[name] -= size
                     break
-        if found.num_rows < candidates or not any(left.values()):
+        if found.num_rows < candidates:
             break
-        candidates *= 8
+        last = found["key"][-1].as_py()
     for name, missing in left.items():
         if missing:
             logger.warning(

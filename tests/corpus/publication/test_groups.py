@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import sha256_file
+from paraforge.base.shards.lineage import Smallest
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.publication.datasets import open_published, published_tables
@@ -329,3 +330,15 @@ def test_whole_clusters_are_drawn_by_their_keys(sizes: list[int], wanted: list[i
             expected[int(firsts[cluster])] = fitting[0] + 1
             left[fitting[0]] -= sizes[cluster]
     assert [one.tolist() for one in drawn] == [sorted(expected), [expected[one] for one in sorted(expected)]]
+
+
+def test_a_split_that_no_cluster_fills_needs_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With two translations of each reference, all clusters are even, but the split is odd."""
+    sizes = np.tile([2, 0], 10_000)
+    keys = np.random.default_rng(1).integers(0, 2**64 - 1, len(sizes), np.uint64, endpoint=True)
+    in_memory: list[int] = []
+    monkeypatch.setattr(
+        f"{draw_splits.__module__}.Smallest", lambda size: in_memory.append(size) or Smallest(size)
+    )
+    drawn, _ = draw_splits(sizes, lambda: np.array_split(keys, 3), {"test": 101})
+    assert len(drawn) == 50 and max(in_memory) == 1_202
