@@ -121,8 +121,8 @@ def _of_altered_meanings(figures: Figures) -> str:
 
 
 def _two_digits(share: float) -> str:
-    """Format a share that should be small, such as ``7.5%``, without rounding it down."""
-    return f"{100 * share:.2g}%"
+    """Format a share that should be small with two digits, e.g. ``7.5%``."""
+    return f"{100 * share:.2g}%" if share < 0.99 else share_text(share)
 
 
 def share_text(share: float) -> str:

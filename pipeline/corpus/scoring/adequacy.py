@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from paraforge.corpus.scorer import inside
 from paraforge.corpus.scoring.wrong_pairs import RIGHT, other_rows
 
 ADEQUACY: Final = "adequacy"
@@ -20,7 +21,6 @@ SPREAD: Final = 1.194
 """Root mean square error, in logits, of the predicted share in a domain that was left out."""
 FEWEST: Final = 30
 _DIGITS: Final = 4
-_MINIMUM_DIGITS: Final = 2
 
 Numbers = npt.NDArray[np.float64]
 
@@ -72,12 +72,9 @@ def minimum_of_adequate(wrong_pairs: pa.Table, share: float) -> float:
     probabilities, scores, weights = _known(right, np.ones(len(right), bool))
     if not len(scores):
         raise ValueError("adequacy is only defined for the built-in scorer (paragram=general); set a number")
-    order = np.argsort(-scores, kind="stable")
-    means = np.cumsum((probabilities * weights)[order]) / np.cumsum(weights[order])
-    # Pairs with the same score pass together.
-    last = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
-    good = last[(means[last] >= share) & (last >= FEWEST - 1)]
-    if not len(good):
-        raise ValueError(f"no minimum score gives {100 * share:g}% adequate pairs; use a lower share")
-    unit = 10.0**-_MINIMUM_DIGITS
-    return round(float(np.ceil(scores[order][good[-1]] / unit - 1e-6) * unit), _MINIMUM_DIGITS)
+    # 0.7 as a 32-bit score is slightly less.
+    for minimum in (np.unique(np.floor(100 * scores + 1e-5)) / 100).tolist():
+        above = inside(scores.astype(np.float32), minimum)
+        if above.sum() >= FEWEST and np.average(probabilities[above], weights=weights[above]) >= share:
+            return float(minimum)
+    raise ValueError(f"no minimum score gives {100 * share:g}% adequate pairs; use a lower share")

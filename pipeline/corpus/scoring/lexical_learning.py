@@ -2,7 +2,8 @@
 directions.
 
 A wrong row must not teach the table that it is right. So a link needs two rows with both words, and one is
-subtracted from each expected count, the most that one row adds. No row is judged by its own evidence.
+subtracted from each expected count, the most that a row adds if it has each word once. Such a row is not
+judged by its own evidence.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -188,7 +189,7 @@ def _side(tokens: TokenColumn) -> tuple[Side, TokenColumn]:
 
 
 def _met_twice(first: TokenColumn, second: TokenColumn, threads: int) -> npt.NDArray[np.int32]:
-    """Return the pairs of known units that occur together twice or more, ascending, (pairs, 2)."""
+    """Return the pairs of known units that occur together in two rows or more, ascending, (pairs, 2)."""
     from scipy.sparse import csr_array  # imported here because it takes a fifth of a second
 
     counts = []
@@ -196,7 +197,10 @@ def _met_twice(first: TokenColumn, second: TokenColumn, threads: int) -> npt.NDA
         known = side.ids >= 0
         ones = np.ones(known.sum(), np.int32)
         shape = len(side), side.ids.max(initial=0) + 1
-        counts.append(csr_array((ones, side.ids[known], offsets_of(known)[side.offsets]), shape))
+        rows = csr_array((ones, side.ids[known], offsets_of(known)[side.offsets]), shape)
+        rows.sum_duplicates()
+        rows.data[:] = 1  # a row counts once, however often it has the word
+        counts.append(rows)
     transposed = counts[0].T.tocsr()
 
     def met(part: int) -> npt.NDArray[np.int32]:

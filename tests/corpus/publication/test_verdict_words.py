@@ -61,6 +61,15 @@ def test_a_share_is_not_rounded_up(share: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("share", "text"), [(0, "0%"), (0.07549, "7.5%"), (0.5, "50%"), (0.997, "more than 99%"), (1, "100%")]
+)
+def test_the_share_that_passes_has_two_digits(share: float, text: str) -> None:
+    figures = {"separation": {"value": 0.7, "low": 0.7, "high": 0.7}, "minimum": 0.1, "suggested": None}
+    said = list(module._of_score("score", figures | {"passing": {"value": share}}))
+    assert said[1] == f"The threshold of 0.1 lets {text} of the mismatched pairs through."
+
+
+@pytest.mark.parametrize(
     ("value", "low", "high", "text"),
     [
         (0.9996, 0.9995, 1, "0.999"),

@@ -65,23 +65,23 @@ def test_the_column_is_that_of_the_built_in_scorer_alone() -> None:
     st.sampled_from([1, 9, 0.1]),
 )
 @example([0.9] * 40 + [0.2] * 40, 0.4, 9)
+@example([0.6] * 40, 0.3, 1)  # as a 32-bit score, slightly above
+@example(np.linspace(0.9951, 0.9999, 40).tolist(), 0.92, 1)  # none of them reaches the next hundredth
 def test_the_least_minimum_with_so_many_adequate_pairs(
     scores: list[float], share: float, weight: float
 ) -> None:
-    values = np.array(scores)
+    values = np.array(scores, np.float32)
     probabilities = adequacy(values, np.zeros(len(values))).astype(np.float64)
     weights = np.where(values < 0.5, weight, 1)
     table = sample(scores, weights.tolist())
-    try:
-        found = minimum_of_adequate(table, share)
-    except ValueError:
-        best = np.argsort(-probabilities, kind="stable")[:30]
-        mean = np.average(probabilities[best], weights=weights[best])
-        assert len(values) < 30 or mean < share + 1e-9 or len(set(scores)) < len(scores)
-    else:
-        above = values >= found
-        assert np.average(probabilities[above], weights=weights[above]) >= share - 1e-3
-        assert found == round(found, 2)
+    for minimum in np.arange(101) / 100:
+        above = values >= np.float32(minimum)
+        if above.sum() >= 30 and np.average(probabilities[above], weights=weights[above]) >= share:
+            found = minimum_of_adequate(table, share)
+            assert found == round(found, 2) and ((values >= np.float32(found)) == above).all()
+            return
+    with pytest.raises(ValueError, match="no minimum score gives"):
+        minimum_of_adequate(table, share)
 
 
 def test_the_interval_is_that_of_unknown_domains() -> None:

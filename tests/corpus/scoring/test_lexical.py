@@ -64,7 +64,7 @@ def slowly_learnt(
 ) -> tuple[dict[tuple[str, str], list[float]], list[Counter[str]]]:
     """Probabilities of the pairs of words both ways, and the counts of each side."""
     counts = [Counter(word for row in rows for word in row[side]) for side in (0, 1)]
-    met = Counter((f, e) for one, two in rows for f in one for e in two)
+    met = Counter((f, e) for one, two in rows for f in {*one} for e in {*two})
     known = {pair for pair in met if met[pair] > 1 and min(counts[k][pair[k]] for k in (0, 1)) > 1}
     chance = [{word: count / c.total() for word, count in c.items()} for c in counts]
     links = {pair: [1e-3, 1e-3] for pair in known}
@@ -114,7 +114,13 @@ def slow_score(
 
 
 def test_as_the_slow_model() -> None:
-    rows = [("a1 b2", "b2 c3"), *bitext(120), ("žluť xyz", "yellow"), *[("pes", "dog")] * 3]
+    rows = [
+        ("a1 b2", "b2 c3"),
+        ("alone alone", "once once"),
+        *bitext(120),
+        ("žluť xyz", "yellow"),
+        *[("pes", "dog")] * 3,
+    ]
     split = [[(side or "").split() for side in row] for row in rows]
     split[-4] = [["žluť", "xyz"], ["yell"]]
     links, counts = slowly_learnt(split)
