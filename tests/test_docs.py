@@ -23,11 +23,11 @@ PAGES = [
 ]
 
 
-def test_the_generated_reference_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
+def test_the_generated_reference_is_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["generate_docs.py", "--check"])
     with pytest.raises(SystemExit) as ended:
-        runpy.run_path("scripts/generate_docs.py", run_name="__main__")
+        runpy.run_path(str(ROOT / "scripts" / "generate_docs.py"), run_name="__main__")
     assert ended.value.code == 0
 
 
