@@ -4,6 +4,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,12 @@ def test_names_of_modules_in_text_exist() -> None:
             if file.suffix in {".py", ".md", ".toml"}:
                 names |= set(of_wing.findall(file.read_text(encoding="utf-8")))
     assert [name for name in sorted(names) if not exists(name)] == []
+
+
+def test_every_dependency_is_imported() -> None:
+    declared = tomllib.loads(DECLARED)["project"]["dependencies"]
+    modules = {re.split(r"[^\w]", one)[0].replace("pyyaml", "yaml") for one in declared}
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "pipeline").rglob("*.py")]
+    found = {name for text in texts for name in re.findall(r"^ *(?:import|from) (\w+)", text, re.M)}
+    # Of a certificate, by distributed; and of CTranslate2 by require().
+    assert modules - found <= {"cryptography", "ctranslate2"}
