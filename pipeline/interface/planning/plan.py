@@ -23,7 +23,7 @@ from paraforge.translation.memory.distinct import find_distinct, written_distinc
 from paraforge.translation.memory.recall import recall
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE
-from paraforge.translation.stage.population import SAMPLE, Population, survey
+from paraforge.translation.stage.population import Population, survey
 from paraforge.translation.stage.quantisation import calibrated
 from paraforge.translation.stage.remembering import known_segments, remember
 from paraforge.translation.stage.round_trip import forward_resources
@@ -211,7 +211,7 @@ def _left_sentences(
     population: Population,
     maximum: int | None,
     resources: Resources,
-) -> tuple[int, pa.Table]:
+) -> tuple[int, list[str]]:
     """Count the distinct sentences that neither the translation memory nor a killed run has translated.
 
     Returns their number and the sentences to measure with: at a server, those that were not paid for, unless
@@ -232,8 +232,7 @@ def _left_sentences(
         number = min(len(unknown), PAID_SENTENCES)
         places = np.sort(draw.choice(len(unknown), number, replace=False, shuffle=False))
         texts = pa.concat_arrays([*distinct.texts(corpus, unknown[places])])
-        columns = [np.arange(number), texts.take(draw.permutation(number)), pa.nulls(number, pa.string())]
-        sample = pa.table(columns, schema=SAMPLE)
+        sample = texts.take(draw.permutation(number)).to_pylist()
     remove_directory(work / "plan" / "recall")
     # The survey may have missed a few, whose first row does not wait for a translation.
     return min(len(distinct) - known, population.sentences), sample

@@ -16,14 +16,6 @@ from paraforge.translation.memory.distinct import waiting_columns, waiting_rows
 # Sentences that are kept for measuring how long translation takes.
 KEPT = 50_000
 
-SAMPLE = pa.schema(
-    [
-        pa.field("sentence", pa.int64(), nullable=False),
-        pa.field("source_text", pa.string()),
-        pa.field("reference", pa.string()),
-    ]
-)
-
 
 @dataclass(frozen=True)
 class Population:
@@ -31,19 +23,20 @@ class Population:
 
     rows: rows of the corpus. sentences: distinct sentences in rows that wait for a translation.
     text_bytes: UTF-8 bytes of the distinct sentences.
-    sample: rows of :data:`SAMPLE` in random order, numbered from 0.
+    sample: some of them in random order.
     """
 
     rows: int
     sentences: int
     text_bytes: int
-    sample: pa.Table
+    sample: list[str]
 
 
 def survey(corpus: ShardDirectory, kept: int = KEPT, maximum: int | None = None) -> Population:
     """Count the distinct sentences of a corpus and keep a sample of them, in one pass.
 
-    Memory does not grow with the corpus.
+    Memory does not grow with the corpus. The same sentences give the same sample, however they are divided
+    into shards.
 
     corpus: shards with the columns that ingest writes. kept: sentences to keep.
     maximum: most sentences to translate. With fewer than there are, ``text_bytes`` is an estimate.
@@ -51,18 +44,17 @@ def survey(corpus: ShardDirectory, kept: int = KEPT, maximum: int | None = None)
     kept = min(kept, maximum or kept)
     smallest = Smallest(kept)
     sentences = text_bytes = start = 0
-    columns = ["source_text", "reference", *waiting_columns(corpus.schema)]
+    columns = ["source_text", *waiting_columns(corpus.schema)]
     with progress(total=corpus.total_rows, unit="rows", description="sentences") as bar:
         for table in corpus.tables(columns):
             begins = pc.and_(waiting_rows(table), _begins(table, start))
-            own = table.filter(begins).select(["source_text", "reference"])
+            own = table.filter(begins).select(["source_text"])
             sentences += own.num_rows
             text_bytes += pc.sum(pc.binary_length(own["source_text"])).as_py() or 0
             smallest.add(own.append_column("key", pa.array(text_keys(own["source_text"])[:, 0])))
             start += table.num_rows
             bar.update(table.num_rows)
-    drawn = smallest.rows().sort_by("key").slice(0, kept).drop_columns("key")
-    sample = drawn.add_column(0, SAMPLE.field("sentence"), pa.array(np.arange(drawn.num_rows))).cast(SAMPLE)
+    sample = smallest.rows().sort_by("key").slice(0, kept)["source_text"].to_pylist()
     left = min(sentences, maximum or sentences)
     return Population(corpus.total_rows, left, round(text_bytes * left / max(1, sentences)), sample)
 
@@ -76,18 +68,6 @@ def _begins(table: pa.Table, start: int) -> pa.Array:
 
 def blocks(population: Population, size: int) -> Iterator[list[str]]:
     """Yield samples of ``size`` sentences without end. A sentence only repeats once all have been used."""
-    sentences = cycle(population.sample["source_text"].to_pylist())
+    sentences = cycle(population.sample)
     while block := list(islice(sentences, size)):
         yield block
-
-
-def draw_sample(corpus: ShardDirectory, wanted: int) -> pa.Table:
-    """Return sentences of a corpus that wait for a translation, each with the reference of its first row.
-
-    The same sentences give the same sample, however they are divided into shards.
-
-    corpus: shards with the columns that ingest writes. wanted: number of sentences; fewer if there are fewer.
-
-    Returns rows of :data:`SAMPLE`, at most ``wanted``.
-    """
-    return survey(corpus, wanted).sample

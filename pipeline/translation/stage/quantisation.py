@@ -19,7 +19,7 @@ from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.decoding.translator import DecodingOptions, Hypothesis, Placement
 from paraforge.translation.engines import ctranslate2, open_translator
 from paraforge.translation.models.model import TranslationModel, open_model
-from paraforge.translation.stage.population import draw_sample
+from paraforge.translation.stage.population import survey
 from paraforge.translation.stage.sentences import EngineChoice, Workplace, device_of_worker
 from paraforge.versions import TRANSLATE
 
@@ -212,7 +212,7 @@ def _sampled_loss(
     if (known := _known(record)) is not None or sentences < _WORTHWHILE:
         return known
     logger.info("comparing float32 and %s on a sample", choice.options.compute_type)
-    texts = draw_sample(corpus, SENTENCES)["source_text"].to_pylist()
+    texts = survey(corpus, SENTENCES).sample
     files = JobFiles() if choice.model is None else JobFiles(kept=(choice.model,))
     gpu, workers = workplace.on_gpu, workplace.workers
     with open_jobs(resources, len(texts), jobs=1, workers=workers, gpu=gpu, travels=True) as jobs:

@@ -30,7 +30,7 @@ from paraforge.interface.planning.plan import (
     plan_text,
 )
 from paraforge.interface.query.pairs import duration
-from paraforge.translation.stage.population import SAMPLE, Population
+from paraforge.translation.stage.population import Population
 from paraforge.translation.stage.translate import translate
 from tests.here import run_command
 from tests.project import ROOT, make_project
@@ -126,7 +126,7 @@ def test_the_disk_of_texts_is_counted_for_every_file(tmp_path: Path) -> None:
     """Four rows of 250 bytes with two sentences of 100, which take 60, each with one or three answers."""
     (tmp_path / "shard").write_bytes(bytes(1000))
     corpus = cast("ShardDirectory", SimpleNamespace(paths=[tmp_path / "shard"], total_rows=4))
-    population = Population(4, 2, 200, SAMPLE.empty_table())
+    population = Population(4, 2, 200, [])
     once = 4 * (1.85 * 250 + 4) + 2 * (2 * 60 + 67)
     each = 4 * (2 * (250 + 60) + 48) + 2 * 4 * 60
     assert _disk_bytes(population, corpus, 1) == once + each == 5392

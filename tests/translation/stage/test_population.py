@@ -11,7 +11,7 @@ import pytest
 from benchmarks.bitext import write_ingested
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.memory.distinct import find_distinct
-from paraforge.translation.stage.population import SAMPLE, blocks, draw_sample, survey
+from paraforge.translation.stage.population import blocks, survey
 
 
 def write_corpus(
@@ -40,7 +40,7 @@ def test_the_sentences_are_those_that_translation_finds(tmp_path: Path, sentence
     assert population.sentences == len(expected)
     assert population.text_bytes == sum(len(text.encode()) for text in expected)
     assert population.rows == 1250
-    assert sorted(population.sample["source_text"].to_pylist()) == sorted(expected)
+    assert sorted(population.sample) == sorted(expected)
 
 
 def test_blocks_are_distinct_until_all_are_used(tmp_path: Path, sentences: list[str]) -> None:
@@ -57,26 +57,17 @@ def test_blocks_are_distinct_until_all_are_used(tmp_path: Path, sentences: list[
 def test_memory_is_bounded_and_the_kept_are_a_fair_sample(tmp_path: Path) -> None:
     texts = [f"{number:06d}" for number in range(3000)]
     population = survey(write_corpus(tmp_path / "in", texts, rows=500), kept=200)
-    kept = population.sample["source_text"].to_pylist()
+    kept = population.sample
     assert (population.sentences, len(kept)) == (3000, 200)
     # Neither early nor late rows are preferred.
     assert np.mean([int(text) for text in kept]) == pytest.approx(1500, abs=3 * 866 / 200**0.5)
     # Shards and their order change nothing, and a larger sample has the smaller one.
     again = survey(write_corpus(tmp_path / "again", texts[::-1], rows=70), kept=300)
-    assert again.sample["source_text"].to_pylist()[:200] == kept
+    assert again.sample[:200] == kept
     # A limited translation is of the same sentences.
     limited = survey(ShardDirectory(tmp_path / "in"), kept=200, maximum=50)
     assert (limited.sentences, limited.text_bytes) == (50, 50 * 6)
-    assert limited.sample["source_text"].to_pylist() == kept[:50]
-
-
-def test_each_sentence_has_the_reference_of_its_first_row(tmp_path: Path) -> None:
-    corpus = write_corpus(tmp_path / "in", ["a", "b", "c"] * 3, rejected={1})
-    assert len(draw_sample(corpus, 2)) == 2
-    sample = draw_sample(corpus, 4)
-    assert sample.schema == SAMPLE and sample["sentence"].to_pylist() == [0, 1, 2]
-    found = {row["source_text"]: row["reference"] for row in sample.to_pylist()}
-    assert found == {"a": "reference 0", "b": "reference 4", "c": "reference 2"}
+    assert limited.sample == kept[:50]
 
 
 def test_nothing_to_translate(tmp_path: Path) -> None:
