@@ -128,15 +128,21 @@ def maxima(parameters: SelectParameters) -> dict[str, float]:
 
 
 def _kept(
-    sample: pa.Table, lowest: Mapping[str, float], highest: Mapping[str, float]
+    sample: pa.Table, parameters: SelectParameters, lowest: Mapping[str, float], highest: Mapping[str, float]
 ) -> npt.NDArray[np.bool_]:
     """Return which right pairs of the sample the bounds on scores keep; other filters cannot be applied to
     the sample."""
+    required = {*parameters.required}
+    for one in parameters.filters:
+        required.update(one.tenths_of())
+        if isinstance(one, BoundsParameters) and one.missing == "refuse":
+            required.add(one.score)
     kept = np.ones(sample.num_rows, np.bool_)
-    for name in {*lowest, *highest}:
+    for name in required.union(lowest, highest):
         if f"{RIGHT}{name}" in sample.column_names:
             values = sample[f"{RIGHT}{name}"].to_numpy()
-            kept &= inside(values, lowest.get(name), highest.get(name)) | np.isnan(values)
+            missing = np.isnan(values) & (name not in required)
+            kept &= inside(values, lowest.get(name), highest.get(name)) | missing
     return kept
 
 
@@ -165,7 +171,7 @@ def verdict(
         "wrong_pairs": sample.num_rows,
         "changed_meanings": judge_changed(wrong_pairs, highest.get(CONTRADICTION)),
         "trained_on_corpus": trained_on_corpus(wrong_pairs),
-        "adequacy": judge_adequacy(sample, _kept(sample, found, highest)),
+        "adequacy": judge_adequacy(sample, _kept(sample, parameters, found, highest)),
         "scores": {
             name: asdict(judge(wrong_pairs, name, found.get(name)))
             for name in dict.fromkeys([*scores, *found])

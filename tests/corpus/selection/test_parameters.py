@@ -190,14 +190,19 @@ def test_without_a_foreign_side_no_similarity_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("bounds", [(0.3, 0.6), (0.6, 0.3)])
-def test_the_strictest_bound_of_a_score_counts_in_the_verdict(bounds: tuple[float, float]) -> None:
+@pytest.mark.parametrize("missing", ["accept", "refuse"])
+def test_the_strictest_bound_of_a_score_counts_in_the_verdict(
+    bounds: tuple[float, float], missing: str
+) -> None:
+    policy = {"missing": missing}
     chosen = SelectParameters.model_validate(
         {
+            "required": [],
             "filters": [
-                {"kind": "bounds", "score": score, side: bound, "name": f"{side}_{place}"}
+                {"kind": "bounds", "score": score, side: bound, "name": f"{side}_{place}"} | policy
                 for side, score in (("minimum", "paraphrase_score"), ("maximum", "contradiction"))
                 for place, bound in enumerate(bounds)
-            ]
+            ],
         }
     )
     found = thresholds.minima(chosen, {})
@@ -207,4 +212,5 @@ def test_the_strictest_bound_of_a_score_counts_in_the_verdict(bounds: tuple[floa
     nan = float("nan")
     columns = {"paraphrase_score": [0.1, 0.9, 0.9, nan, 0.9], "contradiction": [0.1, 0.4, 0.1, 0.1, nan]}
     sample = pa.table({f"right_{name}": pa.array(one, pa.float32()) for name, one in columns.items()})
-    assert thresholds._kept(sample, found, highest).tolist() == [False, False, True, True, True]
+    kept = thresholds._kept(sample, chosen, found, highest)
+    assert kept.tolist() == [False, False, True, *[missing == "accept"] * 2]
