@@ -69,7 +69,7 @@ class Share:
 class Verdict:
     """The verdict on a score, from the mismatched pairs of a corpus or a source.
 
-    pairs: number of scored mismatched pairs.
+    pairs: number of mismatched pairs, with or without this score.
     separation: area under the ROC curve of right against mismatched pairs; None without scores on both sides.
     minimum: the chosen threshold, None for none. passing: share of the mismatched pairs that reach it.
     suggested: the minimum that at most 1% of such mismatched pairs reach, with 95% confidence; None if there
