@@ -73,9 +73,10 @@ class ServerClient:
         to see whether a failure is this request's alone.
 
         Raises:
-            Untranslatable: the server refuses this request, and has answered others.
+            Untranslatable: the server refuses this request or gives no answer to it, and answers others.
             InputError: it refuses the key, the model or a field.
-            EngineError: it cannot be reached, or does not answer, after all retries.
+            EngineError: it cannot be reached, or does not answer, after all retries, or its answers are of
+                another kind.
         """
         body = {name: value for name, value in fields.items() if value is not None}
         try:
@@ -83,6 +84,9 @@ class ServerClient:
                 model=self._model, messages=messages, extra_body=body
             )
             answer = response.http_response.json()
+            choices = answer.get("choices") if isinstance(answer, dict) else None
+            if not (isinstance(choices, list) and choices and all(isinstance(one, dict) for one in choices)):
+                raise ValueError(f"no choices in {answer}")
         except self._library.APIStatusError as error:
             alone = simple is not None and error.status_code in _OF_SENTENCE
             if simple and alone and (error.status_code == 500 or not self.usage.requests):
@@ -92,11 +96,14 @@ class ServerClient:
             raise EngineError(
                 f"the server at ${_ADDRESS} does not answer: {self._hidden(error)}. {_KEPT}"
             ) from None
-        except ValueError as error:
-            raise EngineError(f"the server's answer is not JSON: {self._hidden(error)}") from None
-        choices = answer.get("choices") if isinstance(answer, dict) else None
-        if not isinstance(choices, list) or not choices or not all(isinstance(one, dict) for one in choices):
-            raise EngineError(f"the server's answer has no choices: {self._hidden(answer)}")
+        except ValueError as error:  # not JSON, or without choices
+            if simple:
+                self.ask(simple, fields)
+                raise Untranslatable("no answer", self._hidden(error)) from None
+            raise EngineError(
+                f"the server at ${_ADDRESS} answers without a translation: {self._hidden(error)}. Check its "
+                f"address, which usually ends in /v1. {_KEPT}"
+            ) from None
         counts = answer.get("usage") if isinstance(answer.get("usage"), dict) else {}
         with self._lock:
             self.usage.requests += 1
@@ -119,6 +126,8 @@ class ServerClient:
         )
         if status in (401, 403):
             remedy = f"Check the key in {_KEY}."
+        elif status == 402:
+            remedy = "Pay into the account, and run the same command again."
         elif status == 404:
             remedy = (
                 f"Check translate.server.model, '{self._model}', and the path of {_ADDRESS}, which usually "

@@ -26,7 +26,7 @@ class Reply:
 
     After infinitely many seconds it sends nothing: it waits until the client has gone."""
 
-    body: Json | str = ""
+    body: Json | list[Any] | str = ""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0

@@ -303,6 +303,8 @@ def test_a_slow_server_is_not_waited_for(server: FakeServer) -> None:
         (401, InputError, "the server refused the request: HTTP 401.*Check the key in OPENAI_API_KEY"),
         (404, InputError, "HTTP 404.*translate.server.model, 'm'"),
         (400, InputError, "HTTP 400.*leave out what the server does not know"),
+        (402, InputError, "HTTP 402.*Pay into the account"),
+        (200, EngineError, "answers without a translation: no choices in .*usually ends in /v1"),
         *(
             (one, EngineError, f"fails: HTTP {one}.*run the same command again")
             for one in (408, 409, 429, 500)
@@ -318,16 +320,24 @@ def test_what_never_works_is_an_error(
         translate(max_retries=1)
     assert "no $OPENAI_API_KEY" in str(error.value) and KEY not in str(error.value)
     del server.asked["1"]  # to see whether it is the sentences' fault
-    assert max(server.asked.values()) == (2 if kind is EngineError else 1)
+    assert max(server.asked.values()) == (2 if kind is EngineError and status > 200 else 1)
 
 
-@pytest.mark.parametrize(("place", "status", "looks"), [(0, 400, 1), (20, 400, 0), (0, 500, 1), (20, 500, 1)])
+@pytest.mark.parametrize(
+    ("place", "reply", "looks", "reason"),
+    [
+        (0, Reply("no", 400), 1, "HTTP 400"),
+        (4, Reply("no", 400), 0, "HTTP 400"),
+        *((place, Reply("no", 500), 1, "HTTP 500") for place in (0, 4)),
+        *((4, Reply(body), 1, "no answer") for body in ({}, {"choices": []}, [], '{"choices": [{"me', "<p>")),
+    ],
+)
 def test_a_sentence_that_the_server_refuses_fails_alone(
-    server: FakeServer, place: int, status: int, looks: int
+    server: FakeServer, place: int, reply: Reply, looks: int, reason: str
 ) -> None:
-    server.behave = lambda sentence, body, nth: Reply("no", status) if sentence == SENTENCES[place] else None
-    found = texts(translate(concurrency=1, max_retries=0))
-    assert found == [*EXPECTED[:place], f"HTTP {status}", *EXPECTED[place + 1 :]]
+    server.behave = lambda sentence, body, nth: reply if sentence == SENTENCES[place] else None
+    found = texts(translate(SENTENCES[:6], concurrency=1, max_retries=0))
+    assert found == [*EXPECTED[:place], reason, *EXPECTED[place + 1 : 6]]
     assert server.asked["1"] == looks  # whether it answers others
 
 
