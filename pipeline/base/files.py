@@ -10,6 +10,7 @@ import re
 import shutil
 import socket
 import sys
+import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -163,6 +164,19 @@ def scratch_directory(path: Path) -> Iterator[Path]:
     finally:
         remove(scratch)
         unfinished_paths.discard(scratch)
+
+
+@contextmanager
+def temporary_directory() -> Iterator[Path]:
+    """Provide an empty directory in the system's temporary directory; it is removed after the block, and by
+    SIGTERM."""
+    with tempfile.TemporaryDirectory(prefix="paraforge-") as name:
+        path = Path(name)
+        unfinished_paths.add(path)
+        try:
+            yield path
+        finally:
+            unfinished_paths.discard(path)
 
 
 @contextmanager

@@ -103,13 +103,14 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     with (
         pytest.raises(OSError, match="No space left"),
         files.scratch_directory(tmp_path / "scratch") as scratch,
+        files.temporary_directory() as elsewhere,
         files.atomic_path(path) as temporary,
     ):
         temporary.write_text("half")
-        assert scratch.is_dir() and {temporary, scratch} <= files.unfinished_paths
+        assert scratch.is_dir() and {temporary, scratch, elsewhere} <= files.unfinished_paths
         raise OSError(errno.ENOSPC, "full")
     assert [*tmp_path.iterdir()] == [path] and path.read_text() == "old"
-    assert not {temporary, scratch} & files.unfinished_paths
+    assert not {temporary, scratch, elsewhere} & files.unfinished_paths and not elsewhere.exists()
 
 
 def test_what_is_unfinished_goes_before_a_process_exits_at_once(tmp_path: Path) -> None:

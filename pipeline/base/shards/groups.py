@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError, first_line
-from paraforge.base.files import atomic_path, remove_directory, scratch_directory, unfinished_paths
+from paraforge.base.files import atomic_path, remove_directory, scratch_directory, temporary_directory
 
 _MEMORY = "1GB"
 _MOST_THREADS = 8
@@ -33,19 +32,21 @@ Rows = NDArray[np.int64]
 
 
 @contextmanager
-def scratch_database(directory: Path, memory: str = _MEMORY) -> Iterator[Any]:
+def scratch_database(directory: Path, memory: str = _MEMORY, what: str | None = None) -> Iterator[Any]:
     """Open a DuckDB database in memory. What exceeds its memory limit goes to a directory in ``directory``
-    that is removed at the end. Raises InputError if DuckDB fails, e.g. on a full disk."""
+    that is removed at the end.
+
+    what: what failed, for the error message. Raises InputError if DuckDB fails, e.g. on a full disk.
+    """
     import duckdb  # imported here because it takes a tenth of a second
 
     try:
         with ExitStack() as stack:
             place = stack.enter_context(scratch_directory(directory / "spilled"))
             if "\\" in str(place):  # DuckDB takes it for a slash
-                elsewhere = Path(stack.enter_context(TemporaryDirectory(prefix="paraforge-")))
-                unfinished_paths.add(elsewhere)
-                (elsewhere / "link").symlink_to(place.absolute())
-                place = elsewhere / "link"
+                link = stack.enter_context(temporary_directory()) / "link"
+                link.symlink_to(place.absolute())
+                place = link
             settings: dict[str, Any] = {"memory_limit": memory, "temp_directory": str(place)}
             connection = stack.enter_context(duckdb.connect(config=settings))
             # More threads would need more memory.
@@ -53,7 +54,7 @@ def scratch_database(directory: Path, memory: str = _MEMORY) -> Iterator[Any]:
             connection.execute(f"SET threads = {min(cores, _MOST_THREADS)}")
             yield connection
     except duckdb.Error as error:
-        raise InputError(first_line(error), directory) from error
+        raise InputError(": ".join(filter(None, (what, first_line(error)))), directory) from error
 
 
 def run_query(sql: str, tables: Mapping[str, Any], directory: Path, what: str) -> Path:
@@ -65,21 +66,17 @@ def run_query(sql: str, tables: Mapping[str, Any], directory: Path, what: str) -
 
     Raises InputError if the disk is full.
     """
-    import duckdb
-
     remove_directory(directory)
     directory.mkdir(parents=True)
     result = directory / "result.parquet"
     target = str(result).replace("'", "''")
-    with scratch_database(directory) as connection, ThreadPoolExecutor(1) as pool:
+    with scratch_database(directory, what=what) as connection, ThreadPoolExecutor(1) as pool:
         for name, table in tables.items():
             # An Arrow dataset, as DuckDB would take some characters of a path for a pattern.
             connection.register(name, table)
         running = pool.submit(connection.execute, f"COPY ({sql}) TO '{target}' (FORMAT parquet)")
         try:
             running.result()  # not in this thread, because DuckDB does not look for signals
-        except duckdb.Error as error:
-            raise InputError(f"{what}: {first_line(error)}", directory.parent) from error
         except BaseException:
             connection.interrupt()
             raise

@@ -3,7 +3,6 @@
 # ruff: noqa: S608 - names are quoted, numbers are our own, the text is a parameter
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import unfinished_paths
+from paraforge.base.files import temporary_directory
 from paraforge.base.progress import progress
 from paraforge.corpus.columns import SCALES
 from paraforge.corpus.publication.datasets import Dataset
@@ -277,11 +276,7 @@ class Mismatched:
 @contextmanager
 def open_pairs(datasets: Sequence[Dataset]) -> Iterator[Pairs]:
     """Read the scores of a publication into a temporary table. Raises InputError if a file is damaged."""
-    with (
-        tempfile.TemporaryDirectory(prefix="paraforge-browse-") as temporary,
-        open_database(memory=_MEMORY) as connection,
-    ):
-        unfinished_paths.add(Path(temporary))
+    with temporary_directory() as temporary, open_database(memory=_MEMORY) as connection:
         with explained():
-            connection.execute(f"ATTACH {literal(str(Path(temporary) / 'pairs.duckdb'))} AS prepared")
+            connection.execute(f"ATTACH {literal(str(temporary / 'pairs.duckdb'))} AS prepared")
         yield Pairs(connection, datasets)

@@ -73,10 +73,10 @@ class Parameters(Section):
 
     @model_validator(mode="after")
     def _kept_directories(self) -> Parameters:
-        for key in ("work", "translation_memory"):
-            path = (getattr(self.resources, key) or self.resources.work).resolve()
+        kept = {"work": self.resources.work, "translation_memory": self.resources.memory_directory()}
+        for key, path in kept.items():
             for output in STAGE_OUTPUTS:
-                if path.is_relative_to(Path(output).resolve()):
+                if path.resolve().is_relative_to(Path(output).resolve()):
                     raise ValueError(
                         f"resources.{key}: 'dvc repro' removes {output} before that stage runs; use another "
                         "directory"

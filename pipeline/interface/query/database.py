@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import glob
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from paraforge.base.errors import InputError, Interrupted, first_line
-from paraforge.base.files import atomic_path, scratch_directory, unfinished_paths
+from paraforge.base.files import atomic_path, scratch_directory, temporary_directory
 from paraforge.corpus.publication.datasets import Dataset
 
 if TYPE_CHECKING:
@@ -46,8 +45,7 @@ def open_database(
     """
     import duckdb
 
-    with tempfile.TemporaryDirectory(prefix="paraforge-query-") as spill:
-        unfinished_paths.add(Path(spill))
+    with temporary_directory() as spill:
         with explained("Use a size such as 600MB or 2GB."):
             connection = duckdb.connect(
                 ":memory:",
@@ -56,7 +54,7 @@ def open_database(
                     # Otherwise a name in a statement may mean a variable of this program.
                     "python_enable_replacements": False,
                     "memory_limit": memory,
-                    "temp_directory": spill,
+                    "temp_directory": str(spill),
                     "max_temp_directory_size": SPILL_LIMIT,
                 },
             )

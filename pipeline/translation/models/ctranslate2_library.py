@@ -8,11 +8,11 @@ import ctypes
 import importlib.util
 import logging
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from paraforge.base.errors import MissingPackageError, require
+from paraforge.base.files import temporary_directory
 
 logger = logging.getLogger(__name__)
 
@@ -107,9 +107,9 @@ def multiply(engine: str, device: str) -> None:
     kind, _, number = device.partition(":")
     if kind == "cuda":
         preload_cublas()
-    with tempfile.TemporaryDirectory() as folder:
-        _tiny_model(library).save(folder)
-        translator = library.Translator(folder, device=kind, device_index=int(number or 0))
+    with temporary_directory() as folder:
+        _tiny_model(library).save(str(folder))
+        translator = library.Translator(str(folder), device=kind, device_index=int(number or 0))
         (found,) = translator.translate_batch([["a", "b"]], max_decoding_length=2, beam_size=2)
         if not found.hypotheses:
             raise RuntimeError("CTranslate2 translates nothing")

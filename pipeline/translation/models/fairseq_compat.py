@@ -8,7 +8,6 @@ import importlib
 import logging
 import os
 import pickle  # for the error that torch raises
-import tempfile
 import threading
 import warnings
 import zipfile
@@ -18,6 +17,7 @@ from types import ModuleType, NoneType, UnionType
 from typing import Any, get_args
 
 from paraforge.base.errors import InputError, require
+from paraforge.base.files import temporary_directory
 
 # Modules of fairseq that define dataclasses with dataclass defaults: those used here, and those registered on
 # import.
@@ -63,8 +63,8 @@ def data_path(directory: Path) -> Iterator[str]:
     if os.pathsep not in str(directory):
         yield str(directory)
         return
-    with tempfile.TemporaryDirectory() as temporary:
-        link = Path(temporary) / "data"
+    with temporary_directory() as temporary:
+        link = temporary / "data"
         link.symlink_to(directory.resolve())
         yield str(link)
 

@@ -267,4 +267,4 @@ def test_an_open_page_goes_on_when_the_corpus_is_made_again(
         # An open page loads itself again, as its handles are those of the other corpus.
         publications.add(publication(client.get("/counts").text))
         assert len(publications) == 2
-        assert len(list(tmp_path.glob("paraforge-browse-*"))) == 1  # what was read before is gone
+        assert len(list(tmp_path.glob("paraforge-*/pairs.duckdb"))) == 1  # what was read before is gone
