@@ -1,9 +1,36 @@
-"""What a training process sets for itself is undone: tests of others run in the same process."""
+"""Trainings that several files read; what a training process sets for itself is undone."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
+
+from paraforge.translation.training.binarisation import prepare_bitext
+from paraforge.translation.training.training_run import TrainingRun
+from tests.translation.training.test_binarisation import accepted, write_shards
+from tests.translation.training.test_training import RESOURCES, Prepared, parameters, start
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    directory = tmp_path_factory.mktemp("prepared")
+    shards = write_shards(directory / "shards", accepted(200))
+    return directory / "work", prepare_bitext(shards, directory / "work", parameters(), RESOURCES)
+
+
+@pytest.fixture
+def begin(tmp_path: Path, prepared: Prepared) -> Callable[..., TrainingRun]:
+    """Begins or resumes a run in the directory of this name."""
+    return lambda name="run", **changes: start(tmp_path / name, prepared, **changes)
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> TrainingRun:
+    """A run that has ended; its directory is only read or copied."""
+    run = start(tmp_path_factory.mktemp("trained") / "run", prepared)
+    assert run.train() == "maximum_updates"
+    return run
 
 
 @pytest.fixture(autouse=True)

@@ -16,26 +16,21 @@ from paraforge.translation.decoding.translator import DecodingOptions, Hypothese
 from paraforge.translation.models.checkpoint import average_checkpoints, weights_only_state
 from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.training import criterion, finishing, shortlist, validation
-from paraforge.translation.training.binarisation import prepare_bitext
 from paraforge.translation.training.criterion import blockwise_label_smoothed_loss
 from paraforge.translation.training.finishing import finish_model
 from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.training import TrainingResult
+from paraforge.translation.training.training_run import TrainingRun
 from paraforge.translation.training.validation import Scores, evaluate, score_hypotheses
 from tests.translation.models.tiny import bitext
-from tests.translation.training.test_binarisation import accepted, write_shards
-from tests.translation.training.test_training import RESOURCES, parameters, start
+from tests.translation.training.test_training import Prepared, parameters
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TrainingResult]:
-    directory = tmp_path_factory.mktemp("trained")
-    shards = write_shards(directory / "shards", accepted(200))
-    prepared = prepare_bitext(shards, directory / "work", parameters(), RESOURCES)
-    run = start(directory / "run", (directory / "work", prepared))
-    reason = run.train()
-    history = [{**row, "bleu": bleu} for row, bleu in zip(run.history, (1.0, 3.0, 2.0), strict=True)]
-    return directory / "run", TrainingResult(reason, history, prepared)
+@pytest.fixture
+def result(trained: TrainingRun, prepared: Prepared) -> TrainingResult:
+    """A training whose second validation was the best."""
+    history = [{**row, "bleu": bleu} for row, bleu in zip(trained.history, (1.0, 3.0, 2.0), strict=True)]
+    return TrainingResult("maximum_updates", history, prepared[1])
 
 
 @pytest.mark.full
@@ -49,13 +44,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TrainingRes
 )
 def test_the_better_of_best_and_average(
     tmp_path: Path,
-    trained: tuple[Path, TrainingResult],
+    trained: TrainingRun,
+    result: TrainingResult,
     monkeypatch: pytest.MonkeyPatch,
     scores: tuple[float, float],
     weights: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    directory, result = trained
     given = iter(scores)
 
     def evaluate(*arguments: Any, **options: Any) -> Scores:
@@ -63,8 +58,7 @@ def test_the_better_of_best_and_average(
         return Scores(bleu=next(given), chrf=7.0, bleu_signature="b", chrf_signature="c")
 
     monkeypatch.setattr(finishing, "evaluate", evaluate)
-    (tmp_path / "nmt").mkdir()
-    description = finish_model(directory, tmp_path / "nmt", parameters(), result, threads=1)
+    description = finish_model(trained.directory, tmp_path, parameters(), result, threads=1)
     assert ("has learned almost nothing" in caplog.text) == (max(scores) < 3)
     assert description["trained_on"]["weights"] == weights
     assert description["trained_on"]["updates"] == 12
@@ -72,29 +66,25 @@ def test_the_better_of_best_and_average(
         "rows": result.prepared.held_out, "beam": 3, "bleu": max(scores), "chrf": 7.0,
         "bleu_signature": "b", "chrf_signature": "c",
     }  # fmt: skip
-    snapshots = [directory / "snapshots" / f"update-{update:08d}.pt" for update in (8, 12)]
-    expected = (
-        average_checkpoints(snapshots)
-        if "average" in weights
-        else weights_only_state(load_checkpoint(snapshots[0]))
-    )
-    written = load_checkpoint(tmp_path / "nmt" / "fairseq" / "checkpoint.pt")["model"]
+    snapshots = [trained.directory / "snapshots" / f"update-{update:08d}.pt" for update in (8, 12)]
+    best = weights_only_state(load_checkpoint(snapshots[0]))
+    expected = average_checkpoints(snapshots) if "average" in weights else best
+    written = load_checkpoint(tmp_path / "fairseq" / "checkpoint.pt")["model"]
     assert written.keys() == expected["model"].keys()
     assert all(torch.equal(written[name], expected["model"][name]) for name in written)
 
 
 @pytest.mark.full
 def test_a_large_vocabulary_gets_a_shortlist(
-    tmp_path: Path, trained: tuple[Path, TrainingResult], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, trained: TrainingRun, result: TrainingResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    directory, result = trained
     scores = Scores(bleu=5.0, chrf=7.0, bleu_signature="b", chrf_signature="c")
     monkeypatch.setattr(finishing, "evaluate", lambda *arguments, **options: scores)
     found = []
     for fewest in (1000, 10):
         monkeypatch.setattr(shortlist, "FEWEST_TYPES", fewest)
         (output := tmp_path / str(fewest)).mkdir()
-        description = finish_model(directory, output, parameters(), result, threads=1)
+        description = finish_model(trained.directory, output, parameters(), result, threads=1)
         found.append((description["fingerprint"], "ctranslate2/vmap.txt" in description["files"]))
     assert [has for _, has in found] == [False, True]
     assert found[0][0] != found[1][0]
@@ -182,14 +172,11 @@ def test_hypotheses_are_found_with_the_beam_and_are_bounded_by_the_sources(
 PADDING = 1
 
 
-def oracle(
-    features: torch.Tensor, weight: torch.Tensor, target: torch.Tensor, epsilon: float
-) -> tuple[torch.Tensor, torch.Tensor]:
+def oracle(features: torch.Tensor, weight: torch.Tensor, target: torch.Tensor, epsilon: float) -> Any:
     from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 
     log_probabilities = torch.log_softmax(features @ weight.t(), dim=-1)
-    loss, nll = label_smoothed_nll_loss(log_probabilities, target, epsilon, ignore_index=PADDING)
-    return loss, nll
+    return label_smoothed_nll_loss(log_probabilities, target, epsilon, ignore_index=PADDING)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,9 +20,13 @@ from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.ranks import Ranks
 from paraforge.translation.training.training import trainer_settings
 from paraforge.translation.training.training_run import TrainingRun
+from paraforge.translation.training.validation import Scores
 from tests.translation.training.test_binarisation import accepted, write_shards
 
 RESOURCES = Resources(threads=1, devices=["cpu"])
+Begin = Callable[..., TrainingRun]
+Prepared = tuple[Path, PreparedBitext]
+"""A directory, and what was prepared in it."""
 
 
 def parameters(**changes: Any) -> NmtParameters:
@@ -49,14 +54,7 @@ def test_the_limit_of_time_is_in_minutes(limit: float | None, late: bool) -> Non
     assert TrainingRun._is_late(run) is late
 
 
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, PreparedBitext]:
-    directory = tmp_path_factory.mktemp("prepared")
-    shards = write_shards(directory / "shards", accepted(300))
-    return directory / "work", prepare_bitext(shards, directory / "work", parameters(), RESOURCES)
-
-
-def start(directory: Path, prepared: tuple[Path, PreparedBitext], **changes: Any) -> TrainingRun:
+def start(directory: Path, prepared: Prepared, **changes: Any) -> TrainingRun:
     """A run in this process, in ``directory``; a second call resumes from the last checkpoint."""
     work, bitext_prepared = prepared
     if not directory.exists():
@@ -65,14 +63,6 @@ def start(directory: Path, prepared: tuple[Path, PreparedBitext], **changes: Any
             (directory / name).symlink_to(work / name)
     settings = trainer_settings(directory, parameters(**changes), bitext_prepared, RESOURCES)
     return TrainingRun(directory, json.loads(json.dumps(settings)))  # as a process reads them
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory, prepared: tuple[Path, PreparedBitext]) -> Path:
-    """The directory of a run that has ended; it is only read or copied."""
-    run = start(tmp_path_factory.mktemp("trained") / "run", prepared)
-    assert run.train() == "maximum_updates"
-    return run.directory
 
 
 def weights(run: TrainingRun) -> dict[str, torch.Tensor]:
@@ -87,126 +77,103 @@ def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]
 
 
 @pytest.mark.full
-def test_two_runs_are_equal_and_learn(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) -> None:
-    first = start(tmp_path / "a", prepared)
-    before = weights(first)
+def test_two_runs_are_equal_and_learn(begin: Begin) -> None:
+    first, name = begin("a"), "decoder.layers.0.fc1.weight"
+    before = weights(first)[name]
     assert first.train() == "maximum_updates"
     assert first.updates == 12
     assert [row["update"] for row in first.history] == [4, 8, 12]
     assert first.history[-1]["valid_loss"] < first.history[0]["valid_loss"]
-    assert not torch.equal(
-        before["decoder.layers.0.fc1.weight"], weights(first)["decoder.layers.0.fc1.weight"]
-    )
-    second = start(tmp_path / "b", prepared)
+    second, other = begin("b"), begin("c", training={"seed": 2})
     second.train()
-    assert_equal(weights(first), weights(second))
-    other = start(tmp_path / "c", prepared, training={"seed": 2})
     other.train()
-    assert not torch.equal(
-        weights(first)["decoder.layers.0.fc1.weight"], weights(other)["decoder.layers.0.fc1.weight"]
-    )
+    assert_equal(weights(first), weights(second))
+    assert not any(torch.equal(weights(first)[name], one) for one in (before, weights(other)[name]))
 
 
 @pytest.mark.parametrize("accumulate", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
-    tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch, accumulate: int
+    begin: Begin, monkeypatch: pytest.MonkeyPatch, accumulate: int
 ) -> None:
     changes: dict[str, Any] = {"training": {"accumulate": accumulate}}
-    whole = start(tmp_path / "whole", prepared, **changes)
+    whole = begin("whole", **changes)
     whole.train()
     assert whole.epoch() > 1 or accumulate == 1
     for stop_after in (5, 9):
-        run = start(tmp_path / "stopped", prepared, **changes)
+        run = begin("stopped", **changes)
         monkeypatch.setattr(trainer, "stop_requested", lambda run=run, at=stop_after: run.updates >= at)
         with pytest.raises(Interrupted):
             run.train()
         assert run.updates == stop_after
     monkeypatch.setattr(trainer, "stop_requested", lambda: False)
-    last = start(tmp_path / "stopped", prepared, **changes)
+    last = begin("stopped", **changes)
     assert last.updates == 9
     last.train()
     assert_equal(weights(whole), weights(last))
-    for ours, expected in zip(last.history, whole.history, strict=True):
-        assert ours["bleu"] == expected["bleu"]
-        assert ours["valid_loss"] == expected["valid_loss"]
-        assert ours["target_tokens"] == expected["target_tokens"]
+    for name in ("bleu", "valid_loss", "target_tokens"):
+        assert [row[name] for row in last.history] == [row[name] for row in whole.history]
 
 
 def test_a_checkpoint_counts_the_batches_of_all_processes(
-    tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = start(tmp_path / "run", prepared)
-    monkeypatch.setattr(trainer, "stop_requested", lambda: run.updates >= 2)
+    run = begin()
+    monkeypatch.setattr(trainer, "stop_requested", lambda: run.updates >= 1)
     with pytest.raises(Interrupted):
         run.train()
     run.ranks = Ranks(0, 2)  # as if another process had trained on as many
     run.save()
-    again = start(tmp_path / "run", prepared)
-    assert again.epochs.iterations_in_epoch == 2 * run.epochs.iterations_in_epoch > 0
+    assert begin().epochs.iterations_in_epoch == 2 * run.epochs.iterations_in_epoch > 0
 
 
 @pytest.mark.full
-def test_an_orphan_stops_and_so_does_time(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) -> None:
-    run = start(tmp_path / "run", prepared)
+def test_an_orphan_stops_and_so_does_time(begin: Begin) -> None:
+    run = begin()
     run.parent = -1
     with pytest.raises(Interrupted):
         run.train()
-    assert run.updates == start(tmp_path / "run", prepared).updates == 1
-    late = start(tmp_path / "late", prepared, training={"maximum_minutes": 1e-6})
+    assert run.updates == begin().updates == 1
+    late = begin("late", training={"maximum_minutes": 1e-6})
     assert (late.train(), late.updates) == ("maximum_minutes", 1)
 
 
-def test_one_of_several_gpus_trains_alone(
-    tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_of_several_gpus_trains_alone(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert start(tmp_path / "run", prepared).trainer.data_parallel_rank == 0
+    assert begin().trainer.data_parallel_rank == 0
 
 
-def test_a_batch_that_does_not_fit_is_not_left_out(
-    tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_that_does_not_fit_is_not_left_out(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(**_: Any) -> None:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
-    run = start(tmp_path / "run", prepared)
+    run = begin()
     monkeypatch.setattr(run.task, "train_step", full)
     with pytest.raises(InputError, match=r"out of memory.*Halve training\.batch_tokens"):
         run.train()
 
 
 def test_a_finished_run_of_plain_values_is_not_continued(
-    tmp_path: Path, prepared: tuple[Path, PreparedBitext], trained: Path
+    tmp_path: Path, begin: Begin, trained: TrainingRun
 ) -> None:
-    shutil.copytree(trained, tmp_path / "run", symlinks=True)
-    again = start(tmp_path / "run", prepared)
-    assert again.finished == "maximum_updates"
-    assert again.train() == "maximum_updates"
+    shutil.copytree(trained.directory, tmp_path / "run", symlinks=True)
+    again = begin()
+    assert again.finished == again.train() == "maximum_updates"
     assert again.updates == 12
-    state = load_checkpoint(trained / "checkpoints" / "checkpoint_last.pt")
+    state = load_checkpoint(trained.directory / "checkpoints" / "checkpoint_last.pt")
     assert state["extra_state"]["paraforge"]["finished"] == "maximum_updates"
-    snapshot = next((trained / "snapshots").iterdir())
-    assert str(trained).encode() not in snapshot.read_bytes()
+    snapshot = next((trained.directory / "snapshots").iterdir())
+    assert str(trained.directory).encode() not in snapshot.read_bytes()
 
 
-def test_patience_ends_a_run(
-    tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_patience_ends_a_run(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     """After three validations, whatever their number of updates."""
     scores = iter([1.0, 3.0, 2.0, 2.5, 2.0, 9.0])
 
-    def evaluate(*arguments: Any, **options: Any) -> Any:
-        from paraforge.translation.training.validation import Scores
-
+    def evaluate(*arguments: Any, **options: Any) -> Scores:
         return Scores(bleu=next(scores), chrf=1.0, bleu_signature="", chrf_signature="")
 
     monkeypatch.setattr("paraforge.translation.training.validation.evaluate", evaluate)
-    run = start(
-        tmp_path / "run",
-        prepared,
-        training={"maximum_updates": 1000},
-        validation={"every_updates": 2, "patience": 3},
-    )
+    run = begin(training={"maximum_updates": 1000}, validation={"every_updates": 2, "patience": 3})
     messages: list[dict[str, Any]] = []
     monkeypatch.setattr(trainer, "report", lambda **values: messages.append(values))
     save = run.save
@@ -224,10 +191,9 @@ def test_patience_ends_a_run(
     run._report()  # as at the end, right after a validation
     assert all(message.get("loss", 1) > 0 for message in messages)
     assert [row["bleu"] for row in run.history] == [1.0, 3.0, 2.0, 2.5, 2.0]
-    kept = {path.name for path in (tmp_path / "run" / "snapshots").iterdir()}
     # The best and the last two, which may be averaged.
-    snapshots = {"update-00000004.pt", "update-00000008.pt", "update-00000010.pt"}
-    assert kept == snapshots
+    kept = sorted(path.name for path in (run.directory / "snapshots").iterdir())
+    assert kept == ["update-00000004.pt", "update-00000008.pt", "update-00000010.pt"]
 
 
 def test_parts_are_gone_through_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,12 +201,8 @@ def test_parts_are_gone_through_in_turn(tmp_path: Path, monkeypatch: pytest.Monk
     shards = write_shards(tmp_path / "shards", accepted(300))
     cut = prepare_bitext(shards, tmp_path / "work", parameters(), RESOURCES)
     assert len(cut.parts) == 3
-    run = start(
-        tmp_path / "run",
-        (tmp_path / "work", cut),
-        training={"maximum_epochs": 2, "maximum_updates": 1000},
-        validation={"every_updates": 0},
-    )
+    limits = {"maximum_epochs": 2, "maximum_updates": 1000}
+    run = start(tmp_path / "run", (tmp_path / "work", cut), training=limits, validation={"every_updates": 0})
     assert run.train() == "maximum_epochs"
     assert [row["epoch"] for row in run.history] == [1, 2]
     assert run.target_tokens == 2 * cut.target_tokens
@@ -249,12 +211,8 @@ def test_parts_are_gone_through_in_turn(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("pre_norm", [False, True])
 @pytest.mark.full
-def test_precisions_and_norms_train(
-    tmp_path: Path, prepared: tuple[Path, PreparedBitext], precision: str, pre_norm: bool
-) -> None:
-    run = start(
-        tmp_path / "run",
-        prepared,
+def test_precisions_and_norms_train(begin: Begin, precision: str, pre_norm: bool) -> None:
+    run = begin(
         architecture={"pre_norm": pre_norm},
         training={"precision": precision, "schedule": "linear", "maximum_updates": 30},
         validation={"every_updates": 10},
