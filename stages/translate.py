@@ -6,7 +6,7 @@ from pathlib import Path
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import of_pivots, write_metrics
 from paraforge.translation.stage.pivots import join_pivots, lineage_of, translated_of
-from paraforge.translation.stage.round_trip import FORWARD, round_trip
+from paraforge.translation.stage.round_trip import FORWARD, finish_translations, round_trip
 from paraforge.translation.stage.translate import translate
 
 
@@ -15,6 +15,7 @@ def main() -> None:
     separately and then joined."""
     parameters = parameters_of("translate")
     output = Path("data/translated")
+    finish = not parameters.pivots  # or a run that is killed in a later pivot would repeat failed sentences
     made = {}
     found = {}
     for name, place, one in parameters.by_pivot():
@@ -24,14 +25,18 @@ def main() -> None:
         corpus, model = Path("data/ingested") / place, Path("models/nmt") / place
         lineage = lineage_of(name, parameters.publish.pairs) if parameters.pivots else {}
         if one.ingest.kind == "references":
-            forward, back = round_trip(one.translate, corpus, model, made[name], one.resources, lineage)
+            forward, back = round_trip(
+                one.translate, corpus, model, made[name], one.resources, lineage, finish
+            )
             found[name] = {**asdict(back), FORWARD: asdict(forward)}
         else:
-            report = translate(one.translate, corpus, model, made[name], one.resources, lineage)
+            report = translate(one.translate, corpus, model, made[name], one.resources, lineage, finish)
             found[name] = asdict(report)
     metrics = of_pivots("translate", found)
     if parameters.pivots:
         metrics["rows_by_pivot"] = join_pivots(made, parameters.publish.pairs, output, parameters.resources)
+        for _, _, one in parameters.by_pivot():
+            finish_translations(one.resources)
     write_metrics("translate", metrics)
 
 

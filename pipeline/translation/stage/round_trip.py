@@ -42,13 +42,14 @@ def round_trip(
     output: Path,
     resources: Resources,
     lineage: Mapping[str, str | None] | None = None,
+    finish: bool = True,
 ) -> tuple[TranslationReport, TranslationReport]:
     """Translate references to ``source_text``, translate that back, and publish complete rows.
 
     Each direction has its own memory and resumes on its own. A row whose forward translation is faulty has
     failed; its reason begins with ``forward: ``.
 
-    parameters, ingested, output, resources, lineage: see
+    parameters, ingested, output, resources, lineage, finish: see
     :func:`~paraforge.translation.stage.translate.translate`.
     model: directory of the model that translates back, with the forward model inside.
 
@@ -63,11 +64,25 @@ def round_trip(
         write_back_corpus(translated, turned)
         logger.info("back-translation: from source_text")
         section = parameters.model_copy(update={"maximum_sentences": None})  # it limits the way there
-        back = translate(section, turned, model, output, resources, lineage)
-        finish_tasks(own.work.resolve() / "translation")
+        back = translate(section, turned, model, output, resources, lineage, finish=False)
+        if finish:
+            finish_translations(resources)
         remove_directory(translated)
         remove_directory(turned)
     return forward, back
+
+
+def finish_translations(resources: Resources) -> None:
+    """End a run of either direction that has not ended itself: the next one tries failed sentences again.
+
+    resources: those of :func:`round_trip`, or of
+    :func:`~paraforge.translation.stage.translate.translate`.
+    """
+    for one in (resources, forward_resources(resources)):
+        work = WorkDirectory("translation", one.work.resolve())
+        if work.path.is_dir():
+            with work.lock():
+                finish_tasks(work.path)
 
 
 def write_back_corpus(translated: Path, output: Path) -> None:

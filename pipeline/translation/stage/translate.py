@@ -95,8 +95,8 @@ def translate(
     resources: where to run.
     lineage: additional columns with a constant value.
     finish: whether this ends the run. If not, the caller does so with
-        :func:`~paraforge.translation.stage.remembering.finish_tasks`, and until then failed sentences are not
-        tried again.
+        :func:`~paraforge.translation.stage.round_trip.finish_translations`, and until then failed sentences
+        are not tried again.
 
     Raises:
         InputError: the model does not exist, or engine, model and device are incompatible.

@@ -17,6 +17,7 @@ from paraforge.base.files import read_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.interface.configuration import check_parameters
+from paraforge.stages import translate
 from paraforge.translation.stage.pivots import shared_references
 from tests.here import ended_at, inside, run_stage
 from tests.project import (
@@ -173,6 +174,25 @@ def test_without_pivots_nothing_is_other_than_it_was(finished: Path, tmp_path: P
     assert [{name: row[name] for name in alone[0] if row[name] == row[name]} for row in joined] == [
         {name: value for name, value in row.items() if value == value} for row in alone
     ]
+
+
+def test_a_sentence_that_failed_in_an_earlier_pivot_is_not_tried_again_after_a_kill(
+    finished: Path, tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(finished, project, symlinks=True, ignore=shutil.ignore_patterns("work"))
+    parameters = read_parameters(project)
+    parameters["translate"]["fake"]["fail_pattern"] = "a"
+    write_parameters(project, parameters)
+    with inside(project):
+        with monkeypatch.context() as killed, pytest.raises(ZeroDivisionError):
+            killed.setattr(translate, "join_pivots", lambda *_: 1 / 0)
+            run_stage("translate")
+        assert seen
+        seen.clear()
+        run_stage("translate")
+        ended = [read_json(path)["finished"] for path in Path("work").rglob("tasks.json")]
+    assert not seen and ended == [True, True]
 
 
 @pytest.mark.full
