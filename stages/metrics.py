@@ -58,18 +58,20 @@ _FIGURES: Final[dict[str, dict[str, str | Callable[[Mapping[str, Any]], Any]]]] 
 }
 
 
-# What adds up over pivots; of the rest the whole has what the first one has.
+# What adds up over pivots.
 _ADDED: Final = {
     "ingest": "rows kept rejected changes shards sources seconds",
     "nmt": "seconds",
     "translate": "rows translated given rejected failed hypotheses sentences sentences_from_memory "
     "sentences_translated sentences_failed marks reused_tasks tasks seconds",
 }
+# What is measured for each pivot, and null for the whole. Of the rest the whole has what the first one has.
+_MEASURED: Final = ("mean_score", "sentences_per_second", "bleu", "chrf", "forward")
 
 
 def of_pivots(stage: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Combine the metrics of a stage that ran for each pivot: sums, and the single pivots' metrics as
-    ``pivots``. Metrics of a single pivot are unchanged.
+    """Combine the metrics of a stage that ran for each pivot: sums, null for what is measured for each, and
+    the single pivots' metrics as ``pivots``. Metrics of a single pivot are unchanged.
 
     metrics: a dataclass, a pydantic model or a dictionary, by pivot.
     """
@@ -77,7 +79,7 @@ def of_pivots(stage: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
     first, *others = each.values()
     if not others:
         return first
-    total = dict(first)
+    total = {name: None if name in _MEASURED else value for name, value in first.items()}
     for name in _ADDED[stage].split():
         for other in others:
             total[name] = _sum(total[name], other[name])

@@ -119,9 +119,11 @@ def test_metrics_of_pivots_are_sums_and_those_of_each() -> None:
     both = {"cs": one, "de": other}
     total = {"rows": 11, "kept": 6, "rejected": {"a": 3, "b": 2}, "changes": {}, "shards": 2, "seconds": 2.5}
     assert of_pivots("ingest", both) == {**total, "rate": 7, "sources": {"x": 2, "y": 9}, "pivots": both}
-    trained = {name: {"seconds": 1, "forward": {"seconds": 2}} for name in both}
+    trained = {name: {"seconds": 1, "bleu": 9, "forward": {"seconds": 2}} for name in both}
     forward = {"seconds": 4, "pivots": {name: {"seconds": 2} for name in both}}
-    assert of_pivots("nmt", trained) == {"seconds": 2, "forward": forward, "pivots": trained}
+    assert of_pivots("nmt", trained) == {"seconds": 2, "bleu": None, "forward": forward, "pivots": trained}
+    del trained["de"]["forward"]
+    assert of_pivots("nmt", trained)["forward"] is None
 
 
 def test_a_headline_and_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
