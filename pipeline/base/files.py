@@ -11,6 +11,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -72,6 +73,7 @@ def make_directory(path: Path) -> None:
 unfinished_paths: set[Path] = set()
 # Directories that this process has already swept of leftovers from killed processes.
 _swept: set[Path] = set()
+_WEEK_SECONDS = 7 * 24 * 3600.0
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<host>[^.]+)-(?P<pid>\d+)-[0-9a-f]{8}(?P<old>-old)?\.tmp")
 
 
@@ -116,7 +118,8 @@ def _host() -> str:
 
 
 def sweep(directory: Path, alone: bool = False) -> None:
-    """Remove what killed processes on this host left in a directory.
+    """Remove what killed processes on this host left in a directory, and what those on other hosts, or in
+    other containers, left there a week ago.
 
     If the process was killed while replacing a directory, the old directory gets its name back.
 
@@ -126,7 +129,7 @@ def sweep(directory: Path, alone: bool = False) -> None:
     leftovers = directory.rglob(".*.tmp") if alone else directory.glob(".*.tmp")
     for left in sorted(leftovers, reverse=True):  # what is inside a directory before the directory
         found = _TEMPORARY.fullmatch(left.name)
-        if alone or (found and found["host"] == _host() and not _is_running(int(found["pid"]))):
+        if alone or (found and _is_abandoned(left, found["host"], int(found["pid"]))):
             if found and found["old"] and not left.with_name(found["name"]).exists():
                 left.rename(left.with_name(found["name"]))
             else:
@@ -138,6 +141,16 @@ def sweep_once(directory: Path) -> None:
     if directory not in _swept:
         _swept.add(directory)
         sweep(directory)
+
+
+def _is_abandoned(path: Path, host: str, process: int) -> bool:
+    """Return whether the process that made a temporary path has ended. That of another host is taken for
+    ended if the path has not changed for a week."""
+    if host == _host():
+        return not _is_running(process)
+    with suppress(FileNotFoundError):  # another process was faster
+        return time.time() - path.lstat().st_mtime > _WEEK_SECONDS
+    return False
 
 
 def _is_running(process: int) -> bool:

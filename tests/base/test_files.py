@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,9 @@ def test_what_a_killed_command_left_goes_with_the_next_one_that_writes_there(
     (left,) = tmp_path.iterdir()
     alive = tmp_path / f".other.node-1-example-org-{os.getpid()}-00000000.tmp"
     elsewhere = tmp_path / ".other.another-host-1-00000000.tmp"
+    long_ago = tmp_path / ".out.another-host-1-00000000.tmp"
+    long_ago.mkdir()
+    os.utime(long_ago, (0, time.time() - 8 * 24 * 3600))
     mine = tmp_path / ".notes.tmp"
     unknown = tmp_path / f".other.node-1-example-org-{10**20}-00000000.tmp"
     for path in (alive, elsewhere, mine, unknown):

@@ -13,7 +13,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from paraforge.base.errors import IncompleteError, ParaforgeError, RetryError
+from paraforge import versions
+from paraforge.base.errors import IncompleteError, InputError, ParaforgeError, RetryError
 from paraforge.base.progress import JobCounter, progress
 from paraforge.base.shards.cluster import ATTEMPTS, Workers, connect, outcome, watched_connection
 from paraforge.base.shards.job_files import JobFiles
@@ -34,6 +35,8 @@ _POLL_SECONDS = 0.5
 # All runs on a scheduler share one topic and have their own numbers, because a scheduler never forgets a
 # topic.
 _TOPIC = "paraforge-rows"
+# The versions of this program and its steps. A worker with others would give other bytes under the same keys.
+_VERSIONS = {name: value for name, value in vars(versions).items() if name.isupper() or name == "__version__"}
 _report: ContextVar[Callable[[int], None] | None] = ContextVar("report_rows", default=None)
 
 
@@ -162,6 +165,7 @@ class Jobs:
         def submit(index: int) -> None:
             future = client.submit(
                 _call_on_worker,
+                _VERSIONS,
                 function,
                 arguments[index],
                 (run, index),
@@ -250,6 +254,7 @@ def _called(
 
 
 def _call_on_worker(
+    wanted: dict[str, Any],
     function: Callable[..., ResultT],
     given: tuple[Any, ...],
     name: tuple[str, int],
@@ -257,10 +262,15 @@ def _call_on_worker(
     files: JobFiles | None,
 ) -> tuple[int, ResultT, list[bytes | None] | None]:
     """Run a job on a worker; return the rows that it reported, its result, and, if the disk is not shared,
-    the files that it wrote."""
+    the files that it wrote. Raises InputError if the worker does not have the wanted versions."""
     from distributed import get_worker
 
     worker = get_worker()
+    if wanted != _VERSIONS:
+        raise InputError(
+            f"the worker at {worker.address} has another version of paraforge than this host",
+            remedy="Install the same version there, and start the worker again.",
+        )
 
     def tell(rows: int) -> None:
         worker.log_event(_TOPIC, (*name, rows))

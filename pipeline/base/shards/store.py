@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -205,12 +206,12 @@ class ShardDirectory:
             names = [plain_name(name) for name in self.description.get(_MORE_COLUMNS, [])]
         return [self, *(ShardDirectory(self.path / name) for name in names)]
 
-    @property
+    @cached_property
     def paths(self) -> list[Path]:
         """Path of each shard, in order."""
         return [self.path / record.file for record in self.records]
 
-    @property
+    @cached_property
     def rows(self) -> list[int]:
         """Rows of each shard, in order."""
         return [record.rows for record in self.records]

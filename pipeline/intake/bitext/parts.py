@@ -127,7 +127,7 @@ def part_table(file: SourceFile, block: Block, cleaning: Cleaning, kind: str, fi
 
 def read_part(path: Path, columns: Sequence[str]) -> pa.Table:
     """Read columns of a part. Raises InputError if it is damaged."""
-    with open_parquet(path, "Delete it and run the same command again.") as file:
+    with open_parquet(path, "Delete it if it exists, and run the same command again.") as file:
         return file.read(columns, use_threads=False)
 
 

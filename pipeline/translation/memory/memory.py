@@ -55,7 +55,7 @@ _NAMES = "[0-9]" * 8 + "-*.parquet"
 _FORMAT = 2
 # Key in a segment's footer.
 _ABOUT = b"paraforge.segment"
-_REMEDY = "Delete it, and its sentences are translated again."
+_REMEDY = "Delete it if it exists, and run the same command again, which translates its sentences again."
 
 
 class HypothesisRows:

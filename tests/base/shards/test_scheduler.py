@@ -18,6 +18,7 @@ import psutil
 import pytest
 from distributed import Client, KilledWorker, LocalCluster, get_worker
 
+from paraforge import versions
 from paraforge.base.errors import IncompleteError, InputError, RetryError
 from paraforge.base.shards import scheduler
 from paraforge.base.shards.pool import in_processes
@@ -192,6 +193,12 @@ def test_a_job_that_can_be_retried_is_tried_again(
         ((_, found),) = Jobs(client).attempt(try_in_vain, given, description="test")
     assert len((tmp_path / "mark").read_text()) == tries
     assert found == "done" if failures < tries else problem[1] in str(found)
+
+
+def test_a_worker_with_another_version_of_the_program_is_refused() -> None:
+    older = {**scheduler._VERSIONS, "SCORE": versions.SCORE - 1}
+    with threads_of_a_cluster() as client, pytest.raises(InputError, match="inproc.* has another version"):
+        client.submit(scheduler._call_on_worker, older, square, (2,), ("run", 0), None, None).result()
 
 
 @pytest.mark.full

@@ -84,6 +84,8 @@ def test_view_zips_columns_of_the_same_rows_and_later_directories_win(tmp_path: 
     assert view.column_names == ["line", "rejected", "overlap_3"]
     assert view.read(0).to_pydict() == {"line": [1, 2], "rejected": ["x", None], "overlap_3": [0.5, 0.1]}
     assert view.read(0, ["overlap_3"]).num_rows == 2
+    # Made once: a list for each of 20,000 shards would take an hour.
+    assert view.rows is view.rows and view.shard_paths(0)[0] is view.shard_paths(0)[0]
     with pytest.raises(InputError, match="no column nonsense"):
         view.read(0, ["nonsense"])
     with pytest.raises(InputError, match="not aligned"):

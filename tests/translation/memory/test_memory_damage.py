@@ -41,7 +41,7 @@ def test_a_damaged_file_is_named_and_costs_its_own_sentences(
         shutil.copyfile(corpus / "shard-00000.parquet", path)
     seen.clear()
     if damage != "gone":
-        with pytest.raises(InputError, match=rf"{path}.*Delete it, and its .*sentences are translated again"):
+        with pytest.raises(InputError, match=rf"{path}.*Delete it if it exists, and run .*again"):
             run(tmp_path, corpus, CHOSEN)
     path.unlink()
     report, published = run(tmp_path, corpus, CHOSEN)
