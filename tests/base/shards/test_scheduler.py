@@ -197,7 +197,7 @@ def test_a_job_that_can_be_retried_is_tried_again(
 
 def test_a_worker_with_another_version_of_the_program_is_refused() -> None:
     older = {**scheduler._VERSIONS, "SCORE": versions.SCORE - 1}
-    with threads_of_a_cluster() as client, pytest.raises(InputError, match="inproc.* has another version"):
+    with threads_of_a_cluster() as client, pytest.raises(InputError, match=r"inproc.* has another version"):
         client.submit(scheduler._call_on_worker, older, square, (2,), ("run", 0), None, None).result()
 
 
