@@ -19,6 +19,12 @@ def holds_text(kind: pa.DataType) -> bool:
     return kind in (pa.string(), pa.large_string(), pa.string_view())
 
 
+def holds_bytes(kind: pa.DataType) -> bool:
+    """Return whether a column of this type contains bytes, of any layout and perhaps dictionary-encoded."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return kind in (pa.binary(), pa.large_binary(), pa.binary_view())
+
+
 SCHEMA_VERSION = 2
 
 _DECLARED = [

@@ -30,7 +30,12 @@ _MEMBERS: dict[str, Callable[[], Any]] = {
     "xz": lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY),
 }
 _LFS_POINTER = b"version https://git-lfs"
-_UNSUPPORTED = {b"PK\x03\x04": "a zip archive", b"\xff\xfe": "UTF-16 text", b"\xfe\xff": "UTF-16 text"}
+_UTF16 = ("UTF-16 text", "Convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW.")
+_UNSUPPORTED = {
+    b"PK\x03\x04": ("a zip archive", "Unpack it. Text can be plain or gz, bz2, xz or zst."),
+    b"\xff\xfe": _UTF16,
+    b"\xfe\xff": _UTF16,
+}
 
 
 class ByteStream(Protocol):
@@ -78,11 +83,9 @@ def _lfs_pointer(path: Path) -> InputError:
 def refuse_binary(path: Path, head: bytes) -> None:
     """Raise InputError for a file that cannot be UTF-8 text, by its first bytes after decompression: a zip
     archive, UTF-16."""
-    for magic, name in _UNSUPPORTED.items():
+    for magic, (name, remedy) in _UNSUPPORTED.items():
         if head.startswith(magic):
-            raise InputError(
-                f"this is {name}", path, remedy="Use UTF-8 text, plain or as gz, bz2, xz or zst."
-            )
+            raise InputError(f"this is {name}", path, remedy=remedy)
 
 
 @contextmanager

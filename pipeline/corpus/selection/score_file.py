@@ -3,11 +3,10 @@ do."""
 
 from __future__ import annotations
 
-import csv
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +23,7 @@ from paraforge.base.progress import progress
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, holds_text, tables_of
 from paraforge.base.shards.store import ShardView, ShardWriter, parquet_writer
-from paraforge.base.text.lines import Reading, line_blocks
+from paraforge.base.text.lines import Reading
 from paraforge.base.text.paths import require_regular
 from paraforge.base.text.repair import REPAIRS
 from paraforge.corpus.columns import COLUMNS, COMPUTED, schema_of
@@ -41,7 +40,7 @@ from paraforge.intake.bitext.block import REJECT_MALFORMED
 from paraforge.intake.bitext.columns import is_header, oddity
 from paraforge.intake.bitext.languages import other_language
 from paraforge.intake.bitext.readers.parquet import parquet_tables
-from paraforge.intake.bitext.readers.tsv import read_separated
+from paraforge.intake.bitext.readers.tsv import even_rows, read_separated, separator_of
 
 logger = logging.getLogger(__name__)
 
@@ -207,13 +206,10 @@ def _say_oddities(
         found = [f"the texts are in {others['reference']!r}, and the built-in scorer is for English"]
         remedy = "Use --vectors"
     elif found and not is_parquet(path):
-        with suppress(InputError):
-            fields = next(line_blocks(path, Reading(strict=False, block_bytes=1 << 16))).lines
-            lines = fields.slice(1 if header else 0, _ROWS_LOOKED_AT).to_pylist()
-            cells = zip(*csv.reader(lines, **_dialect(path)), strict=False)
-            good = [place for place, column in enumerate(cells) if not oddity(column)]
-            if len(good) > 1 and good[:2] != list(columns.values()):
-                remedy = f"Try --reference {good[0]} --translation {good[1]}"
+        cells = even_rows(path, _separator(path))[header:][:_ROWS_LOOKED_AT]
+        good = [place for place, column in enumerate(zip(*cells, strict=True)) if not oddity(column)]
+        if len(good) > 1 and good[:2] != list(columns.values()):
+            remedy = f"Try --reference {good[0]} --translation {good[1]}"
     for one in found:
         logger.warning("%s: %s. %s", path, one, remedy)
     first = [one[0] for one in texts.values()]
@@ -221,11 +217,9 @@ def _say_oddities(
         logger.warning("%s: the first row is %s, which looks like a header. Use --header", path, first)
 
 
-def _dialect(path: Path) -> dict[str, Any]:
-    """Return how the fields of a line are separated, for the csv module."""
-    if ".csv" in map(str.lower, path.suffixes[-2:]):
-        return {"delimiter": ","}
-    return {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+def _separator(path: Path) -> str | None:
+    """Return the separator of a CSV file; None for a TSV."""
+    return separator_of(path) if ".csv" in map(str.lower, path.suffixes[-2:]) else None
 
 
 def is_parquet(path: Path) -> bool:
@@ -236,7 +230,7 @@ def is_parquet(path: Path) -> bool:
 
 def _tsv_tables(path: Path, columns: Mapping[str, int | str], header: bool) -> Iterator[Any]:
     try:
-        separator = _dialect(path)["delimiter"]
+        separator = _separator(path)
         for block in read_separated(path, columns, Reading(), header=header, separator=separator):
             arrays = {"line": pa.array(block.lines), **{name: block.texts[name] for name in TEXT_COLUMNS}}
             if block.codes.any():

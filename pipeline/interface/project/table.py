@@ -4,13 +4,14 @@ import importlib.util
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from paraforge.base.errors import InputError, MissingPackageError
-from paraforge.base.shards.schema import holds_text
+from paraforge.base.shards.schema import holds_bytes, holds_text
 from paraforge.base.text.language_codes import CODES, THREE_LETTERS
 from paraforge.base.text.lines import Reading
 from paraforge.intake.bitext.columns import LANGUAGE, NO_WORD, is_header
@@ -18,7 +19,7 @@ from paraforge.intake.bitext.languages import identified, language_code
 from paraforge.intake.bitext.readers.jsonl import json_blocks
 from paraforge.intake.bitext.readers.parquet import flattened, parquet_tables
 from paraforge.intake.bitext.readers.tmx import tmx_texts
-from paraforge.intake.bitext.readers.tsv import separated_rows
+from paraforge.intake.bitext.readers.tsv import even_rows, separator_of
 
 Place = int | str
 """The number or name of a column, as a source has it."""
@@ -94,12 +95,15 @@ def _code(place: Place) -> str | None:
 
 
 def _texts(table: pa.Table) -> dict[Place, list[str]]:
-    """Return the columns of text."""
-    return {
-        field.name: [text or "" for text in column.to_pylist()]
-        for field, column in zip(table.schema, table.columns, strict=True)
-        if holds_text(field.type)
-    }
+    """Return the columns of text; bytes are text if all are UTF-8."""
+    found: dict[Place, list[str]] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if holds_bytes(column.type):
+            with suppress(pa.ArrowInvalid):
+                column = column.cast(pa.string())
+        if holds_text(column.type):
+            found[name] = [text or "" for text in column.to_pylist()]
+    return found
 
 
 def _objects(path: Path) -> pa.Table:
@@ -120,25 +124,13 @@ def _objects(path: Path) -> pa.Table:
 
 def _cells(path: Path, form: str, reading: dict[str, Any]) -> dict[Place, list[str]]:
     """Return the columns of a file of separated columns; those of a header by name. Adds to ``reading``."""
-    found = {one: _even_rows(path, one) for one in (",;\t" if form == "csv" else "\t")}
-    separator = max(found, key=lambda one: len(found[one]))
-    if form == "csv" and separator == "\t":
-        raise InputError(
-            "its columns are separated by tabs", path, remedy="Rename it so that it ends in .tsv."
-        )
-    if form == "csv":
+    separator = separator_of(path) if form == "csv" else None
+    if separator is not None:
         reading["separator"] = separator
-    rows = found[separator]
+    rows = even_rows(path, separator)
     reading["header"] = bool(rows) and _is_header(rows, form)
     names = rows[0] if reading["header"] else range(len(rows[0]) if rows else 0)
     return dict(zip(names, map(list, zip(*rows[reading["header"] :], strict=True)), strict=False))
-
-
-def _even_rows(path: Path, separator: str) -> list[list[str]]:
-    """Return the first rows with as many columns as the first one, if it has several."""
-    rows = next(separated_rows(path, Reading(strict=False), separator)).fields
-    cells = rows[: SAMPLE_ROWS + 1].to_pylist()
-    return [row for row in cells if len(row) == len(cells[0]) > 1]
 
 
 def _is_header(rows: list[list[str]], form: str) -> bool:

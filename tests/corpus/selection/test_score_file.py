@@ -53,9 +53,9 @@ def expected(pairs: list[tuple[str, str]]) -> pa.Table:
     return score_table(table, build_scorers(VECTORS, counts=counted(table), lexical=NO_SOURCE))
 
 
-def as_csv(rows: list[tuple[str, str]]) -> str:
+def as_csv(rows: list[tuple[str, str]], separator: str = ",") -> str:
     text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    csv.writer(text, lineterminator="\n", delimiter=separator).writerows(rows)
     return text.getvalue()
 
 
@@ -68,10 +68,11 @@ OTHER = "id\tmt\ten\n7\tthe dog\tthe cat\n"
         ("pairs.tsv", tsv(PAIRS), (), PAIRS),
         ("pairs.tsv.gz", tsv(PAIRS), (), PAIRS),
         ("pairs.CSV.gz", as_csv([("en", "a, mt"), *PAIRS]), ("--translation", "a, mt"), PAIRS),
+        ("pairs.csv", as_csv(PAIRS, ";"), (), PAIRS),
         ("pairs.tsv", OTHER, ("--reference", "en", "--translation", "mt"), PAIRS[1:2]),
         ("pairs.tsv", OTHER, ("--reference", "2", "--translation", "1"), PAIRS[1:2]),
     ],
-    ids=["tsv", "tsv.gz", "csv.gz", "names", "numbers"],
+    ids=["tsv", "tsv.gz", "csv.gz", "semicolons", "names", "numbers"],
 )
 def test_text(
     tmp_path: Path, vectors: Path, name: str, content: str, options: tuple[str, ...],

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.compression import read_ahead
-from paraforge.base.text.lines import OVERLONG_LINE, LineBlock, Reading, line_blocks
+from paraforge.base.text.lines import INVALID_UTF8, OVERLONG_LINE, LineBlock, Reading, line_blocks
 from paraforge.intake.bitext.block import REJECT_MALFORMED, Block, reason_codes
 from paraforge.intake.bitext.source import ONLY, NamedColumnSource
 
@@ -24,6 +24,7 @@ _LARGEST_SCORE = float(np.finfo(np.float32).max)
 _READ_BYTES = 1 << 18
 _BLOCK_ITEMS = 10_000
 _ARRAY = re.compile(r"\s*\[\s*(\{|$)")
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
 _BEFORE_ITEM = re.compile(r"\s*([\[,\]])\s*")
 
 
@@ -60,37 +61,37 @@ def json_blocks(path: Path, reading: Reading) -> Iterator[LineBlock]:
         return
     items, done = _items(path, reading.max_line_bytes), 0
     while some := list(islice(items, _BLOCK_ITEMS)):
-        lines = pa.array(some, pa.string())
-        faults = np.where(pc.binary_length(lines).to_numpy() > reading.max_line_bytes, OVERLONG_LINE, 0)
+        faults = np.array([INVALID_UTF8 if _NOT_UTF8.search(item) else 0 for item in some])
+        if reading.strict and faults.any():
+            raise InputError("not UTF-8", path, done + int(faults.argmax()) + 1, REJECT_MALFORMED)
+        lines = pa.array([_NOT_UTF8.sub("\ufffd", item) for item in some], pa.string())
+        faults[pc.binary_length(lines).to_numpy() > reading.max_line_bytes] = OVERLONG_LINE
         yield LineBlock(done + 1, lines, faults.astype(np.uint8))
         done += len(some)
 
 
 def _items(path: Path, longest: int) -> Iterator[str]:
-    """Yield the items of an array in bounded memory."""
-    data = codecs.iterdecode(read_ahead(path, _READ_BYTES), "utf-8-sig")
+    """Yield the items of an array in bounded memory; bytes that are not UTF-8 become surrogates."""
+    data = codecs.iterdecode(read_ahead(path, _READ_BYTES), "utf-8-sig", "surrogateescape")
     text, place, number = "", 0, 0
-    try:
-        while True:
-            try:
-                before = _BEFORE_ITEM.match(text, place)
-                if before is None:
-                    raise ValueError("no comma or bracket after an object")
-                if before[1] == "]":
-                    break
-                _, end = _SCANNER.raw_decode(text, before.end())
-                yield text[before.end() : end]
-                place, number = end, number + 1
-            except (ValueError, RecursionError) as error:  # perhaps because the rest is not read yet
-                more = next(data, "") if len(text) - place <= longest + _READ_BYTES else ""
-                if not more:
-                    problem = f"damaged or truncated JSON array: {error}"
-                    raise InputError(problem, path, number + 1) from error
-                text, place = text[place:] + more, 0
-        if text[before.end() :] or any(map(str.strip, data)):
-            raise InputError("damaged JSON array: something follows its end", path, number)
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8: {error}", path, remedy="Convert it to UTF-8.") from error
+    while True:
+        try:
+            before = _BEFORE_ITEM.match(text, place)
+            if before is None:
+                raise ValueError("no comma or bracket after an object")
+            if before[1] == "]":
+                break
+            _, end = _SCANNER.raw_decode(text, before.end())
+            yield text[before.end() : end]
+            place, number = end, number + 1
+        except (ValueError, RecursionError) as error:  # perhaps because the rest is not read yet
+            more = next(data, "") if len(text) - place <= longest + _READ_BYTES else ""
+            if not more:
+                problem = f"damaged or truncated JSON array: {error}"
+                raise InputError(problem, path, number + 1) from error
+            text, place = text[place:] + more, 0
+    if text[before.end() :] or any(map(str.strip, data)):
+        raise InputError("damaged JSON array: something follows its end", path, number)
 
 
 def _parse(path: Path, block: LineBlock, columns: Mapping[str, str], strict: bool) -> Block:

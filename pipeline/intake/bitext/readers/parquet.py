@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paraforge.base.errors import InputError, one_line
-from paraforge.base.shards.schema import holds_text
+from paraforge.base.shards.schema import holds_bytes, holds_text
 from paraforge.base.text.compression import refuse_lfs_pointer
 from paraforge.base.text.lines import Reading
 from paraforge.intake.bitext.block import Block
@@ -96,10 +96,9 @@ def flattened(table: pa.Table) -> pa.Table:
 def _check(path: Path, schema: pa.Schema, name: str, column: str) -> None:
     kind = schema.field(column).type
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
-    is_text = holds_text(value) or pa.types.is_binary(value) or pa.types.is_large_binary(value)
     if name == "score" and not (pa.types.is_floating(value) or pa.types.is_integer(value)):
         raise InputError(f"column {column!r} for the score is {kind}, not numbers", path)
-    if name != "score" and not is_text:
+    if name != "score" and not (holds_text(kind) or holds_bytes(kind)):
         raise InputError(f"column {column!r} for {name} is {kind}, not text", path)
 
 

@@ -94,13 +94,17 @@ class TmxSource(NamedColumnSource):
 
 
 def tmx_texts(path: Path, units: int) -> dict[str, list[str]]:
-    """Return the segments of the first units of a TMX file by language, in lower case."""
+    """Return the segments of the first units of a TMX file by language, in lower case: by ``en`` for both
+    ``en-US`` and ``en-GB``, unless that leaves one language."""
     found: dict[str, list[str]] = {}
     for unit in islice(_units(path, Reading(strict=False)), units):
         for variant in () if unit is None else unit.iter("tuv"):
             texts = map(_text, islice(variant.iter("seg"), 1))
             found.setdefault(_language(variant), []).extend(texts)
-    return found
+    merged: dict[str, list[str]] = {}
+    for language, segments in found.items():
+        merged.setdefault(re.split("[-_]", language)[0], []).extend(segments)
+    return merged if len(merged) > 1 else found
 
 
 def _row(

@@ -16,8 +16,11 @@ from pydantic import Field
 from paraforge.base.errors import InputError
 from paraforge.base.logs import counted
 from paraforge.base.text.lines import Reading, line_blocks
-from paraforge.intake.bitext.block import Block, parse_scores, reason_codes
+from paraforge.intake.bitext.block import CODES, Block, parse_scores, reason_codes
 from paraforge.intake.bitext.source import ONLY, SeparatedSource
+
+# From which a separator is guessed: rows, with a header, and how much is read for them.
+_ROWS, _FIRST_BYTES = 1_001, 1 << 20
 
 
 class TsvSource(SeparatedSource):
@@ -38,7 +41,7 @@ class CsvSource(SeparatedSource):
 
     format: Literal["csv"]
     header: bool = Field(True, description="whether the first line names the columns")
-    separator: Literal[",", ";"] = Field(",", description="the character between two fields")
+    separator: Literal[",", ";", "\t"] = Field(",", description="the character between two fields")
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
         """See :func:`read_separated`."""
@@ -67,13 +70,13 @@ def read_separated(
     reading: Reading,
     *,
     header: bool = False,
-    separator: str = "\t",
+    separator: str | None = None,
 ) -> Iterator[Block]:
     """Read a file of rows. Every row has as many columns as the first; an empty line is a blank row.
 
     columns: the column of each text and of ``score``: a number from 0, or a name in the header.
     reading: how it is read. header: whether the first line names the columns.
-    separator: a tab, or the separator of a file with quoted fields.
+    separator: see :func:`separated_rows`.
 
     Raises InputError: see :func:`separated_rows`; a column that is not there; a quotation mark that is not
         closed in the first row; in a strict reading, a row with another number of columns or a score that is
@@ -85,6 +88,10 @@ def read_separated(
         skipped = 0
         if not places:
             first = rows.fields[0].as_py()
+            last = max(place if isinstance(place, int) else 0 for place in columns.values())
+            if rows.codes[0] == CODES["overlong_line"] and last >= len(first):
+                problem = "the line has more than a megabyte, so its columns cannot be counted"
+                raise InputError(problem, path, 1, "Shorten or remove it.")
             if not first:
                 raise InputError(
                     "a quotation mark is opened and not closed in a row with the expected number of columns",
@@ -98,20 +105,22 @@ def read_separated(
 
 def _places(path: Path, columns: Mapping[str, int | str], first: list[str], header: bool) -> dict[str, int]:
     names = first if header else []
+    doubt = None
+    if len(first) == 1:
+        doubt = "Does this file have another separator? tsv has tabs; csv has commas, or what 'separator' is."
     places = {}
     for name, column in columns.items():
         if isinstance(column, str):
             if names.count(column) != 1:
                 problem = "no column" if column not in names else "more than one column"
                 told = f"{problem} {column!r} for {name}; the header has {', '.join(names)}"
-                raise InputError(told, path, 1)
+                raise InputError(told, path, 1, doubt)
             places[name] = names.index(column)
         elif column < len(first):
             places[name] = column
         else:
-            doubt = "Does this file have another separator? tsv has tabs, csv commas or semicolons."
             problem = f"no column {column} for {name}: the first line has {len(first)}, counted from 0"
-            raise InputError(problem, path, 1, doubt if len(first) == 1 else None)
+            raise InputError(problem, path, 1, doubt)
     return places
 
 
@@ -137,21 +146,36 @@ def _block(
     return rows
 
 
-def separated_rows(path: Path, reading: Reading, separator: str) -> Iterator[Rows]:
+def separator_of(path: Path) -> str:
+    """Return the separator of a CSV file: the one with which most of its first rows have as many columns, at
+    least two, as the first one."""
+    return max(",;\t", key=lambda separator: len(even_rows(path, separator)))
+
+
+def even_rows(path: Path, separator: str | None) -> list[list[str]]:
+    """Return the first rows with as many columns as the first one, if it has several. separator: see
+    :func:`separated_rows`."""
+    rows = next(separated_rows(path, Reading(strict=False, block_bytes=_FIRST_BYTES), separator))
+    cells = rows.fields.filter(pa.array(rows.codes == 0))[:_ROWS].to_pylist()
+    return [row for row in cells if len(row) == len(cells[0]) > 1]
+
+
+def separated_rows(path: Path, reading: Reading, separator: str | None) -> Iterator[Rows]:
     """Yield the rows of a file; a row has one line or, with quotation marks, several.
 
     If quotation marks do not match, or do not close within a row of the right number of columns, only that
     line is malformed, and the next line starts a row.
 
-    separator: a tab, or the separator of a file with quoted fields.
+    separator: of a file with quoted fields; None: a tab, and quotation marks are text.
 
     Raises InputError: see :func:`paraforge.base.text.lines.line_blocks`.
     """
     lines: list[_Line] = []  # that are not rows yet
+    quotes_are_text, separator = separator is None, separator or "\t"
     width = 0
     for block in line_blocks(path, reading):
         codes = reason_codes(block)
-        if not lines and (separator == "\t" or not pc.any(pc.match_substring(block.lines, '"')).as_py()):
+        if not lines and (quotes_are_text or not pc.any(pc.match_substring(block.lines, '"')).as_py()):
             width = width or len(block.lines[0].as_py().split(separator))
             blank = pc.equal(block.lines, "").to_numpy(zero_copy_only=False)
             yield Rows(block.numbers, pc.split_pattern(block.lines, separator), codes, blank)

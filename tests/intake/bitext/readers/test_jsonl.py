@@ -57,8 +57,10 @@ def test_an_array(tmp_path: Path, read_bytes: int, monkeypatch: pytest.MonkeyPat
     size = len(json.dumps({"cs": "a" * 40, "en": "b"}))
     expected = [(1, "a" * 40, "b", None), (2, "", "", "overlong_line")]
     assert rows_of(blocks_of(JsonlSource, longest, COLUMNS, Reading(max_line_bytes=size))) == expected
-    with pytest.raises(InputError, match=r"a\.json.*: not UTF-8"):
-        read(write(tmp_path / "a.json", text.encode()[:-20] + b"\xff" + text.encode()[-20:]))
+    broken = write(tmp_path / "a.json", text.encode().replace("č20".encode(), b"\xe8"))
+    assert read(broken, strict=False) == [*rows[:20], (21, "", "", "invalid_utf8"), *rows[21:]]
+    with pytest.raises(InputError, match=r"a\.json:21: not UTF-8.*'reject'"):
+        list(blocks_of(JsonlSource, broken, COLUMNS, Reading(block_bytes=9)))
     comma = text.replace("},", "}", 1)
     damage = {text[:-20]: 30, text + "[]": 30, comma: 2, text[:-1] + "x": 31, text + "x": 30}
     for damaged, line in damage.items():

@@ -31,7 +31,7 @@ def read(path: Path, columns: dict[str, str] = COLUMNS, *, strict: bool = True) 
 text = st.text(st.characters(blacklist_categories=["Cs"]), max_size=15)
 KINDS = [
     pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.dictionary(pa.int32(), pa.string()),
-    pa.string_view(),
+    pa.string_view(), pa.binary_view(), pa.dictionary(pa.int32(), pa.binary()),
 ]  # fmt: skip
 
 

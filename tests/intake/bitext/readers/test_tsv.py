@@ -74,8 +74,13 @@ def test_a_blank_line_is_a_blank_row(tmp_path: Path) -> None:
     ("columns", "line", "message"),
     [
         (COLUMNS, "a\tb", "no column 2 for source_text: the first line has 2, counted from 0$"),
-        (COLUMNS, "a;b", "no column 2 for .* another separator.* tsv has tabs, csv commas"),
+        (COLUMNS, "a;b", "no column 2 for .* another separator.* tsv has tabs; csv"),
         ({"source_text": "cs", "reference": "a"}, "a\tb", "no column 'cs' for source_text; .* has a, b"),
+        (
+            {"source_text": "cs", "reference": "a"},
+            "a;cs",
+            "no column 'cs'.* the header has a;cs. .*separator",
+        ),
         ({"source_text": "cs", "reference": "en"}, "en\ten\tcs", "more than one column 'en'"),
     ],
 )
@@ -92,6 +97,10 @@ def test_an_overlong_line_is_not_ragged(tmp_path: Path) -> None:
     assert rows[1] == (2, "c", "b", "overlong_line")
     rows = read(write(tmp_path / "b.tsv", f"1\t2\t3\n{'x' * 50_000}\tb\tc\n"), max_line_bytes=2000)
     assert rows[1] == (2, "", "", "overlong_line")
+
+    first = write(tmp_path / "c.tsv", f"{'x' * 50_000}\tb\tc\n1\t2\t3\n")
+    with pytest.raises(InputError, match=r"c\.tsv:1: the line has more than a megabyte"):
+        read(first, max_line_bytes=2000)
 
 
 def test_scores(tmp_path: Path) -> None:
@@ -120,7 +129,7 @@ def test_a_header_alone_gives_no_rows(tmp_path: Path) -> None:
 
 @given(
     rows=st.lists(st.tuples(broken, broken, broken), min_size=1),
-    separator=st.sampled_from([",", ";"]),
+    separator=st.sampled_from([",", ";", "\t"]),
     quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
     end=st.sampled_from(["\n", "\r\n"]),
     block_bytes=st.sampled_from([1, 7, 40, 1 << 20]),
