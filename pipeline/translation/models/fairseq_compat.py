@@ -57,10 +57,15 @@ def import_fairseq() -> ModuleType:
     return importlib.import_module("fairseq")
 
 
+def misread(path: Path) -> str | None:
+    """Return what fairseq misreads in a path, if anything: a separator of paths, or a variable."""
+    return next((part for part in (os.pathsep, "${") if part in str(path)), None)
+
+
 @contextlib.contextmanager
 def data_path(directory: Path) -> Iterator[str]:
-    """Yield a path of a directory that fairseq does not read as several, which are separated by colons."""
-    if os.pathsep not in str(directory):
+    """Yield a path of a directory that fairseq reads as it is."""
+    if misread(directory) is None:
         yield str(directory)
         return
     with temporary_directory() as temporary:

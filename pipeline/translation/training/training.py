@@ -15,6 +15,7 @@ from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.decoding.torch_device import fast_type
+from paraforge.translation.models.fairseq_compat import misread
 from paraforge.translation.training.binarisation import PreparedBitext, prepare_bitext
 from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.processes import LOG, follow, training_processes
@@ -56,11 +57,11 @@ def train_model(
     resources: devices and threads. symbols: strings in sources that are always single pieces.
 
     Raises Interrupted: SIGTERM or Ctrl-C; the next call resumes; InputError: no training or validation pairs,
-        or the directory's path has a colon; IncompleteError: the training process died.
+        or fairseq misreads the directory's path; IncompleteError: the training process died.
     """
-    if os.pathsep in str(directory.resolve()):
+    if (part := misread(directory.resolve())) is not None:
         raise InputError(
-            f"fairseq cannot train in a directory with {os.pathsep!r} in its path",
+            f"fairseq cannot train in a directory with {part!r} in its path",
             directory.resolve(),
             remedy="Rename it, or set resources.work to another one.",
         )

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -22,7 +23,7 @@ from paraforge.base.files import read_json, write_json
 from paraforge.base.progress import progress
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.translation.models.fairseq_compat import load_checkpoint
+from paraforge.translation.models.fairseq_compat import data_path, load_checkpoint
 from paraforge.translation.training import processes, training, training_process
 from paraforge.translation.training.ranks import Ranks, join, rank_count
 from paraforge.translation.training.training import train_model, trainer_settings, write_history
@@ -159,11 +160,16 @@ def test_where_chance_holds_no_pair_out_no_process_is_started(rows: int, wanted:
     assert not (tmp_path / "work" / "settings.json").exists()
 
 
-def test_a_path_that_fairseq_would_cut_is_refused_before_any_work(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", [":", "${"])
+def test_a_path_that_fairseq_misreads_is_refused_before_any_work(tmp_path: Path, part: str) -> None:
     shards = write_shards(tmp_path / "in", accepted(20))
-    with pytest.raises(InputError, match="':' in its path"):
-        train_model(shards, tmp_path / "a:b" / "work", parameters(), RESOURCES)
-    assert not (tmp_path / "a:b").exists()
+    folder = tmp_path / f"a{part}b"
+    with pytest.raises(InputError, match=re.escape(f"'{part}' in its path")):
+        train_model(shards, folder / "work", parameters(), RESOURCES)
+    assert not folder.exists()
+    folder.mkdir()
+    with data_path(folder) as read:
+        assert Path(read).samefile(folder) and part not in read
 
 
 def test_the_place_where_processes_meet_is_in_no_checkpoint(
