@@ -57,8 +57,24 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
             shutil.copyfile(file, folder / file.name)
     take_subwords(path, output, languages)
     check_whole(output, path, languages)
-    tags = language_affixes(languages, vocabulary_of(folder, "target") or [])
+    vocabulary = vocabulary_of(folder, "target") or []
+    if shortlist in files:
+        _check_shortlist(shortlist, set(vocabulary))
+    tags = language_affixes(languages, vocabulary)
     return {"engines": {FOLDER: FOLDER}, "source_suffix": list(source_end(folder)), **tags}
+
+
+def _check_shortlist(path: Path, vocabulary: set[str]) -> None:
+    """Raise InputError if most of a shortlist's target pieces are not the model's, or it has none."""
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        pieces = {piece for line in lines for piece in line.partition("\t")[2].split()}
+    if len(pieces & vocabulary) <= len(pieces) / 2:
+        raise InputError(
+            f"not a shortlist for this model: {len(pieces & vocabulary)} of its {len(pieces)} target pieces "
+            "are in the vocabulary",
+            path,
+            remedy="Delete it, or use the one that was made for the model.",
+        )
 
 
 def language_affixes(languages: Languages, vocabulary: list[str]) -> dict[str, list[str]]:

@@ -52,6 +52,13 @@ def _words(change: int) -> Callable[[Path], None]:
     return resize
 
 
+def _shortlist(text: str) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        (folder / SHORTLIST_FILE).write_text(text, encoding="utf-8")
+
+    return write
+
+
 _OTHER_SIZE = r"the source.s embedding has \d+ rows, but its vocabulary \d+ types"
 
 
@@ -63,6 +70,10 @@ _OTHER_SIZE = r"the source.s embedding has \d+ rows, but its vocabulary \d+ type
         *(
             (_cut(length), r"damaged/model\.bin: not a model of CTranslate2, or damaged")
             for length in (9, 500, 5000)
+        ),
+        *(
+            (_shortlist(text), r"vmap\.txt: not a shortlist for this model: 0 of its \d target pieces")
+            for text in ("\n", "\tzip zap\nqux\tzop\n", "<html>")
         ),
         # CTranslate2 itself opens such a model, and reads beyond the end of its embeddings.
         *((_words(change), _OTHER_SIZE) for change in (-3, 3)),
