@@ -235,7 +235,7 @@ def test_a_paraphrase_corpus() -> None:
         ({"columns": {"source_text": 1, "reference": "en"}}, "'en' is a name: that needs 'header: true'"),
         ({"columns": {"source_text": -1, "reference": 0}}, "columns are counted from 0"),
         ({"format": "xls"}, "'moses', 'parquet', 'tmx', 'tsv'"),
-        ({"format": "csv", "separator": "\t"}, "separator"),
+        ({"format": "csv", "separator": "|"}, "separator"),
         ({"format": "jsonl"}, "this format has named columns"),
         ({"format": "tmx", "columns": {"source_text": "EN", "reference": "en"}}, "both sides are in 'en'"),
         ({"colums": {}}, "Extra inputs are not permitted"),
