@@ -26,7 +26,6 @@ from paraforge.base.files import (
     hash_json,
     scratch_directory,
     sha256_file,
-    write_whole,
 )
 from paraforge.base.shards.job_files import JobFiles
 from paraforge.base.shards.transfer.disk import Disk
@@ -88,7 +87,7 @@ class Copies:
 
     disk: the submitting host's disk. files: the job's files. job: its number.
     ask: sends a message to the submitting host. directory: for files that only this job uses.
-    cache: for the others, as ``KEY/content/NAME``; ``KEY/complete`` exists once all of them have arrived.
+    cache: for the others, as ``KEY/content/NAME``. A process compares them once a run.
     """
 
     disk: Disk
@@ -104,7 +103,7 @@ class Copies:
         for path in self.files.kept:
             with _placing:
                 known = _places.get((self.disk.run, path))
-                if known is None or not _completion(known).exists():
+                if known is None or not known.exists():
                     _places[self.disk.run, path] = self._keep(path)
         for path in self.files.read:
             self._receive(path, self.place(path))
@@ -118,14 +117,12 @@ class Copies:
         listed = json.loads(listing.read_text())
         copy = self.cache / hash_json([root.name, listed]) / _CONTENT / root.name
         copy.parent.mkdir(parents=True, exist_ok=True)
-        # If a host has several workers, the first requests the file and the others find it.
+        # If a host has several workers, the first requests the files and the others find them.
         with FileLock(copy.parents[1] / "lock"):
-            if not _completion(copy).exists():
-                for name, digest in listed:
-                    target = copy / name if name else copy
-                    if not target.is_file() or sha256_file(target) != digest:
-                        self._receive(root / name if name else root, target)
-                write_whole(_completion(copy), "")
+            for name, digest in listed:
+                target = copy / name if name else copy
+                if not target.is_file() or sha256_file(target) != digest:
+                    self._receive(root / name if name else root, target)
         return copy
 
     def _receive(self, path: Path, target: Path, is_list: bool = False) -> None:
@@ -184,11 +181,6 @@ class Copies:
         """Return the content of each file that the job may write."""
         paths = map(self.place, self.files.written)
         return [path.read_bytes() if path.is_file() else None for path in paths]
-
-
-def _completion(copy: Path) -> Path:
-    """Return the file that exists once a copy in the cache is complete."""
-    return copy.parents[1] / "complete"
 
 
 @contextmanager

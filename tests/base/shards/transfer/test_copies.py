@@ -56,7 +56,7 @@ def output(place: Path) -> dict[str, bytes]:
 
 
 def test_models_travel_once_and_shards_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In pieces, which are counted; a copy that is not complete is not believed. Where the disk is seen,
+    """In pieces, which are counted; a copy is compared before it is used. Where the disk is seen,
     nothing travels. An error names the file of the host that asked."""
     write_input(tmp_path / "in", rows=30)
     for name, content in MODEL.items():
@@ -87,10 +87,9 @@ def test_models_travel_once_and_shards_both_ways(tmp_path: Path, monkeypatch: py
         monkeypatch.setattr(scheduler, "connect", lambda *_: nullcontext(client))
         # 10 pieces of the weights, and one of each other file and of each of 3 shards.
         assert [asked(1), asked(2)] == [10 + 3 + 3, 3]
-        # A copy that was filled in part is not complete, and its files are compared.
+        # Only the file of a copy that is not what was sent comes again.
         kept = next((tmp_path / "cache").glob("*/content/model/weights.bin"))
-        kept.write_bytes(b"a half")
-        (kept.parents[2] / "complete").unlink()
+        kept.write_bytes(MODEL["weights.bin"][:-1] + b"x")
         assert [asked(3), asked(4, shared=None)] == [10 + 3, 0]
         ((_, failed),) = Jobs(client, disk=Disk("the project", None, None, "run")).attempt(
             output, [(tmp_path,)], description="no list of files"
@@ -178,7 +177,7 @@ def test_a_slow_host_keeps_a_worker_waiting(tmp_path: Path, monkeypatch: pytest.
     assert [piece for _, piece, digest in messages if digest] == [b"weights"] * 2
 
 
-def test_a_host_asks_once_for_a_model_and_again_when_its_copy_is_not_complete(tmp_path: Path) -> None:
+def test_a_host_asks_once_for_a_model_and_again_when_its_copy_is_another(tmp_path: Path) -> None:
     """Also for what was removed, or begun by another process."""
     model = tmp_path / "model"
     model.mkdir()
@@ -204,9 +203,8 @@ def test_a_host_asks_once_for_a_model_and_again_when_its_copy_is_not_complete(tm
     assert use("one") == use("another") == entry and asked == [True, False, True]
     shutil.rmtree(entry)
     use("one")
-    (entry / "complete").unlink()
     (entry / "content" / "model" / "weights").write_bytes(b"half")
-    use("another")
+    use("a third")
     assert asked[3:] == [True, False, True, False]
 
 
