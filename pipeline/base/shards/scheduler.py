@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import socket
 import traceback
 import uuid
 from collections import Counter, deque
@@ -219,6 +220,7 @@ class Jobs:
                     elif isinstance(error, KilledWorker):
                         yield index, Failed(f"its worker died {ATTEMPTS} times")
                     elif isinstance(error, RetryError) and tries[index] < ATTEMPTS:
+                        logger.warning("%s; the job is tried again", error)
                         waiting.append(index)
                     elif isinstance(error, _USERS) and not isinstance(error, RetryError):
                         raise error
@@ -282,6 +284,11 @@ def _call_on_worker(
             raise RetryError(f"{worker.address} does not see {disk.project}")
         with copied(disk, files, name[1], worker.address, worker.log_event) as copies:
             return *_called(function, copies.placed(given), tell), copies.left()
+    except OSError as error:
+        if error.errno is None:
+            raise
+        # The disk, or the limit, may be this host's alone.
+        raise OSError(error.errno, f"{error.strerror} on {socket.gethostname()}", error.filename) from error
     except ParaforgeError as error:
         if error.ends_process:
             # Dask gives the job to another worker, and the nanny starts a new one here.

@@ -3,6 +3,7 @@ processes: what they give, and what becomes of a run when one dies or Ctrl-C rea
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -195,10 +196,14 @@ def test_a_job_that_can_be_retried_is_tried_again(
     assert found == "done" if failures < tries else problem[1] in str(found)
 
 
-def test_a_worker_with_another_version_of_the_program_is_refused() -> None:
+def test_a_worker_that_differs_from_the_others_is_named() -> None:
+    """It has another version of the program, or the disk is its own."""
     older = {**scheduler._VERSIONS, "SCORE": versions.SCORE - 1}
-    with threads_of_a_cluster() as client, pytest.raises(InputError, match=r"inproc.* has another version"):
-        client.submit(scheduler._call_on_worker, older, square, (2,), ("run", 0), None, None).result()
+    with threads_of_a_cluster() as client:
+        with pytest.raises(InputError, match=r"inproc.* has another version"):
+            client.submit(scheduler._call_on_worker, older, square, (2,), ("run", 0), None, None).result()
+        with pytest.raises(OSError, match=f"(?i)is a directory on {socket.gethostname()}: '/'"):
+            Jobs(client).results(os.open, [("/", os.O_WRONLY)], description="test")
 
 
 @pytest.mark.full

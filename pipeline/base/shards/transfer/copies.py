@@ -41,7 +41,8 @@ _TOPIC = "paraforge-files"
 PATIENCE_SECONDS = 60.0
 _ASK_AGAIN_SECONDS = 5.0
 _KEEP_ALIVE_SECONDS = 5.0
-_SECONDS_FOR_ROOM = 10.0
+# About the time of a task, so that a full worker is not given more of them than the others.
+_SECONDS_FOR_ROOM = 60.0
 _PIECE = 4 << 20
 _CONTENT = "content"
 # Errors of this worker's disk, which others need not have.
