@@ -105,7 +105,7 @@ def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str,
 
 def file_configs(manifest: Manifest) -> dict[str, Any]:
     """Return the splits' files and their columns, as the Hub and ``datasets`` read them."""
-    return configs({"default": (_splits(manifest), manifest.columns)})
+    return configs({"default": (_splits(manifest), manifest.columns)}, manifest.publication)
 
 
 def _splits(manifest: Manifest) -> dict[str, str]:
@@ -119,13 +119,20 @@ def _pattern(split: str) -> str:
     return f"{'shard' if split == TRAIN else split}-*.parquet"
 
 
-def configs(named: Mapping[str, tuple[Mapping[str, str], Sequence[Mapping[str, str]]]]) -> dict[str, Any]:
+def configs(
+    named: Mapping[str, tuple[Mapping[str, str], Sequence[Mapping[str, str]]]], content: str
+) -> dict[str, Any]:
     """Return configurations as the Hub and ``datasets`` read them: for each, the file pattern of each split
-    and the columns (``name`` and Arrow's ``type``)."""
+    and the columns (``name`` and Arrow's ``type``).
+
+    content: identifies the rows. Of a directory, ``datasets`` only compares its name and these values before
+    it reuses rows from its cache.
+    """
     return {
         "configs": [
             {
                 "config_name": name,
+                "description": content,
                 "data_files": [{"split": split, "path": files} for split, files in splits.items()],
             }
             for name, (splits, _) in named.items()

@@ -11,7 +11,7 @@ import pyarrow as pa
 import yaml
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import write_whole
+from paraforge.base.files import hash_json, write_whole
 from paraforge.base.markdown import code, escape, table
 from paraforge.base.shards.schema import COLUMNS
 from paraforge.base.yaml_text import read_yaml_text, yaml_text
@@ -101,7 +101,7 @@ def write_card(
     names = ("default", *(part.removeprefix("_") for part in PARTS[1:]))
     columns = {name: describe_columns(schemas[part]) for name, part in zip(names, PARTS, strict=True)}
     patterns = {name: f"{part}-*.parquet" for name, part in zip(names, PARTS, strict=True)}
-    of_files = configs({name: ({TRAIN: patterns[name]}, columns[name]) for name in names})
+    of_files = configs({name: ({TRAIN: patterns[name]}, columns[name]) for name in names}, hash_json(manifest)[:16])
     title = f"{corpus.manifest.name if corpus.manifest else corpus.directory.name}: triplets"
     front = {
         "pretty_name": title,

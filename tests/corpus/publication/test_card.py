@@ -35,9 +35,12 @@ def test_the_card_of_a_corpus(tmp_path: Path) -> None:
     assert metadata["tags"] == ["paraphrase", "synthetic"]
     assert metadata["language_creators"] == ["found", "machine-generated"]
     assert metadata["source_datasets"] == [f"extended|other-{source}" for source in sorted(manifest.sources)]
-    assert metadata["configs"] == [
-        {"config_name": "default", "data_files": [{"split": "train", "path": "shard-*.parquet"}]}
-    ]
+    (config,) = metadata["configs"]
+    assert config == {
+        "config_name": "default",
+        "description": manifest.publication,
+        "data_files": [{"split": "train", "path": "shard-*.parquet"}],
+    }
     assert body.startswith("\n# My corpus\n")
     assert describe(tmp_path / "corpus") == body.lstrip("\n")
     assert manifest.signature in body
@@ -59,9 +62,8 @@ def test_the_card_of_a_corpus(tmp_path: Path) -> None:
     assert f"| failed | engine_error | {manifest.counts.failed['engine_error']} |" in body
     assert "## Examples" in body
     refused, text = split((tmp_path / "rejected" / "_README.md").read_text(encoding="utf-8"))
-    assert refused["configs"] == [
-        {"config_name": "default", "data_files": [{"split": "rejected", "path": "shard-*.parquet"}]}
-    ]
+    files = [{"split": "rejected", "path": "shard-*.parquet"}]
+    assert refused["configs"] == [{**config, "data_files": files}]
     assert "## Examples" not in text
 
 
@@ -120,7 +122,7 @@ def test_no_description(tmp_path: Path) -> None:
 
 def test_types_are_named_as_datasets_names_them() -> None:
     columns = [{"name": "a", "type": kind} for kind in ("double", "list<element: float>")]
-    (info,) = configs({"default": ({}, columns)})["dataset_info"]
+    (info,) = configs({"default": ({}, columns)}, "")["dataset_info"]
     assert info["features"] == [{"name": "a", "dtype": "float64"}, {"name": "a", "list": "float32"}]
 
 
