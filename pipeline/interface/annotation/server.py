@@ -120,7 +120,7 @@ def create_app(store: AnnotationStore, bind: str) -> Flask:
         logger.error("%s: %s", store.path, error)
         locked = "locked" in str(error)
         why = "Another program is writing to the evaluation" if locked else f"The database says: {error}"
-        return problem_page("Not saved", f"{why}. Try again."), 503
+        return problem_page("Not saved", f"{why}."), 503
 
     return app
 

@@ -167,9 +167,14 @@ def test_a_page_that_is_not_saved_asks_before_it_is_left(page: AnnaPage, databas
         page.join(server.address)
         page.at(1)
         assert not page.chrome.execute_script(closing)
+        moved = database.rename(database.with_suffix(".moved"))
+        page.press("2")
+        page.says("Not saved yet. The database says: unable to open database file. Trying again")
+        moved.rename(database)
+        page.says("Saved.")
         server.kill()
-        page.press("2", "1")
-        page.says("Not saved yet")
+        page.press("1")
+        page.says("Not saved yet. No answer")
         assert page.chrome.execute_script(closing)
 
 

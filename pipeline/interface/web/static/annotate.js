@@ -21,7 +21,10 @@
       const sent = fields();
       try {
         const reply = await fetch(location.pathname, { method: "POST", body: new URLSearchParams(sent), keepalive: true });
-        if (reply.status >= 500) throw new Error(String(reply.status));
+        if (reply.status >= 500) {
+          const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+          throw new Error(page.querySelector("[role=alert]")?.textContent ?? `The server answered ${reply.status}.`);
+        }
         // Trying the same again cannot help.
         if (!reply.ok) return say(`Not saved (${reply.status}). Load the page again.`, true);
         const { graded } = await reply.json();
@@ -29,8 +32,9 @@
         document.getElementById("progress").value = graded;
         saved = sent;
         say("Saved.");
-      } catch {
-        say("Not saved yet: no answer from the server. Trying again; keep this page open.", true);
+      } catch (error) {
+        const why = error instanceof TypeError ? "No answer from the server." : error.message;
+        say(`Not saved yet. ${why} Trying again; keep this page open.`, true);
         await new Promise((done) => setTimeout(done, 1000));
       }
     }
