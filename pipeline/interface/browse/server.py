@@ -50,7 +50,7 @@ def create_app(current: Current, bind: str) -> Flask:
                 view = view_of(request.args, browser.default)
                 parameters = parameters_of(view, browser.base)
             except ValidationError as error:
-                abort(400, "; ".join(str(problem["msg"]) for problem in error.errors()))
+                abort(400, "; ".join(one["msg"].removeprefix("Value error, ") for one in error.errors()))
             counted = browser.count(parameters, view.q, with_pairs)
             return render_template(
                 "browse.html",

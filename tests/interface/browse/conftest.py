@@ -35,10 +35,10 @@ SIMPLE: dict[str, Any] = {
 
 
 def hostile_pairs(rows: int = ROWS) -> pa.Table:
-    """Random pairs; every translation has markup in it, and so has the name of a source."""
+    """Random pairs; every translation has markup in it, and so has the long name of a source."""
     table = random_pairs(rows, seed=7)
     texts = [text and f"{text} {NASTY}" for text in table["translation"].to_pylist()]
-    sources = [name.replace("news", "news <i>&") for name in table["source"].to_pylist()]
+    sources = [name.replace("news", f"news <i>&{60 * 'x'}") for name in table["source"].to_pylist()]
     return with_columns(table, translation=texts, source=sources)
 
 

@@ -102,6 +102,7 @@ def test_values_that_are_none_and_names_that_are_not_known(client: FlaskClient) 
         for path in ("/", "/counts"):
             reply = client.get(f"{path}?{query}")
             assert reply.status_code == 400 and 'role="alert"' in reply.text
+            assert "Value error" not in reply.text
     usual = headline(client.get("/").text)
     for query in ("unknown=1", "bounds=1", "line.min=3", "reason=none", "flag.x=1"):
         assert headline(client.get(f"/?{query}").text) == usual
