@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from paraforge.base.errors import InputError
 from paraforge.base.logs import counted
 from paraforge.interface.cli.console import HOST, announcer, rendered, text_width
 from paraforge.interface.cli.settings import FORCE, OUTPUT, check_table
@@ -31,7 +32,9 @@ def query(
     sql: str = typer.Argument(metavar="SQL", help="one query; - reads it from standard input"),
     output: Path | None = OUTPUT,
     force: bool = FORCE,
-    count: int = typer.Option(SHOWN_ROWS, "--count", "-n", min=1, help="most rows on the terminal"),
+    count: int = typer.Option(
+        SHOWN_ROWS, "--count", "-n", min=1, max=999_999, help="most rows on the terminal"
+    ),
     memory: str = typer.Option("600MB", help="memory limit for DuckDB, which then uses temporary files"),
 ) -> None:
     """Query a published corpus in SQL (DuckDB). See query.md.
@@ -56,12 +59,12 @@ def query(
             remedy = f"There is no view '{name}': {why}"
     with open_database(views, memory) as connection:
         with explained(remedy):
-            if output is not None:
-                written = write_relation(connection, text, output)
-                typer.echo(f"{output}: {counted(written, 'row')}", err=True)
-                return
             found = connection.sql(text)
             if found is None:
+                raise InputError("the query is empty")
+            if output is not None:
+                written = write_relation(found, output)
+                typer.echo(f"{output}: {counted(written, 'row')}", err=True)
                 return
             # Only the rows to show are computed, and one more if there is one.
             table = found.limit(count + 1).to_arrow_table()
@@ -98,6 +101,8 @@ def _views(corpus: Path) -> tuple[dict[str, Dataset], dict[str, str]]:
         return {KEPT: Dataset(KEPT, corpus.parent, [corpus.absolute()], rows, schema)}, {}
     shards = open_shards(corpus)
     named = shards or open_published(corpus)
+    if not named.schema.names:
+        raise InputError("there are no rows", corpus)
     views, missing = ({}, {}) if shards else neighbours(named)
     views[KEPT] = named  # also if the path is of rejected pairs
     return views, missing

@@ -142,7 +142,7 @@ def explained(remedy: str | None = None) -> Iterator[None]:
         raise Interrupted("interrupted") from error
     except duckdb.OutOfMemoryException as error:
         raise InputError(
-            f"the query needs more memory: {first_line(error)}", remedy="Raise --memory."
+            f"the query needs more memory: {first_line(error)}", remedy="Raise --memory of 'paraforge query'."
         ) from error
     except (duckdb.IOException, duckdb.InvalidInputException, duckdb.InternalException) as error:
         if any(word in str(error).lower() for word in ("parquet", "decompress")):
@@ -185,29 +185,27 @@ def copy_options(output: Path) -> str:
     return f"{options}, COMPRESSION {'gzip' if name.endswith('.gz') else 'none'}"
 
 
-def write_relation(connection: duckdb.DuckDBPyConnection, sql: str, output: Path) -> int:
+def write_relation(found: duckdb.DuckDBPyRelation, output: Path) -> int:
     """Write the rows of a query to a file, whole or not at all, in the format of its ending; gives their
     number."""
     options = copy_options(output)
-    rows = f"({sql.strip().rstrip(';')}\n)"
+    rows = "SELECT * FROM __rows"
     if _TEXT_FORMATS[".tsv"] in options:
-        rows = f"({_TSV_TEXTS} {rows})"
+        rows = f"{_TSV_TEXTS} __rows"
     with atomic_path(output) as temporary, explained():
         if "json" in options:  # which has no NaN and no infinity
-            found = connection.sql(f"FROM {rows}")
-            kinds = zip(map(identifier, found.columns), map(str, found.types), strict=True)
-            numbers = [name for name, kind in kinds if kind in ("FLOAT", "DOUBLE")]
+            columns = found.query("__rows", "DESCRIBE __rows").fetchall()
+            numbers = [identifier(name) for name, kind, *_ in columns if kind in ("FLOAT", "DOUBLE")]
             finite = ", ".join(f"if(isfinite({name}), {name}, NULL) AS {name}" for name in numbers)
-            rows = f"(SELECT * REPLACE ({finite}) FROM {rows})" if finite else rows
-        statement = f"COPY {rows} TO {literal(str(temporary))} ({options})"
-        return int(connection.execute(statement).fetchall()[0][0])
+            rows = f"SELECT * REPLACE ({finite}) FROM __rows" if finite else rows
+        copied = found.query("__rows", f"COPY ({rows}) TO {literal(str(temporary))} ({options})")
+        return int(copied.fetchall()[0][0])
 
 
 def write_table(table: pa.Table, output: Path) -> int:
     """Write the rows of a table likewise."""
     with open_database() as connection:
-        connection.register("__rows", table)
-        return write_relation(connection, "SELECT * FROM __rows", output)
+        return write_relation(connection.from_arrow(table), output)
 
 
 @contextmanager
@@ -220,4 +218,4 @@ def parquet_of(output: Path) -> Iterator[Path]:
         parquet = place / "rows.parquet"
         yield parquet
         with open_database() as connection:
-            write_relation(connection, f"SELECT * FROM {rows_of([parquet])}", output)
+            write_relation(connection.sql(f"FROM {rows_of([parquet])}"), output)

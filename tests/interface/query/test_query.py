@@ -108,6 +108,7 @@ def test_json_has_null_for_what_is_no_number(corpus: Path) -> None:
         (["SELECT * FROM lexicon"], "no view 'lexicon': there is no directory"),
         (["SELECT reference::INTEGER FROM corpus"], "Conversion"),
         (["FROM delta_scan('x')"], r"(?s)^(?!a file cannot be read).*Views: corpus"),
+        ([" ; "], "the query is empty"),
         (["SELECT 1", "-o", "result.xyz"], "cannot infer the format"),
         (["SELECT 1", "--memory", "lots"], "Use a size such as 600MB"),
         (["SELECT CASE WHEN line > 5 THEN error('stop') ELSE 1 END FROM corpus", "-o", "out.csv"], "stop"),
@@ -164,7 +165,9 @@ def test_a_pivot_and_a_file_of_the_users(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "names.csv").write_text("source,name\nnews,News\n")
     sql = f"SELECT DISTINCT name FROM corpus JOIN '{tmp_path}/names.csv' USING (source)"
     assert rows_of(corpus, sql) == [{"name": "News"}]
-    assert "news" in ask(corpus, "PIVOT corpus ON source USING count(*)")
+    pivot = "PIVOT corpus ON source USING count(*) GROUP BY rank"
+    assert {row["rank"] for row in rows_of(corpus, f"SELECT 1; {pivot}")} == {0}
+    assert "news" in ask(corpus, pivot)
 
 
 def test_an_empty_corpus(projects: dict[str, Path]) -> None:
