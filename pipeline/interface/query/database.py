@@ -194,11 +194,13 @@ def write_relation(found: duckdb.DuckDBPyRelation, output: Path) -> int:
         rows = f"{_TSV_TEXTS} __rows"
     with atomic_path(output) as temporary, explained():
         if "json" in options:  # which has no NaN and no infinity
-            columns = found.query("__rows", "DESCRIBE __rows").fetchall()
-            numbers = [identifier(name) for name, kind, *_ in columns if kind in ("FLOAT", "DOUBLE")]
+            columns: Any = found.query("__rows", "DESCRIBE __rows")
+            numbers = [
+                identifier(name) for name, kind, *_ in columns.fetchall() if kind in ("FLOAT", "DOUBLE")
+            ]
             finite = ", ".join(f"if(isfinite({name}), {name}, NULL) AS {name}" for name in numbers)
             rows = f"SELECT * REPLACE ({finite}) FROM __rows" if finite else rows
-        copied = found.query("__rows", f"COPY ({rows}) TO {literal(str(temporary))} ({options})")
+        copied: Any = found.query("__rows", f"COPY ({rows}) TO {literal(str(temporary))} ({options})")
         return int(copied.fetchall()[0][0])
 
 

@@ -101,7 +101,9 @@ def write_card(
     names = ("default", *(part.removeprefix("_") for part in PARTS[1:]))
     columns = {name: describe_columns(schemas[part]) for name, part in zip(names, PARTS, strict=True)}
     patterns = {name: f"{part}-*.parquet" for name, part in zip(names, PARTS, strict=True)}
-    of_files = configs({name: ({TRAIN: patterns[name]}, columns[name]) for name in names}, hash_json(manifest)[:16])
+    of_files = configs(
+        {name: ({TRAIN: patterns[name]}, columns[name]) for name in names}, hash_json(manifest)[:16]
+    )
     title = f"{corpus.manifest.name if corpus.manifest else corpus.directory.name}: triplets"
     front = {
         "pretty_name": title,
