@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,23 +97,21 @@ def test_sif_of_each_set_and_fitted(place: Path) -> None:
 def test_what_sif_is_fitted_on(place: Path) -> None:
     lines = place / "lines.txt"
     lines.write_text("the dog runs\na cat sits\n")
-    of_lines, about = fit_sif(place / "vectors", None, [lines], "none", 1e-3, 1, open_word_vectors)
+
+    def fitted(*files: Path, components: int = 1) -> Any:
+        return fit_sif(place / "vectors", None, files, "none", 1e-3, components, open_word_vectors)
+
+    of_lines, about = fitted(lines)
     assert about["sentences"] == 2
     expected = WordAverage(table(True)).fitted_to(["the dog runs", "a cat sits"])
-    assert isinstance(of_lines, WordAverage)
     np.testing.assert_array_equal(of_lines.components, expected.components)
-    _, about = fit_sif(
-        place / "vectors", None, [place / "sts" / "dev.tsv"], "none", 1e-3, 1, open_word_vectors
-    )
-    assert about["sentences"] == 6
-    assert isinstance(
-        fit_sif(place / "vectors", None, [], "none", 1e-3, 1, open_word_vectors)[0], SifOfEachSet
-    )
+    assert fitted(place / "sts" / "dev.tsv")[1]["sentences"] == 6
+    assert isinstance(fitted()[0], SifOfEachSet)
     with pytest.raises(ConfigurationError, match="--components 99: must be less than the"):
-        fit_sif(place / "vectors", None, [], "none", 1e-3, 99, open_word_vectors)
+        fitted(components=99)
     (place / "empty.txt").write_text("\n")
     with pytest.raises(InputError, match="empty"):
-        fit_sif(place / "vectors", None, [place / "empty.txt"], "none", 1e-3, 1, open_word_vectors)
+        fitted(place / "empty.txt")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +12,8 @@ from paraforge.embeddings.evaluation.sets import read_sets
 from paraforge.embeddings.evaluation.sts import evaluate_sts
 from paraforge.papers.lexical import PairMetric, TfIdf, make_baseline, words_and_marks
 
-TEXTS = [
-    "The dog runs.",
-    "a dog sits, a cat sits",
-    "Cats!",
-    "it's the dog",
-    "The dog runs.",
-    "A cat sits",
-    "x",
-    "",
-]
+TEXTS = ["The dog runs.", "a dog sits, a cat sits", "Cats!", "it's the dog", "The dog runs.", "A cat sits"]
+TEXTS += ["x", ""]
 FIRST = ["The dog runs.", "a cat sits", "unseen", "", "dog dog sits"]
 SECOND = ["the dog sits", "a cat sits", "The dog", "dog", "sits dog"]
 
@@ -45,11 +38,10 @@ def tf_idf_cosine(first: list[str], second: list[str], documents: list[list[str]
 
 
 @pytest.mark.parametrize(("name", "terms"), [("tfidf", words_and_marks), ("tfidf-trigrams", trigrams)])
-def test_tf_idf_against_a_loop(name: str, terms: object) -> None:
-    assert callable(terms)
+def test_tf_idf_against_a_loop(name: str, terms: Callable[[str], list[str]]) -> None:
     documents = [terms(text) for text in TEXTS]
     expected = [tf_idf_cosine(terms(a), terms(b), documents) for a, b in zip(FIRST, SECOND, strict=True)]
-    model = make_baseline("tfidf" if name == "tfidf" else "tfidf-trigrams", TEXTS)
+    model = make_baseline(name, TEXTS)
     np.testing.assert_allclose(model.similarity(FIRST, SECOND), expected, atol=1e-12)
     assert expected[1] == pytest.approx(1)
 

@@ -51,9 +51,7 @@ def test_everything_at_once(place: Path) -> None:
     assert content["sets"][0]["pearson"] == pytest.approx(ours.sets[0].pearson, abs=1e-4)
     assert content["years"][0]["pearson"] == pytest.approx(ours.groups[0].pearson, abs=1e-4)
     assert list(content["beside"]) == ["general", str(place / "vectors")]
-    differences = [
-        abs((a.pearson or 0) - (b.pearson or 0)) for a, b in zip(ours.sets, theirs.sets, strict=True)
-    ]
+    differences = [abs(a.pearson - b.pearson) for a, b in zip(ours.sets, theirs.sets, strict=True)]
     found = content["differences"][str(place / "vectors")]
     assert found["mean_absolute_pearson"] == pytest.approx(np.mean(differences), abs=1e-4)
     assert content["words"]["words"]["found"] == 2

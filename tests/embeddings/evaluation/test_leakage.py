@@ -11,15 +11,9 @@ from hypothesis import strategies as st
 from paraforge.base.text.normalisation import normalise
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.embeddings.evaluation.leakage import EXAMPLES, LeakageFilter
+from tests.embeddings.trainer.training import block
 
 Pairs = list[tuple[str, str]]
-
-
-def block(pairs: Pairs) -> PairBlock:
-    return PairBlock(
-        pa.array([left for left, _ in pairs], pa.string()),
-        pa.array([right for _, right in pairs], pa.string()),
-    )
 
 
 def rows(blocks: Iterator[PairBlock]) -> Pairs:

@@ -35,9 +35,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embed_module, "BLOCK_BYTES", 100)
 
 
-def test_vectors_are_the_models(
-    model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_are_its(model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where processes share the blocks, which is only where there are many."""
     shared: list[int] = []
 

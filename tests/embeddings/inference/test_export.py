@@ -48,22 +48,8 @@ def word_model(path: Path, unit: Literal["word", "bare_word"] = "word") -> Sente
     return model
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("unit", ["word", "bare_word"])
-def test_word_models_need_the_library_alone(tmp_path: Path, unit: Literal["word", "bare_word"]) -> None:
-    library = pytest.importorskip("sentence_transformers")
-    model = word_model(tmp_path / "model", unit)
-    export_model(tmp_path / "model", tmp_path / "exported", "sentence-transformers")
-    loaded = library.SentenceTransformer(str(tmp_path / "exported"), device="cpu")
-    np.testing.assert_allclose(loaded.encode(TEXTS), model.encode(TEXTS), atol=1e-6)
-    types = [module["type"] for module in json.loads((tmp_path / "exported" / "modules.json").read_text())]
-    assert types == ["sentence_transformers.models.StaticEmbedding"]
-
-
 @pytest.mark.parametrize("unit", WORD_UNITS)
-def test_the_exported_tokenizer_cuts_as_the_model_does(
-    tmp_path: Path, unit: Literal["word", "bare_word"]
-) -> None:
+def test_the_exported_tokenizer_cuts_as_ours(tmp_path: Path, unit: Literal["word", "bare_word"]) -> None:
     tokenizers = pytest.importorskip("tokenizers")
     model = word_model(tmp_path / "model", unit)
     export_model(tmp_path / "model", tmp_path / "exported", "sentence-transformers")
@@ -84,8 +70,8 @@ def test_word_similarity_finds_no_unknown_words(tmp_path: Path, unit: Literal["w
 
 @pytest.fixture(params=["addition", "nested"])
 def several(request: pytest.FixtureRequest, tmp_path: Path) -> SentenceModel:
-    """Averages of words, added or side by side, in the directory ``several``."""
-    vocabulary = word_model(tmp_path / "model").vocabularies["word"]
+    """Averages of words, added or side by side, in the directory ``model``."""
+    vocabulary = word_model(tmp_path / "one").vocabularies["word"]
     word = {"kind": "average", "dimension": 4}
     content: dict[str, object] = {"kind": "addition", "parts": [word, word, word]}
     if request.param == "nested":
@@ -96,26 +82,37 @@ def several(request: pytest.FixtureRequest, tmp_path: Path) -> SentenceModel:
         parameters, lambda part, number: random_table(len(vocabulary), part.dimension, 1.0, number), 1
     )
     model = SentenceModel(encoder, parameters, {"word": vocabulary}, about=ABOUT)
-    model.save(tmp_path / "several")
+    model.save(tmp_path / "model")
     return model
 
 
 def test_word_models_side_by_side_or_added_are_one_table(tmp_path: Path, several: SentenceModel) -> None:
-    export_model(tmp_path / "several", tmp_path / "vectors.txt", "word2vec")
+    export_model(tmp_path / "model", tmp_path / "vectors.txt", "word2vec")
     vectors = WordVectors.from_text(tmp_path / "vectors.txt")
     words = ["a", "dog", "bone"]
     rows = vectors.vectors[vectors.known_rows(words)]
     np.testing.assert_allclose(rows, several.encode(words), atol=1e-5)
 
 
-@pytest.mark.full
-def test_they_need_the_library_alone(tmp_path: Path, several: SentenceModel) -> None:
+def check_static_embedding(tmp_path: Path, model: SentenceModel) -> None:
+    """The exported model gives the same vectors, and needs no module of ours."""
     library = pytest.importorskip("sentence_transformers")
-    export_model(tmp_path / "several", tmp_path / "exported", "sentence-transformers")
+    export_model(tmp_path / "model", tmp_path / "exported", "sentence-transformers")
     loaded = library.SentenceTransformer(str(tmp_path / "exported"), device="cpu")
-    np.testing.assert_allclose(loaded.encode(TEXTS), several.encode(TEXTS), atol=1e-6)
+    np.testing.assert_allclose(loaded.encode(TEXTS), model.encode(TEXTS), atol=1e-6)
     types = [module["type"] for module in json.loads((tmp_path / "exported" / "modules.json").read_text())]
     assert types == ["sentence_transformers.models.StaticEmbedding"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("unit", ["word", "bare_word"])
+def test_word_models_need_the_library_alone(tmp_path: Path, unit: Literal["word", "bare_word"]) -> None:
+    check_static_embedding(tmp_path, word_model(tmp_path / "model", unit))
+
+
+@pytest.mark.full
+def test_several_word_models_need_the_library_alone(tmp_path: Path, several: SentenceModel) -> None:
+    check_static_embedding(tmp_path, several)
 
 
 @pytest.mark.parametrize("unknown_words", ["own", "shared"])
@@ -149,7 +146,7 @@ def test_other_models_are_a_module_of_ours(tmp_path: Path, unknown_words: Litera
 
 
 @pytest.mark.full
-def test_unknown_words_share_a_vector_where_a_tokenizer_cannot_hash(
+def test_without_hashes_unknown_words_share_a_vector(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     library = pytest.importorskip("sentence_transformers")

@@ -1,6 +1,5 @@
 """Ragged batches: selection, renumbering, and the gradients of the two look-ups."""
 
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,31 +13,25 @@ from paraforge.base.errors import ConfigurationError
 from paraforge.embeddings.learning.batches import Bags, bag_mean, take_rows
 from paraforge.embeddings.trainer.model import SentenceModel
 from tests.embeddings.trainer.equations import bags as _bags
+from tests.embeddings.trainer.equations import id_lists
 
 SENTENCES = st.lists(st.lists(st.integers(0, 9), max_size=6), min_size=1, max_size=8).filter(lambda s: any(s))
 
 
-def _lists(bags: Bags) -> list[list[int]]:
-    borders = bags.offsets.tolist()
-    return [bags.ids[a:b].tolist() for a, b in pairwise(borders)]
-
-
 @given(SENTENCES, st.lists(st.integers(0, 100), max_size=10))
-def test_select_takes_sentences_in_any_order_and_repeatedly(
-    sentences: list[list[int]], picks: list[int]
-) -> None:
+def test_select_takes_sentences_in_any_order(sentences: list[list[int]], picks: list[int]) -> None:
     indices = [pick % len(sentences) for pick in picks]
     selected = _bags(sentences).select(torch.tensor(indices, dtype=torch.int64))
-    assert _lists(selected) == [sentences[k] for k in indices]
+    assert id_lists(selected) == [sentences[k] for k in indices]
     first, last = sorted([*indices, 0, len(sentences)][:2])
-    assert _lists(_bags(sentences).between(first, last)) == sentences[first:last]
+    assert id_lists(_bags(sentences).between(first, last)) == sentences[first:last]
 
 
 @given(SENTENCES)
 def test_compact_renumbers_without_changing_sentences(sentences: list[list[int]]) -> None:
     bags, rows = _bags(sentences).compact()
     assert rows.tolist() == sorted({number for sentence in sentences for number in sentence})
-    assert [[int(rows[k]) for k in sentence] for sentence in _lists(bags)] == sentences
+    assert [[int(rows[k]) for k in sentence] for sentence in id_lists(bags)] == sentences
     fresh = Bags(bags.ids, bags.offsets)  # without what compact() prepared
     assert torch.equal(fresh.order, bags.order)
     assert torch.equal(fresh.row_offsets, bags.row_offsets)
@@ -46,9 +39,7 @@ def test_compact_renumbers_without_changing_sentences(sentences: list[list[int]]
 
 
 @given(SENTENCES, st.booleans())
-def test_look_ups_and_their_gradients_against_plain_indexing(
-    sentences: list[list[int]], compact: bool
-) -> None:
+def test_look_ups_and_gradients_are_plain_indexing(sentences: list[list[int]], compact: bool) -> None:
     bags = _bags(sentences)
     rows = 12  # more rows than occur
     if compact:
@@ -60,7 +51,7 @@ def test_look_ups_and_their_gradients_against_plain_indexing(
 
     mean = bag_mean(ours, bags)
     expected = torch.stack(
-        [theirs[s].mean(0) if s else torch.zeros(3, dtype=torch.float64) for s in _lists(bags)]
+        [theirs[s].mean(0) if s else torch.zeros(3, dtype=torch.float64) for s in id_lists(bags)]
     )
     torch.testing.assert_close(mean, expected)
     order = torch.arange(1.0, len(mean) + 1, dtype=torch.float64).unsqueeze(1)

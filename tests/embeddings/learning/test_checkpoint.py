@@ -50,9 +50,7 @@ def test_a_pickle_is_never_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ({"table": torch.full((2, 3), torch.nan)}, "table contains NaN or infinity"),
     ],
 )
-def test_another_architecture_is_refused(
-    tmp_path: Path, changed: dict[str, torch.Tensor], message: str
-) -> None:
+def test_other_tensors_are_refused(tmp_path: Path, changed: dict[str, torch.Tensor], message: str) -> None:
     write_tensors(tmp_path / "file", {**TENSORS, **changed})
     with pytest.raises(InputError, match=message):
         read_tensors(tmp_path / "file", TENSORS)
@@ -75,10 +73,9 @@ def test_the_newest_complete_checkpoint_counts(tmp_path: Path, monkeypatch: pyte
     assert checkpoints.newest(TENSORS) is None
     checkpoints.save(TENSORS, {"n": 5})
     checkpoints.save({**TENSORS, "bias": torch.ones(3, dtype=torch.float64)}, {"n": 12})
-    found = checkpoints.newest(TENSORS)
-    assert found is not None
-    assert found[1]["n"] == 12
-    assert torch.equal(found[0]["table"], TENSORS["table"]) and bool((found[0]["bias"] == 1).all())
+    tensors, about = checkpoints.newest(TENSORS)
+    assert about["n"] == 12
+    assert torch.equal(tensors["table"], TENSORS["table"]) and bool((tensors["bias"] == 1).all())
     assert [path.name for path in (tmp_path / "new").iterdir()] == [checkpoints.path.name]
     with pytest.raises(InputError, match="belongs to another run"):
         Checkpoints(tmp_path / "new", "other").newest(TENSORS)

@@ -1,6 +1,7 @@
 """The encoders' equations, one sentence and one step at a time, and an encoder of every kind."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -78,6 +79,12 @@ def bags(sentences: list[list[int]]) -> Bags:
     lengths = torch.tensor([0, *map(len, sentences)])
     ids = torch.tensor([number for sentence in sentences for number in sentence], dtype=torch.int64)
     return Bags(ids, lengths.cumsum(0))
+
+
+def id_lists(bags: Bags) -> list[list[int]]:
+    """The sentences of bags."""
+    borders = bags.offsets.tolist()
+    return [bags.ids[a:b].tolist() for a, b in pairwise(borders)]
 
 
 def batch(sentences: list[list[int]]) -> dict[str, Bags]:

@@ -53,9 +53,7 @@ def further(start: Path, training: dict[str, Any] = STILL, **values: Any) -> Mod
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_a_model_brings_its_encoder_vocabulary_and_parameters(
-    tmp_path: Path, encoder: dict[str, Any]
-) -> None:
+def test_a_model_brings_encoder_vocabulary_and_parameters(tmp_path: Path, encoder: dict[str, Any]) -> None:
     """On other pairs, with new words that stay unknown."""
     pairs = sentence_pairs()
     given: dict[str, Any] = {"unknown_words": "shared"}

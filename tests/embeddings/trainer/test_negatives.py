@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from paraforge.embeddings.trainer import negatives
@@ -24,6 +24,7 @@ def _embeddings(pairs: int, dimension: int, seed: int) -> torch.Tensor:
     return torch.randn(2 * pairs, dimension, dtype=torch.float64, generator=generator)
 
 
+@example(pairs=1, two_sided=True, seed=0)  # which has none
 @given(pairs=st.integers(2, 40), two_sided=st.booleans(), seed=st.integers(0, 10_000))
 def test_max_is_the_most_similar_sentence_of_another_pair(pairs: int, two_sided: bool, seed: int) -> None:
     embeddings = _embeddings(pairs, 8, seed)
@@ -40,18 +41,19 @@ def test_identical_texts_are_no_candidates(pairs: int, kinds: int, seed: int) ->
     assert choose_negatives(embeddings, pairs, forbidden=forbidden).tolist() == expected
 
 
-def test_bfloat16_chooses_the_same_on_processors_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bfloat16_is_nearly_a_maximum_on_every_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its products there are float32's, rounded; sums in another order may tip a tie."""
     pairs = 3 * STRIP
     embeddings = _embeddings(pairs, 16, 1).float()
     unit = torch.nn.functional.normalize(embeddings, dim=1)
+    best = choose_negatives(embeddings, pairs, precision="float32")
     chosen = []
     for has_bfloat16 in (True, False):
         monkeypatch.setattr(negatives, "cpu_has_bfloat16", lambda has=has_bfloat16: has)
         chosen.append(choose_negatives(embeddings, pairs, precision="bfloat16"))
+        lost = (unit * unit[best]).sum(1) - (unit * unit[chosen[-1]]).sum(1)
+        assert -1e-6 <= lost.min() <= lost.max() < 0.01 and lost.mean() < 0.001
     assert float((chosen[0] == chosen[1]).double().mean()) > 0.99
-    best = choose_negatives(embeddings, pairs, precision="float32")
-    assert float(((unit * unit[best]).sum(1) - (unit * unit[chosen[1]]).sum(1)).max()) < 0.01
 
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float32, torch.float64])
@@ -93,18 +95,6 @@ def test_the_direct_search_of_gpus_gives_the_same(pairs: int) -> None:
     unit = torch.nn.functional.normalize(_embeddings(pairs, 16, pairs), dim=1)
     expected = choose_negatives(unit, pairs, forbidden=forbidden)
     assert torch.equal(_search_directly(unit, 2 * pairs, forbidden), expected)
-
-
-def test_bfloat16_gives_a_near_maximum() -> None:
-    pairs = 400
-    embeddings = _embeddings(pairs, 50, 4).float()
-    unit = torch.nn.functional.normalize(embeddings, dim=1)
-    exact = choose_negatives(embeddings, pairs)
-    rough = choose_negatives(embeddings, pairs, precision="bfloat16")
-    lost = (unit * unit[exact]).sum(1) - (unit * unit[rough]).sum(1)
-    assert lost.min() >= -1e-6
-    assert lost.max() < 0.01
-    assert lost.mean() < 0.001
 
 
 def test_mix_takes_max_half_of_the_time_and_else_any_candidate_equally_often() -> None:
@@ -153,7 +143,3 @@ def test_mix_is_a_function_of_its_generator() -> None:
 
     assert choose(1) == choose(1)
     assert choose(1) != choose(2)
-
-
-def test_a_single_pair_has_no_negatives() -> None:
-    assert choose_negatives(_embeddings(1, 4, 0), 1).tolist() == [-1, -1]

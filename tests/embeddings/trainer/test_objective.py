@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from paraforge.embeddings.trainer.objective import encoder_trainer
 from paraforge.embeddings.trainer.pair_store import PairStore
 from paraforge.embeddings.trainer.parameters import TrainingParameters
 from tests.embeddings.trainer import oracle
+from tests.embeddings.trainer.equations import id_lists
 from tests.embeddings.trainer.training import (
     make_encoder,
     make_repetitive_store,
@@ -37,8 +37,7 @@ def no_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def sentences_of(store: PairStore) -> list[list[int]]:
     """All left sides, then all right sides."""
-    bags = store.select(np.arange(len(store)))["word"]
-    return [bags.ids[a:b].tolist() for a, b in pairwise(bags.offsets.tolist())]
+    return id_lists(store.select(np.arange(len(store)))["word"])
 
 
 def oracle_schedule(store: PairStore, settings: TrainingParameters) -> oracle.MegaBatches:
@@ -142,15 +141,11 @@ def test_compositional_parameters_are_trained_as_defined(
             total = total + weight * (value - start).square().sum()
         return total
 
+    def embed(members: list[int]) -> Tensor:
+        return other(store.select(np.array(members)))
+
     texts = [tuple(sentence) for sentence in sentences_of(store)]
-    oracle.train(
-        list(expected.values()),
-        lambda members: other(store.select(np.array(members))),
-        texts,
-        oracle_schedule(store, settings),
-        settings,
-        penalty,
-    )
+    oracle.train([*expected.values()], embed, texts, oracle_schedule(store, settings), settings, penalty)
     for name, value in encoder.named_parameters():
         torch.testing.assert_close(value.detach(), expected[name].detach(), rtol=1e-7, atol=1e-9)
 
@@ -164,11 +159,10 @@ def test_pairs_without_any_negative_are_passed_over(tmp_path: Path, changes: dic
     expected, losses = run_oracle(store, settings)
     table, record = train(store, settings)
     torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
-    state = record
-    assert state.updates == len(losses)
-    assert state.seen == 2 * len(store)
-    assert 0 < state.counts["passed_over"] < state.seen
-    assert state.counts["empty_batches"] > 0
+    assert record.updates == len(losses)
+    assert record.seen == 2 * len(store)
+    assert 0 < record.counts["passed_over"] < record.seen
+    assert record.counts["empty_batches"] > 0
 
 
 @pytest.mark.parametrize("negatives", ["max", "mix"])
@@ -181,9 +175,7 @@ def test_threads_change_no_bit(tmp_path: Path, negatives: str) -> None:
     assert torch.equal(tables[0], tables[2])
 
 
-def test_every_mega_batch_of_every_epoch_has_its_own_random_numbers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_mega_batch_has_its_own_random_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[float] = []
 
     def record(*arguments: Any, generator: np.random.Generator, **options: Any) -> Tensor:
@@ -195,9 +187,7 @@ def test_every_mega_batch_of_every_epoch_has_its_own_random_numbers(
     assert len(set(drawn)) == len(drawn) == 6
 
 
-def test_the_default_setting_is_that_of_the_definitions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_default_is_that_of_the_definitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is changed: negatives are chosen in bfloat16.
 
     A cosine is right to 0.004 in bfloat16. So each choice has to be allowed and as close as that to the best

@@ -147,9 +147,7 @@ def test_the_best_model_is_kept_and_training_stops_early(tmp_path: Path, every: 
     assert torch.equal(table, tables[1])
 
 
-def test_the_mean_of_the_later_parameters_is_kept_and_evaluated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_mean_of_later_parameters_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.embeddings.learning.loop.AVERAGE_EVERY", 3)
     store = make_store(tmp_path / "pairs", pairs=48)  # 6 updates an epoch, of 8 pairs each
     changes = {"epochs": 3, "mega_batch": 1, "average_after": 0.5}

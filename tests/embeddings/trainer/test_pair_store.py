@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,25 +25,17 @@ from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.trainer.parameters import PairFileParameters, VocabularyParameters
 from tests.base.text.test_pair_blocks import write_corpus
 from tests.base.text.test_units import slices
-from tests.embeddings.trainer.training import sentence_pairs, write_pairs, write_sts
+from tests.embeddings.trainer.equations import id_lists
+from tests.embeddings.trainer.training import block, sentence_pairs, write_pairs, write_sts
 
 EVERYTHING = VocabularyParameters(minimum_count=1)
 TEXT = st.text(st.sampled_from("abc "), max_size=8)
 ROLES = ("development", "test_sets", "foreign")
 
 
-def block(pairs: list[tuple[str, str]]) -> PairBlock:
-    return PairBlock(
-        pa.array([left for left, _ in pairs], pa.string()),
-        pa.array([right for _, right in pairs], pa.string()),
-    )
-
-
-def texts(store: PairStore, unit: str) -> list[list[str]]:
-    bags = store.select(np.arange(len(store)))[unit]
+def texts(store: PairStore, unit: str = "word") -> list[list[str]]:
     units = store.vocabularies[unit].units
-    ids, borders = bags.ids.tolist(), bags.offsets.tolist()
-    return [[units[k] for k in ids[borders[n] : borders[n + 1]]] for n in range(len(bags))]
+    return [[units[k] for k in ids] for ids in id_lists(store.select(np.arange(len(store)))[unit])]
 
 
 @given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=12), st.integers(1, 5))
@@ -87,7 +78,7 @@ def test_rare_words_are_unknown_and_the_vocabulary_is_capped(tmp_path: Path) -> 
     pairs = [("a b once", "a c"), ("a b", "c twice"), ("b", "a twice")]
     store = build_pair_store(tmp_path / "1", [block(pairs)], [Words()], VocabularyParameters())
     assert store.vocabularies["word"].units == [UNKNOWN, "a", "b", "c", "twice"]
-    assert texts(store, "word")[0] == ["a", "b", UNKNOWN]
+    assert texts(store)[0] == ["a", "b", UNKNOWN]
     capped = VocabularyParameters(minimum_count=1, maximum_size=2)
     store = build_pair_store(tmp_path / "2", [block(pairs)], [Words()], capped)
     assert store.vocabularies["word"].units == [UNKNOWN, "a", "b"]
@@ -98,8 +89,8 @@ def test_a_subset_is_a_view(tmp_path: Path) -> None:
     store = build_pair_store(tmp_path, [block([("a", "b"), ("c", "d"), ("e", "f")])], [Words()], EVERYTHING)
     subset = store.subset(np.array([2, 1]))
     assert (len(subset), len(store)) == (2, 3)
-    assert texts(subset, "word") == [["e"], ["c"], ["f"], ["d"]]
-    assert texts(subset.subset(np.array([0])), "word") == [["e"], ["f"]]
+    assert texts(subset) == [["e"], ["c"], ["f"], ["d"]]
+    assert texts(subset.subset(np.array([0]))) == [["e"], ["f"]]
     assert subset.fingerprint not in (store.fingerprint, store.subset(np.array([1, 2])).fingerprint)
 
 

@@ -49,6 +49,12 @@ def parameters(**values: Any) -> ParagramParameters:
     return ParagramParameters(dimension=20, training=training, **values)
 
 
+def built(tmp_path: Path, settings: ParagramParameters, corpus: str = "none", to: str = "output") -> Any:
+    """The report of a stage whose corpus and output are in ``tmp_path``."""
+    resources = Resources(work=tmp_path / "work")
+    return build_paragram(settings, tmp_path / corpus, tmp_path / to, resources)
+
+
 def files(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
@@ -91,10 +97,7 @@ def test_trained_on_the_corpus_and_the_same_with_any_resources(tmp_path: Path) -
 def test_given_vectors_are_taken_as_they_are(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     vectors = WordVectors(["a", "b"], np.eye(2, 3, dtype=np.float32))
     vectors.write_text(tmp_path / "vectors.txt")
-    settings = ParagramParameters(vectors=str(tmp_path / "vectors.txt"))
-    report = build_paragram(
-        settings, tmp_path / "none", tmp_path / "output", Resources(work=tmp_path / "work")
-    )
+    report = built(tmp_path, ParagramParameters(vectors=str(tmp_path / "vectors.txt")))
     assert (report.trained, report.words, report.unknown) == (False, 2, None)
     assert f"has no vector {UNKNOWN}" in caplog.text
     assert report.fingerprint == vectors.fingerprint
@@ -102,14 +105,14 @@ def test_given_vectors_are_taken_as_they_are(tmp_path: Path, caplog: pytest.LogC
     settings = ParagramParameters(vectors=str(tmp_path / "output"))
     expected = files(tmp_path / "output")
     (tmp_path / "output" / ".cache").mkdir()
-    build_paragram(settings, tmp_path / "none", tmp_path / "copy", Resources(work=tmp_path / "work"))
+    built(tmp_path, settings, to="copy")
     assert files(tmp_path / "copy") == expected
     table = tmp_path / "output" / VECTORS_NAME
     content = table.read_bytes()
     table.unlink()  # the copy may be a link to it
     table.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(InputError, match="The directory is damaged"):
-        build_paragram(settings, tmp_path / "none", tmp_path / "copy", Resources(work=tmp_path / "work"))
+        built(tmp_path, settings, to="copy")
 
 
 @pytest.mark.parametrize(
@@ -121,13 +124,11 @@ def test_the_built_in_scorer_is_copied_and_knows_its_language(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, reference: str, warned: bool
 ) -> None:
     rows: list[dict[str, str | None]] = [{"reference": reference, "translation": "a"}] * 30
-    corpus = write_corpus(tmp_path / "corpus", rows, rows_per_shard=50)
-    work, output = tmp_path / "work", tmp_path / "paragram"
-    report = build_paragram(ParagramParameters(built_in="general"), corpus, output, Resources(work=work))
-    built_in = {name: (general.DIRECTORY / name).read_bytes() for name in (DESCRIPTION, VECTORS)}
-    assert files(output) == built_in
+    write_corpus(tmp_path / "corpus", rows, rows_per_shard=50)
+    report, output = built(tmp_path, ParagramParameters(built_in="general"), "corpus"), tmp_path / "output"
+    assert files(output) == {name: (general.DIRECTORY / name).read_bytes() for name in (DESCRIPTION, VECTORS)}
     assert not (output / VECTORS).samefile(general.DIRECTORY / VECTORS)
-    assert not work.exists() and not report.trained and report.model == "general"
+    assert not (tmp_path / "work").exists() and not report.trained and report.model == "general"
     assert report.fingerprint == WordScorer.open(output).fingerprint
     assert ("The built-in scorer knows" in caplog.text) is warned
 
@@ -137,16 +138,15 @@ def test_a_given_model_is_copied(tmp_path: Path) -> None:
     encoder = build_encoder(AverageParameters(dimension=4), lambda part, number: torch.ones(3, 4), seed=0)
     SentenceModel(encoder, AverageParameters(dimension=4), {"word": words}).save(tmp_path / "model")
     settings = ParagramParameters(model=str(tmp_path / "model"))
-    resources = Resources(work=tmp_path / "work")
     expected = files(tmp_path / "model")
     (tmp_path / "model" / ".cache").mkdir()
-    report = build_paragram(settings, tmp_path / "none", tmp_path / "output", resources)
+    report = built(tmp_path, settings)
     assert (report.trained, report.model, report.words, report.dimension) == (False, "average", 3, 4)
     assert files(tmp_path / "output") == expected
     assert SentenceModel.open(tmp_path / "output").dimension == 4
     (tmp_path / "model" / "word.vocabulary.json").write_text("{")
     with pytest.raises(InputError, match=r"word\.vocabulary\.json"):
-        build_paragram(settings, tmp_path / "none", tmp_path / "output", resources)
+        built(tmp_path, settings)
     assert report.fingerprint == sha256_directory(tmp_path / "output")  # as it was
 
 
@@ -156,19 +156,18 @@ def test_a_given_model_is_copied(tmp_path: Path) -> None:
 )
 def test_wrong_vectors_leave_nothing_behind(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "vectors.txt").write_text(text)
-    settings = ParagramParameters(vectors=str(tmp_path / "vectors.txt"))
     with pytest.raises(InputError, match=message):
-        build_paragram(settings, tmp_path, tmp_path / "output", Resources(work=tmp_path / "work"))
+        built(tmp_path, ParagramParameters(vectors=str(tmp_path / "vectors.txt")))
     assert not (tmp_path / "output").exists()
 
 
-def test_missing_files_are_named_before_training(tmp_path: Path) -> None:
-    settings = parameters(corpus_pairs=False, pair_files=[{"path": "$NO_SUCH_VARIABLE_AT_ALL/x"}])
-    with pytest.raises(InputError, match="NO_SUCH_VARIABLE_AT_ALL is not set"):
-        build_paragram(settings, tmp_path, tmp_path / "output", Resources(work=tmp_path / "work"))
-    settings = parameters(corpus_pairs=False, pair_files=[{"path": str(tmp_path / "none.tsv")}])
-    with pytest.raises(InputError, match="no such file"):
-        build_paragram(settings, tmp_path, tmp_path / "output", Resources(work=tmp_path / "work"))
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [("$NO_SUCH_VARIABLE_AT_ALL/x", "NO_SUCH_VARIABLE_AT_ALL is not set"), ("none.tsv", "no such file")],
+)
+def test_missing_files_are_named_before_training(tmp_path: Path, path: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        built(tmp_path, parameters(corpus_pairs=False, pair_files=[{"path": path}]))
 
 
 @pytest.mark.parametrize(

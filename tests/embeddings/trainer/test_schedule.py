@@ -9,62 +9,37 @@ from hypothesis import strategies as st
 
 from paraforge.embeddings.trainer import schedule as module
 from paraforge.embeddings.trainer.schedule import Schedule, spans
+from tests.embeddings.trainer import oracle
 
 
 def windows(window: int, block: int, whole: int = 1) -> AbstractContextManager[object]:
     return patch.multiple(module, WHOLE=whole, WINDOW=window, BLOCK=block, MEGA_BATCHES=0)
 
 
-@given(st.integers(2, 300), st.integers(1, 20), st.integers(1, 6), st.integers(0, 4))
-def test_an_epoch_uses_every_pair_once(pairs: int, batch_size: int, mega_batch: int, anneal: int) -> None:
-    if batch_size * (1 if anneal else mega_batch) < 2:
-        return
-    schedule = Schedule(pairs, batch_size, mega_batch, anneal, seed=3)
-    assert sorted(schedule.order(0)[:]) == list(range(pairs))
-    first = updates = 0
-    while first < pairs:
-        size = schedule.end(first, updates) - first
-        assert 2 <= size <= batch_size * schedule.mini_batches_of(updates) + 1
-        inner = spans(size, batch_size)
-        assert [k for begin, end in inner for k in range(begin, end)] == list(range(size))
-        first, updates = first + size, updates + len(inner)
-    assert first == pairs
+SETTINGS = st.fixed_dictionaries(
+    {
+        "batch_size": st.integers(1, 20),
+        "mega_batch": st.integers(1, 6),
+        "anneal": st.integers(0, 4),
+        "seed": st.integers(0, 9),
+    }
+).filter(lambda one: one["batch_size"] > 1 or (one["mega_batch"] > 1 and not one["anneal"]))
 
 
-def test_annealing_raises_m_by_one() -> None:
-    schedule = Schedule(10_000, 10, 5, 3, seed=1)
-    assert [schedule.mini_batches_of(updates) for updates in range(0, 18, 3)] == [1, 2, 3, 4, 5, 5]
-    assert Schedule(10, 2, 5, 0, seed=1).mini_batches_of(0) == 5
-
-
-def test_epochs_and_seeds_differ() -> None:
-    schedule = Schedule(100, 10, 5, 0, seed=1)
-    assert schedule.order(0)[:].tolist() == Schedule(100, 7, 2, 1, seed=1).order(0)[:].tolist()
-    assert schedule.order(0)[:].tolist() != schedule.order(1)[:].tolist()
-    assert schedule.order(0)[:].tolist() != Schedule(100, 10, 5, 0, seed=2).order(0)[:].tolist()
-
-
-@given(st.lists(st.integers(0, 3), min_size=2, max_size=80), st.integers(2, 9), st.integers(0, 5))
-def test_mini_batches_of_one_source(sources: list[int], batch_size: int, epoch: int) -> None:
-    numbers = np.array(sources, dtype=np.int32)
-    schedule = Schedule(len(sources), batch_size, 1, 0, seed=3, sources=numbers)
-    order = schedule.order(epoch)[:]
-    assert sorted(order) == list(range(len(sources)))
-    whole = sum(sources.count(source) // batch_size for source in set(sources))
-    for number in range(whole):
-        assert len(set(numbers[order[number * batch_size : (number + 1) * batch_size]])) == 1
-    left = numbers[order[whole * batch_size :]].tolist()
-    assert all(left.count(source) < batch_size for source in left)
-
-
-def test_mini_batches_of_one_source_are_shuffled() -> None:
-    numbers = np.repeat(np.arange(4, dtype=np.int32), 50)
-    schedule = Schedule(200, 5, 1, 0, seed=1, sources=numbers)
-    first, second = (numbers[schedule.order(epoch)[:]][::5].tolist() for epoch in (0, 1))
-    assert first != second
-    assert sorted(first) == sorted(second) == [k for k in range(4) for _ in range(10)]
-    assert first != sorted(first)
-    assert schedule.order(0)[:5].tolist() != sorted(schedule.order(0)[:5].tolist())
+@given(st.integers(2, 300), SETTINGS, st.data())
+def test_mega_batches_are_the_definitions(pairs: int, settings: dict[str, int], data: st.DataObject) -> None:
+    """Of two epochs, also where each mini-batch has one source."""
+    sources = data.draw(st.none() | st.lists(st.integers(0, 3), min_size=pairs, max_size=pairs))
+    numbers = None if sources is None else np.array(sources, dtype=np.int32)
+    schedule = Schedule(pairs, **settings, sources=numbers)
+    found, updates = [], 0
+    for epoch in range(2):
+        order, first = schedule.order(epoch)[:].tolist(), 0
+        while first < pairs:
+            last = schedule.end(first, updates)
+            found.append([order[first:last][a:b] for a, b in spans(last - first, settings["batch_size"])])
+            first, updates = last, updates + len(found[-1])
+    assert found == list(oracle.schedule(pairs, epochs=2, **settings, sources=sources))
 
 
 @given(st.integers(2, 300), st.integers(1, 9), st.integers(1, 80), st.integers(1, 50), st.integers(0, 3))

@@ -2,7 +2,6 @@
 
 import logging
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,7 +50,6 @@ def test_a_model_is_trained_judged_and_kept(tmp_path: Path) -> None:
     data = data_of(write_pairs(tmp_path / "pairs.tsv", pairs), development=[str(sets)], test_sets=[str(sets)])
     report = train(tmp_path, model_parameters(), data)
     assert report.pairs == 100
-    assert report.leakage is not None
     assert (report.leakage["leaked"], report.leakage["dropped"]) == (20, 20)
     assert report.best_score == max(entry["score"] for entry in report.history)
     assert report.years["2020"]["pearson"] == pytest.approx(report.best_score)
@@ -86,10 +84,8 @@ def test_pairs_that_choose_and_judge_are_counted(tmp_path: Path, caplog: pytest.
     assert shared == {"2012.half": 5, "2012.all": 10, "2013.other": 0}
     assert (report.years["2012"]["development_pairs"], report.years["2012"]["pairs"]) == (15, 20)
     warned = [message for message in caplog.messages if "choose the epoch" in message]
-    assert [line.partition(" pairs")[0] for line in warned] == [
-        "2012.half: 5 of its 10",
-        "2012.all: 10 of its 10",
-    ]
+    told = ["2012.half: 5 of its 10", "2012.all: 10 of its 10"]
+    assert [line.partition(" pairs")[0] for line in warned] == told
     assert "15 of its 20 pairs are also in the development sets" in "\n".join(score_lines(None, report.years))
     about = SentenceModel.open(tmp_path / "model").about
     card = model_card("m", model_parameters().encoder, 8, {}, about, "", None)
@@ -113,13 +109,11 @@ def test_a_directory_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("drop", [True, False])
-def test_held_out_splits_alone_are_reported(
-    tmp_path: Path, drop: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_held_out_splits_are_reported(tmp_path: Path, drop: bool, caplog: pytest.LogCaptureFixture) -> None:
     """A file has the pairs of a corpus that holds some out: no set of sentences is given."""
     publish_pairs(tmp_path, splits={"validation": 20, "test": 40})
     splits = open_published(tmp_path / "corpus").splits
-    rows = {name: list(_pairs_of(split)) for name, split in splits.items()}
+    rows = {name: pairs_of(split) for name, split in splits.items()}
     path = write_pairs(tmp_path / "pairs.tsv", [pair for pairs in rows.values() for pair in pairs])
     data = data_of(path, reserved=[tmp_path / "corpus"], drop_leaked=drop)
     assert data.fingerprint() != data_of(path, drop_leaked=drop).fingerprint()
@@ -127,34 +121,27 @@ def test_held_out_splits_alone_are_reported(
     report = train(tmp_path, model_parameters(), data)
     held = {sentence for name in ("validation", "test") for pair in rows[name] for sentence in pair}
     leaked = sum(not held.isdisjoint(pair) for pairs in rows.values() for pair in pairs)
-    assert report.leakage is not None
     assert report.leakage["leaked"] == leaked >= len(rows["validation"]) + len(rows["test"]) > 0
     assert report.leakage["dropped"] == (leaked if drop else 0)
     assert report.leakage["examples"] == {}  # a model can be published, and held-out text must not
-    assert set(report.leakage["by_set"]) == {
-        f"{tmp_path / 'corpus'} ({name})" for name in ("validation", "test")
-    }
+    names = {f"{tmp_path / 'corpus'} ({name})" for name in ("validation", "test")}
+    assert set(report.leakage["by_set"]) == names
     assert report.pairs + report.skipped + report.leakage["dropped"] == sum(map(len, rows.values()))
     assert f"leaked:{leaked}:" in report.signature
     assert any(f"{leaked:,} of" in message and "a held-out split" in message for message in caplog.messages)
 
 
-def _pairs_of(split: Dataset) -> Iterator[tuple[str, str]]:
-    for table in published_tables(split, ["reference", "translation"]):
-        yield from zip(*(side.to_pylist() for side in table.columns), strict=True)
+def pairs_of(split: Dataset) -> list[tuple[str, str]]:
+    sides = ["reference", "translation"]
+    return [tuple(row.values()) for table in published_tables(split, sides) for row in table.to_pylist()]
 
 
 def test_a_concatenation_starts_from_given_vectors(tmp_path: Path) -> None:
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("left1 1 0 0 0\nright1 0 1 0 0\n")
-    encoder = {
-        "kind": "concatenation",
-        "parts": [
-            {"kind": "average", "dimension": 4},
-            {"kind": "average", "unit": "trigram", "dimension": 6, "initial_frequency": 0.01},
-        ]
-        * 2,
-    }
+    word = {"kind": "average", "dimension": 4}
+    trigram = {"kind": "average", "unit": "trigram", "dimension": 6, "initial_frequency": 0.01}
+    encoder = {"kind": "concatenation", "parts": [word, trigram] * 2}
     still = {"training": {**SETTINGS["training"], "learning_rate": 1e-30}}
     parameters = model_parameters(encoder, vectors=str(vectors), unknown_words="shared", **still)
     train(tmp_path, parameters, data_of(write_pairs(tmp_path / "pairs.tsv", sentence_pairs())))
@@ -187,11 +174,7 @@ def test_words_without_a_given_vector_start_as_the_unknown_word_or_at_random() -
 def test_corpora_with_empty_shards_and_empty_sides(tmp_path: Path) -> None:
     schema = pa.schema([("reference", pa.string()), ("translation", pa.string())])
     pairs = [*sentence_pairs(30), ("", "left1"), ("left2", None), ("left3", "  ")]
-    tables = [
-        pa.table([[], []], schema=schema),
-        pa.table([[left for left, _ in pairs], [right for _, right in pairs]], schema=schema),
-        pa.table([[], []], schema=schema),
-    ]
+    tables = [pa.table([*sides], schema=schema) for sides in (([], []), zip(*pairs, strict=True), ([], []))]
     directory = tmp_path / "shards"
     directory.mkdir()
     records = [write_shard(table, directory / f"shard-{n:05d}.parquet") for n, table in enumerate(tables)]
@@ -224,13 +207,10 @@ def test_a_model_of_the_section(
 ) -> None:
     pairs = write_pairs(tmp_path / "pairs.tsv", [("a b", "c d")] * 30 + sentence_pairs(90))
     training = {"epochs": 3, "batch_size": 2, "mega_batch": 1}
+    model = {"encoder": {"dimension": 4, "kind": "average"}, "training": training}
+    files = [{"path": str(pairs)}]
     section = EmbeddingsParameters.model_validate(
-        {
-            "names": ["mine"],
-            "models": {"mine": {"encoder": {"dimension": 4, "kind": "average"}, "training": training}},
-            "corpus_pairs": False,
-            "pair_files": [{"path": str(pairs)}],
-        }
+        {"names": ["mine"], "models": {"mine": model}, "corpus_pairs": False, "pair_files": files}
     )
     resources = Resources(threads=1, work=tmp_path / "work")
     arguments = (tmp_path / "corpus", tmp_path / "model", resources, tmp_path / "curve.csv")
@@ -288,5 +268,4 @@ def test_a_model_that_says_the_same_of_all_sentences_is_warned_of(
     pairs = [(f"{a} {b}{ends}", f"{b} {a}{ends}") for a in words[:15] for b in words[15:]]
     parameters = model_parameters({"kind": "lstm_last", "dimension": 8, "output_dimension": 8})
     report = train(tmp_path, parameters, data_of(write_pairs(tmp_path / "pairs.tsv", pairs)))
-    assert report.alike is not None
     assert ("every sentence gets nearly the same vector" in caplog.text) == warned == (report.alike > 0.95)

@@ -1,5 +1,6 @@
 """Trainings on small pairs: an encoder over them, and settings that the oracle follows to the bit."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -21,10 +22,16 @@ from paraforge.embeddings.trainer.parameters import TrainingParameters, Vocabula
 WORDS = [f"w{number}" for number in range(40)]
 
 
+def block(pairs: Sequence[tuple[str | None, str | None]]) -> PairBlock:
+    """Pairs of texts as one block."""
+    left, right = ([pair[side] for pair in pairs] for side in (0, 1))
+    return PairBlock(pa.array(left, pa.string()), pa.array(right, pa.string()))
+
+
 def store_of(directory: Path, left: list[str], right: list[str], minimum: int = 1) -> PairStore:
     """Pairs of texts, with every word that occurs as often in the vocabulary."""
-    block = PairBlock(pa.array(left, pa.string()), pa.array(right, pa.string()))
-    return build_pair_store(directory, [block], [Words()], VocabularyParameters(minimum_count=minimum))
+    pairs = block(list(zip(left, right, strict=True)))
+    return build_pair_store(directory, [pairs], [Words()], VocabularyParameters(minimum_count=minimum))
 
 
 def make_store(directory: Path, pairs: int = 57, seed: int = 1) -> PairStore:

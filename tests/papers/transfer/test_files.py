@@ -1,5 +1,6 @@
 """Files of transfer tasks, good and bad."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -55,9 +56,8 @@ def test_rows(tmp_path: Path) -> None:
         pytest.param(read_sick, SICK + "3\ta\tb\tnan\tNEUTRAL\n", 4, id="no score"),
     ],
 )
-def test_malformed(tmp_path: Path, read: object, text: str, line: int | None) -> None:
+def test_malformed(tmp_path: Path, read: Callable[..., object], text: str, line: int | None) -> None:
     path = write(tmp_path / "file", text)
-    assert callable(read)
     with pytest.raises(InputError) as caught:
         read(path)
     assert (caught.value.path, caught.value.line) == (str(path), line)

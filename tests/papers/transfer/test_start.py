@@ -79,9 +79,7 @@ def test_a_random_start_is_weighted_by_the_training_texts() -> None:
 @pytest.mark.parametrize(
     ("weighting", "unknown", "components"), [(None, True, 2), (_SIF, False, 2), (_SIF, True, 0)]
 )
-def test_an_average_as_an_encoder_has_its_vectors(
-    weighting: Weighting | None, unknown: bool, components: int
-) -> None:
+def test_an_average_as_an_encoder(weighting: Weighting | None, unknown: bool, components: int) -> None:
     words = ["b", "a", *([UNKNOWN] if unknown else []), "c", "d"]
     table = np.random.default_rng(1).normal(size=(len(words), 5)).astype(np.float32)
     average = WordAverage(WordVectors(words, table), weighting)

@@ -1,6 +1,5 @@
 """From files to a model's directory, and the commands around it."""
 
-import hashlib
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from paraforge.papers.unrolling.parameters import DecodersParameters
 from paraforge.papers.unrolling.train_decoders import PredictionObjective, train_decoders
 from tests.embeddings.trainer.training import write_sts
 from tests.papers.unrolling.corpus import random_documents
+from tests.project import digests
 
 SMALL: dict[str, Any] = {
     "network": {"word_dimension": 6, "state_dimension": 5},
@@ -32,10 +32,6 @@ def train(directory: Path, path: Path, held_out: Sequence[Path] = (), **values: 
     parameters = DecodersParameters.model_validate({**SMALL, **values})
     resources = Resources(threads=1, work=directory / "work")
     return train_decoders(parameters, path, directory / "model", resources, held_out=held_out)
-
-
-def digests(directory: Path) -> dict[str, str]:
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in directory.iterdir()}
 
 
 def test_a_model_is_trained_and_kept(tmp_path: Path) -> None:
