@@ -23,7 +23,7 @@ def made() -> DistinctPairs:
     return DistinctPairs([*PAIRS, ("too short", "too short, too"), PAIRS[0]])
 
 
-def test_the_real_ones_come_first_and_numbers_decide(
+def test_real_ones_come_first_and_numbers_decide(
     made: DistinctPairs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert sorted(made.pairs) == sorted(PAIRS)

@@ -41,9 +41,7 @@ def test_a_way_that_fails_is_said_and_nothing_is_compared_with_it(
     assert "fairseq, float32: not installed" in capsys.readouterr().out
 
 
-def test_hypotheses_are_compared_with_those_of_the_same_beam(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_hypotheses_of_one_beam_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARAFORGE_RESULTS", str(tmp_path))
     monkeypatch.setattr(engines, "read_bitext", lambda *_: (["A dog."], ["Pes."]))
     numbers = {"scores": [-1.0], "seconds": 1, "cpu_seconds": 1, "tokens": 2, "memory": 1}

@@ -73,7 +73,7 @@ def test_a_table_shows_columns_or_one_figure_across(figures: dict[str, Any]) -> 
         Table(title="T", tasks=["t"], **figures)
 
 
-def test_a_benchmark_records_command_commit_machine_and_date(
+def test_command_commit_machine_and_date_are_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PARAFORGE_RESULTS", str(tmp_path))
@@ -146,9 +146,7 @@ def test_a_table_without_all_the_rows_that_it_names_is_refused() -> None:
             _table(table.model_copy(update={"where": where}), {"t": known})
 
 
-def test_the_check_of_the_page_fails_where_it_differs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_check_fails_where_the_page_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "papers.md"
     description = ROOT / "results" / "papers.yaml"
     page.write_text(render(description).replace(" is ", " was ", 1))

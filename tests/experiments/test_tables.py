@@ -119,9 +119,7 @@ def test_one_cell_alone_is_the_same_and_records_nothing(data: Path) -> None:
     assert done == ["word, 1", "word, continued"]
 
 
-def test_an_evaluation_that_is_cut_off_does_not_cost_the_training(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cut_evaluation_does_not_cost_the_training(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = ("--row", "word, 1", "--seed", "1")
     with monkeypatch.context() as patch:
         patch.setattr(training, "compare", lambda *_: 1 / 0)
@@ -233,9 +231,7 @@ def test_a_row_that_fails_says_why_and_the_others_run(data: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["python", "-c", "x"], ["paraforge", "evaluate"]])
-def test_an_interrupt_of_a_row_ends_the_table(
-    data: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_ends_the_table(data: Path, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         program.commands.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=-signal.SIGTERM)
     )

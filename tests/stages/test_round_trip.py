@@ -144,9 +144,7 @@ def test_a_project_of_english_alone(name: str, tmp_path: Path) -> None:
         ({"a": "en", "b": "cs"}, "it has columns.*one per line"),
     ],
 )
-def test_what_is_not_one_english_text_is_refused(
-    columns: dict[str, str], message: str, tmp_path: Path
-) -> None:
+def test_only_one_english_text_is_taken(columns: dict[str, str], message: str, tmp_path: Path) -> None:
     pytest.importorskip("py3langid")
     czech, english = bitext(tmp_path, "a.cs", "a.en")
     texts = {"cs": czech, "en": english}

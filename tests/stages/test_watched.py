@@ -115,7 +115,7 @@ def test_a_file_that_changes(
 
 
 @pytest.mark.parametrize("small", [0, 100])
-def test_content_is_compared_wherever_times_can_lie(
+def test_content_counts_where_times_can_lie(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
 ) -> None:
     """A small file is read again even if no time has changed, a large one if any has."""

@@ -95,9 +95,7 @@ def test_by_keyboard_alone(page: BrowsePage, server: PageServer) -> None:
     assert page.element("input[name='paraphrase_score.min']").get_attribute("value") == highest == "1"
 
 
-def test_an_open_page_has_the_thresholds_of_the_corpus_that_was_made_again(
-    page: BrowsePage, tmp_path: Path
-) -> None:
+def test_an_open_page_has_the_thresholds_of_the_new_corpus(page: BrowsePage, tmp_path: Path) -> None:
     publish_pairs(tmp_path, rows=300, filters=SIMPLE)
     with PageServer("browse", str(tmp_path / "corpus"), "--port", "0") as process:
         page.open(process.address)

@@ -40,9 +40,8 @@ def client_of(browser: Browser) -> FlaskClient:
 
 def headline(page: str) -> tuple[int, int]:
     """Kept pairs, and those that came to selection."""
-    found = re.search(r"<strong>([\d,]+)</strong> of ([\d,]+) pairs kept", page)
-    assert found is not None
-    return int(found[1].replace(",", "")), int(found[2].replace(",", ""))
+    ((kept, came),) = re.findall(r"<strong>([\d,]+)</strong> of ([\d,]+) pairs kept", page)
+    return int(kept.replace(",", "")), int(came.replace(",", ""))
 
 
 def publication(page: str) -> str:
@@ -53,9 +52,8 @@ def publication(page: str) -> str:
 
 def section(page: str) -> SelectParameters:
     """The section that the page shows, as a person copies it."""
-    found = re.search(r'<pre id="section"[^>]*>(.*?)</pre>', page, re.S)
-    assert found is not None
-    return SelectParameters.model_validate(yaml.safe_load(html.unescape(found[1]))["select"])
+    (found,) = re.findall(r'<pre id="section"[^>]*>(.*?)</pre>', page, re.S)
+    return SelectParameters.model_validate(yaml.safe_load(html.unescape(found))["select"])
 
 
 def test_at_first_the_page_is_as_published(client: FlaskClient, browser: Browser) -> None:
@@ -67,9 +65,7 @@ def test_at_first_the_page_is_as_published(client: FlaskClient, browser: Browser
     assert section(page) == browser.published
 
 
-def test_what_was_refused_is_taken_back_as_selection_would(
-    client: FlaskClient, browser: Browser, hostile: Path
-) -> None:
+def test_what_was_refused_is_taken_back(client: FlaskClient, browser: Browser, hostile: Path) -> None:
     page = client.get(LOWER).text
     report = select(
         section(page), [hostile / "translated", hostile / "scored"], hostile / "again", resources(hostile)
@@ -165,7 +161,6 @@ def test_assets_are_there_and_name_no_host(client: FlaskClient) -> None:
 def test_the_page_begins_with_the_share_of_adequate_pairs(hostile: Path) -> None:
     datasets = open_publication(hostile / "corpus")
     manifest = datasets[0].manifest
-    assert manifest is not None
     verdict = {"adequacy": {"share": 0.35, "low": 0.2, "high": 0.5}, "wrong_pairs": 0}
     datasets[0] = replace(datasets[0], manifest=replace(manifest, verdict=verdict))
     with open_pairs(datasets) as pairs:
@@ -231,22 +226,15 @@ def test_wrong_pairs_are_the_third_colour(tmp_path: Path) -> None:
 
 def test_scores_that_are_all_equal_judge_no_mismatched_pair(tmp_path: Path) -> None:
     publish_pairs(tmp_path, table=hostile_pairs(40).slice(0, 1), filters={"required": [], "filters": []})
-    columns = {
-        "paraphrase_score": pa.array([0.1], pa.float32()),
-        "weight": [1.0],
-        "rule": pa.nulls(1, pa.string()),
-    }
-    wrong = {"source": ["news"], "line": [1], "reference": ["A."], "translation": ["B."], **columns}
-    store_wrong_pairs(
-        pa.table({**wrong, "right_paraphrase_score": columns["paraphrase_score"]}), tmp_path / "corpus"
-    )
+    score = pa.array([0.1], pa.float32())
+    wrong = {"source": ["news"], "line": [1], "reference": ["A."], "translation": ["B."], "weight": [1.0]}
+    wrong |= {"paraphrase_score": score, "right_paraphrase_score": score, "rule": pa.nulls(1, pa.string())}
+    store_wrong_pairs(pa.table(wrong), tmp_path / "corpus")
     with browsing(tmp_path) as browser:
         assert "100% of mismatched pairs pass" in client_of(browser).get("/").text
 
 
-def test_an_open_page_goes_on_when_the_corpus_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_open_page_goes_on_with_a_new_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other filters, another corpus, and in between none: the loop that the page is for."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     publish_pairs(tmp_path, rows=300)

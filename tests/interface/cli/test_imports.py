@@ -1,5 +1,6 @@
 """Commands import late: what takes a second to import is imported by those alone that compute with it."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,20 +10,8 @@ import pytest
 from tests.corpus.selection.published import publish_pairs
 from tests.project import environment
 
-HEAVY = {
-    *(
-        "torch",
-        "scipy",
-        "sklearn",
-        "transformers",
-        "sentence_transformers",
-        "ctranslate2",
-        "fairseq",
-        "numba",
-        "sacremoses",
-    ),
-    *("dask", "distributed", "stanza", "datasets", "polars"),
-}
+HEAVY = {"torch", "scipy", "sklearn", "transformers", "sentence_transformers", "ctranslate2", "fairseq"}
+HEAVY |= {"numba", "sacremoses", "dask", "distributed", "stanza", "datasets", "polars"}
 # Runs commands one after the other in one process, so that what a later one imports shows.
 RUN = f"""
 import json, sys
@@ -37,17 +26,9 @@ for arguments in json.load(sys.stdin):
 
 
 def run_all(commands: list[list[str]], directory: Path) -> None:
-    import json
-
-    done = subprocess.run(
-        [sys.executable, "-c", RUN],
-        input=json.dumps(commands),
-        cwd=directory,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    program = [sys.executable, "-c", RUN]
+    options = {"cwd": directory, "env": environment(), "capture_output": True, "text": True}
+    done = subprocess.run(program, input=json.dumps(commands), check=False, **options)
     assert done.returncode == 0, done.stderr
 
 

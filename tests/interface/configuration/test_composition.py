@@ -88,27 +88,19 @@ def test_the_default_is_what_the_repository_holds() -> None:
 
 
 def test_all_problems_are_named_at_once() -> None:
+    expected = {
+        "translate.beam=0": "translate.beam: 0: should be greater than or equal to 1",
+        "translate.nbest=many": "translate.nbest: 'many': should be a valid integer",
+        "score.colour=red": "score.colour: there is no such parameter",
+        "resources.workers=-1": "resources.workers: -1: should be greater than or equal to 0",
+        # A file of choices has this key, but not this value.
+        "ingest.sources=[]": "ingest.sources: []: list should have at least 1 item",
+    }
     with pytest.raises(ConfigurationError) as caught:
-        compose(
-            CONFIGS,
-            [
-                "translate.beam=0",
-                "translate.nbest=many",
-                "score.colour=red",
-                "resources.workers=-1",
-                "ingest.sources=[]",  # a file of choices has this key, but not this value
-            ],
-        )
+        compose(CONFIGS, list(expected))
     message = str(caught.value)
     assert message.startswith("5 problems") and ".yaml" not in message
-    for part in (
-        "translate.beam: 0: should be greater than or equal to 1",
-        "translate.nbest: 'many': should be a valid integer",
-        "score.colour: there is no such parameter",
-        "resources.workers: -1: should be greater than or equal to 0",
-        "ingest.sources: []: list should have at least 1 item",
-    ):
-        assert part in message
+    assert all(part in message for part in expected.values())
 
 
 def test_no_stage_removes_what_is_kept() -> None:
@@ -156,21 +148,10 @@ def test_choices_that_cannot_be_read_or_are_not_known(choice: str, message: str)
         compose(CONFIGS, [choice])
 
 
-def test_values_with_characters_of_every_kind() -> None:
-    values = [
-        "/data/modely č/x",
-        "a,b",
-        "a(b)",
-        "a=b",
-        "it's",
-        "100%",
-        "C:\\x",
-        "x: y",
-        "$HOME/x",
-        "${HOME}/x",
-    ]
-    for value in values:
-        assert compose(CONFIGS, [f"publish.name={value}"])["publish"]["name"] == value
+@pytest.mark.parametrize("value", ["/data/modely č/x", "a,b", "a(b)", "a=b", "it's", "100%", "C:\\x", "x: y",
+                                   "$HOME/x", "${HOME}/x"])  # fmt: skip
+def test_values_with_characters_of_every_kind(value: str) -> None:
+    assert compose(CONFIGS, [f"publish.name={value}"])["publish"]["name"] == value
 
 
 @pytest.mark.parametrize(
@@ -233,19 +214,20 @@ def test_a_group_that_is_wrong_is_named(text: str, message: str, tmp_path: Path)
         compose(tmp_path, ["select=mine"])
 
 
-def test_params_yaml_that_is_missing_broken_or_empty(tmp_path: Path) -> None:
-    path = tmp_path / "params.yaml"
-    with pytest.raises(InputError, match="paraforge configure"):
-        load_parameters(path)
-    path.write_text("ingest:\n  sources: [\n")
-    with pytest.raises(InputError, match=r"params\.yaml:3: not YAML"):
-        load_parameters(path)
-    path.write_text("")
-    with pytest.raises(InputError, match="no sections"):
-        load_parameters(path)
-    path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="UTF-8"):
-        load_parameters(path)
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "paraforge configure"),
+        (b"ingest:\n  sources: [\n", r"params\.yaml:3: not YAML"),
+        (b"", "no sections"),
+        (b"\xff\xfe", "UTF-8"),
+    ],
+)
+def test_params_yaml_missing_broken_or_empty(content: bytes | None, message: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "params.yaml").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        load_parameters(tmp_path / "params.yaml")
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from paraforge.base.errors import InputError
 from paraforge.interface.configuration import check_parameters
 from paraforge.interface.configuration.composition import compose
+from paraforge.interface.configuration.parameters import Parameters
 from paraforge.interface.planning.plan import make_plan, plan_text
 from paraforge.translation.decoding.faults import EngineError
 from paraforge.translation.decoding.server_settings import Server
@@ -18,14 +20,19 @@ from tests.translation.engines.fake_server import FakeServer, Json, Reply, trans
 from tests.translation.stage.test_population import write_corpus
 
 
+def parameters_of(work: Path, **server: Any) -> Parameters:
+    """Parameters of a translation by a server."""
+    content = compose(ROOT / "configs", ["translation=server", "translate.server.model=m"])
+    content["resources"] |= {"work": str(work)}
+    content["translate"]["server"] |= server
+    return check_parameters(content, where="test")
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("counts", [True, False])
 def test_a_server_is_paid_by_tokens(tmp_path: Path, server: FakeServer, counts: bool) -> None:
     """Of the sample, which is small, the server counts 50 and 10 tokens a sentence."""
     pytest.importorskip("openai")
-    content = compose(ROOT / "configs", ["translation=server", "translate.server.model=m"])
-    content["resources"] |= {"work": str(tmp_path / "work")}
-    parameters = check_parameters(content, where="test")
     corpus = write_corpus(tmp_path / "in", SENTENCES, rows=300)
 
     def behave(sentence: str, body: Json, nth: int) -> Reply:
@@ -33,9 +40,8 @@ def test_a_server_is_paid_by_tokens(tmp_path: Path, server: FakeServer, counts: 
         return reply if counts else Reply({"choices": reply.body["choices"]})
 
     server.behave = behave
-    plan = make_plan(
-        parameters, corpus, tmp_path, devices=[1], seconds=600, token_prices=(2.0, 10.0), sentences=10_000
-    )
+    asked = {"devices": [1], "seconds": 600, "token_prices": (2.0, 10.0), "sentences": 10_000}
+    plan = make_plan(parameters_of(tmp_path / "work"), corpus, tmp_path, **asked)
     # 6 blocks of 64, of which some of a rare length come twice.
     assert 375 < len(server.bodies) <= 384
     assert set(server.asked.values()) == {1}
@@ -58,10 +64,7 @@ def test_a_server_is_paid_by_tokens(tmp_path: Path, server: FakeServer, counts: 
 def test_what_a_plan_has_paid_for_is_not_paid_for_again(
     tmp_path: Path, server: FakeServer, dies: bool, repeated: range
 ) -> None:
-    content = compose(ROOT / "configs", ["translation=server", "translate.server.model=m"])
-    content["resources"] |= {"work": str(tmp_path / "work")}
-    content["translate"]["server"]["max_retries"] = 0
-    parameters = check_parameters(content, where="test")
+    parameters = parameters_of(tmp_path / "work", max_retries=0)
     corpus = write_corpus(tmp_path / "in", SENTENCES, rows=300)
     none, output = tmp_path / "none", tmp_path / "out"
     if dies:
@@ -78,12 +81,10 @@ def test_what_a_plan_has_paid_for_is_not_paid_for_again(
 
 
 def test_a_plan_of_a_few_sentences_asks_for_each_once(tmp_path: Path, server: FakeServer) -> None:
-    content = compose(ROOT / "configs", ["translation=server", "translate.server.model=m"])
     for count in (1, 2, 13):
-        content["resources"] |= {"work": str(tmp_path / f"work{count}")}
         corpus = write_corpus(tmp_path / f"in{count}", SENTENCES[:count], rows=300)
         server.asked.clear()
-        parameters = check_parameters(content, where="test")
+        parameters = parameters_of(tmp_path / f"work{count}")
         plan = make_plan(parameters, corpus, tmp_path, devices=[1])
         assert set(server.asked.values()) == {1}
         assert plan.left == count - len(server.asked)

@@ -82,9 +82,7 @@ def test_the_plan_is_for_what_the_memory_does_not_know(parameters: Parameters, t
     assert planned(other).left == 900
 
 
-def test_a_memory_with_every_sentence_is_seen_if_a_first_row_was_rejected(
-    parameters: Parameters, tmp_path: Path
-) -> None:
+def test_a_full_memory_is_seen_if_a_first_row_was_rejected(parameters: Parameters, tmp_path: Path) -> None:
     reasons = ["duplicate", None, None]
     write_ingested(tmp_path / "in", ["a", "b", "a"], rejected=reasons, first_row=[None, 1, 0])
     none = tmp_path / "none"
@@ -201,9 +199,7 @@ def test_the_text_of_plans_has_every_figure_and_their_sum() -> None:
 
 
 @pytest.mark.full
-def test_of_several_pivots_each_is_planned_and_their_sum(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_pivot_is_planned_and_their_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(make_project(tmp_path / "project", "pivots=sample", pairs=300))
     found = json.loads(run_command("plan", "--rate", 5, "--price", 2, "--json").output)
     assert list(found) == ["cs", "art"]

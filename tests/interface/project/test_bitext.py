@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from paraforge.base.errors import ConfigurationError, InputError
-from paraforge.intake.bitext.parameters import IngestParameters, Source
+from paraforge.intake.bitext.parameters import Source
 from paraforge.intake.bitext.readers.moses import MosesSource
 from paraforge.intake.bitext.source import ColumnSource
 from paraforge.interface.configuration import load_parameters
@@ -33,7 +33,6 @@ def _init_alone() -> Iterator[None]:
 def chosen(project: Path) -> tuple[Parameters, Source]:
     """A project's parameters, and its only source."""
     parameters = load_parameters(project / "params.yaml")
-    assert isinstance(parameters.ingest, IngestParameters)
     (source,) = parameters.ingest.sources
     return parameters, source
 

@@ -101,16 +101,8 @@ def test_the_command_shows_pairs_side_by_side(corpus: Path, tmp_path: Path) -> N
 
 def test_words_of_one_side_only() -> None:
     first, second = marked_words("The dog, the cat.", "the old cat's dog")
-    assert first == [
-        ("The", False),
-        (" ", False),
-        ("dog", False),
-        (", ", False),
-        ("the", True),
-        (" ", False),
-        ("cat", True),
-        (".", False),
-    ]
+    assert [piece for piece, _ in first] == ["The", " ", "dog", ", ", "the", " ", "cat", "."]
+    assert [piece for piece, differs in first if differs] == ["the", "cat"] and first[4][1]
     assert [piece for piece, differs in second if differs] == ["old", "cat's"]
     assert "".join(piece for piece, _ in second) == "the old cat's dog"
     assert [differs for _, differs in marked_words("no no no", "no no")[0][::2]] == [False, False, True]

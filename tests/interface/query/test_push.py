@@ -150,9 +150,7 @@ def test_what_cannot_be_pushed(hub: Hub, corpus: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_what_the_hub_says_is_told(
-    hub: Hub, corpus: Path, monkeypatch: pytest.MonkeyPatch, wrapped: bool
-) -> None:
+def test_the_hub_is_quoted(hub: Hub, corpus: Path, monkeypatch: pytest.MonkeyPatch, wrapped: bool) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         response = SimpleNamespace(status_code=403, headers={}, request=None)
         error = huggingface_hub.errors.HfHubHTTPError("403 Forbidden", response=response)

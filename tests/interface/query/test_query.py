@@ -47,7 +47,6 @@ def test_views_have_the_rows_of_the_files(projects: dict[str, Path], corpus: Pat
     sql = "SELECT count(*) AS n FROM corpus WHERE paraphrase_score > 0.8::FLOAT"
     assert rows_of(corpus, sql) == [{"n": wanted}]
     manifest = open_published(corpus).manifest
-    assert manifest is not None
     sql = "SELECT rejected, count(*) AS n FROM rejected WHERE rejected IS NOT NULL GROUP BY 1"
     for directory in (corpus, projects["first"] / "rejected"):
         assert {row["rejected"]: row["n"] for row in rows_of(directory, sql)} == manifest.counts.rejected

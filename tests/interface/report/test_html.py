@@ -159,13 +159,8 @@ def test_the_verdict_comes_first(tmp_path: Path) -> None:
     text = (tmp_path / "a.html").read_text(encoding="utf-8")
     verdict = text.index("Paraphrase score: AUC")
     warning = text.index("The paraphrase score poorly tells good from mismatched pairs in news")
-    assert (
-        text.index("</h1>")
-        < verdict
-        < warning
-        < text.index("<h2>Scores</h2>")
-        < text.index("<h2>Counts</h2>")
-    )
+    titles = [text.index(title) for title in ("</h1>", "<h2>Scores</h2>", "<h2>Counts</h2>")]
+    assert titles[0] < verdict < warning < titles[1] < titles[2]
     table = text[text.index("What the scores are worth") :]
     assert re.search(r"<td>tatoeba</td>\s*<td [^>]*>500</td>\s*<td [^>]*>(0\.99|1\.00)", table)
     assert 'class="wrong" d="M' in text
@@ -218,19 +213,17 @@ def test_mismatched_pairs_are_counted_by_their_weights(tmp_path: Path) -> None:
 def test_heights_are_in_proportion() -> None:
     """The plot is from y = 8 to y = 126; the line of mismatched pairs has the highest point."""
     drawing = str(histogram([Bar(0.0, 0.1, 1, 0, 40.0), Bar(0.1, 0.2, 10, 10, 0.0)], "x", "score"))
-    wrong = re.search(r'class="wrong" d="M([^"]+)"', drawing)
-    assert wrong is not None
-    assert [float(number) for number in wrong[1].split()[1::2]] == [8.0, 8.0, 126.0, 126.0]
-    kept = re.search(r'class="kept" d="([^"]+)"', drawing)
-    rejected = re.search(r'class="rejected" d="([^"]+)"', drawing)
-    assert kept is not None and rejected is not None
-    assert re.findall(r"V([\d.]+)H", kept[1]) == ["123.0", "96.5"]  # 126 - 118 * 1 / 40, 126 - 118 * 10 / 40
-    assert re.findall(r"V([\d.]+)H", rejected[1]) == ["67.0"]
+    wrong, kept, rejected = (
+        re.search(rf'class="{kind}" d="([^"]+)"', drawing)[1] for kind in ("wrong", "kept", "rejected")
+    )
+    assert [float(number) for number in wrong.split()[1::2]] == [8.0, 8.0, 126.0, 126.0]
+    assert re.findall(r"V([\d.]+)H", kept) == ["123.0", "96.5"]  # 126 - 118 * 1 / 40, 126 - 118 * 10 / 40
+    assert re.findall(r"V([\d.]+)H", rejected) == ["67.0"]
     assert "11 kept and 10 rejected pairs; most, 20, from 0.1 to 0.2" in drawing
 
 
 @pytest.mark.parametrize(("pairs", "shown"), [(2, ["big / large"]), (3, ["ask / sondwom", "big / large"])])
-def test_entries_of_one_or_two_pairs_are_not_the_best(
+def test_entries_of_two_pairs_are_not_the_best(
     root: Path, tmp_path: Path, pairs: int, shown: list[str]
 ) -> None:
     rows = [("ask", "sondwom", pairs, 9.0), ("big", "large", 40, 4.0), ("large", "big", 40, 4.0)]

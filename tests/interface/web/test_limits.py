@@ -69,10 +69,14 @@ def test_no_host_makes_a_page_fail(app: Flask, host: str) -> None:
     assert int(status_of(app, EnvironBuilder().get_environ() | {"HTTP_HOST": host})) < 500
 
 
-def test_hosts_that_are_no_names_and_large_requests_are_refused(app: Flask) -> None:
-    for host in ("a..b", "x" * 300, "1.2.3.4..", "localhost.."):
-        reply = app.test_client().get("/", headers={"Host": host})
+@pytest.mark.parametrize("host", ["a..b", "x" * 300, "1.2.3.4..", "localhost..", "evil.example"])
+def test_hosts_that_are_no_names_or_a_rebound_one_get_nothing(app: Flask, host: str) -> None:
+    for address in ("/", "/static/annotate.js"):
+        reply = app.test_client().get(address, headers={"Host": host})
         assert reply.status_code == 421 and "IP address" in reply.text
+
+
+def test_large_requests_are_refused(app: Flask) -> None:
     assert app.test_client().post("/", data={"x": "y" * LARGEST_REQUEST}).status_code == 413
 
 
@@ -94,12 +98,6 @@ def test_loopback() -> None:
     assert not any(map(is_loopback, ("0.0.0.0", "::", "box")))
 
 
-def test_a_rebound_name_gets_nothing(app: Flask) -> None:
-    for address in ("/", "/static/annotate.js"):
-        reply = app.test_client().get(address, headers={"Host": "evil.example"})
-        assert reply.status_code == 421 and "IP address" in reply.text
-
-
 @pytest.mark.parametrize(
     ("headers", "form", "link"),
     [
@@ -117,9 +115,7 @@ def test_a_rebound_name_gets_nothing(app: Flask) -> None:
         ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document"}, 403, 200),
     ],
 )
-def test_another_site_may_link_to_a_page_and_nothing_else(
-    app: Flask, headers: dict[str, str], form: int, link: int
-) -> None:
+def test_another_site_may_only_link(app: Flask, headers: dict[str, str], form: int, link: int) -> None:
     assert app.test_client().post("/", data={"name": "Anna"}, headers=headers).status_code == form
     assert app.test_client().get("/", headers=headers).status_code == link
 
