@@ -66,11 +66,17 @@ def describe(corpus: Path) -> str:
     return read_card(corpus)[1]
 
 
-def read_card(corpus: Path) -> tuple[str, str]:
-    """Return a card's front matter, which is YAML, and its text. Raises InputError as :func:`describe`."""
+def card_path(corpus: Path) -> Path:
+    """Return the path of a corpus' card, also in a copy from the Hub. Raises InputError if there is none."""
     path = next((corpus / name for name in (CARD_NAME, "README.md") if (corpus / name).is_file()), None)
     if path is None:
         raise InputError("no such file", corpus / CARD_NAME, remedy="Publish the corpus again.")
+    return path
+
+
+def read_card(corpus: Path) -> tuple[str, str]:
+    """Return a card's front matter, which is YAML, and its text. Raises InputError as :func:`describe`."""
+    path = card_path(corpus)
     with describing(path, "not the card of a corpus", "Publish the corpus again."):
         text = path.read_text(encoding="utf-8")
         _, front, body = re.split(r"^---\n", text, maxsplit=2, flags=re.MULTILINE)

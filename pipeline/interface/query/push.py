@@ -8,7 +8,7 @@ from typing import Any
 
 from paraforge.base.errors import InputError, ParaforgeError, first_line, require
 from paraforge.base.shards.store import INDEX_NAME
-from paraforge.corpus.publication.card import CARD_NAME, CONFIGS_NAME
+from paraforge.corpus.publication.card import CONFIGS_NAME, card_path
 from paraforge.corpus.publication.manifest import MANIFEST_NAME, Manifest
 from paraforge.corpus.publication.parameters import NOT_STATED
 from paraforge.corpus.publication.verification import verify
@@ -46,7 +46,7 @@ def check_push(corpus: Path, repository: str) -> Manifest:
 
 
 def push(corpus: Path, manifest: Manifest, repository: str, private: bool = False) -> str:
-    """Upload a corpus to a dataset repository, with its card as README.md. Returns its address.
+    """Upload a corpus to a dataset repository in one commit, with its card as README.md. Returns its address.
 
     Raises InputError if the Hub refuses, or if the repository exists and is public although ``private`` is
     set; MissingPackageError if huggingface_hub is not installed.
@@ -60,19 +60,15 @@ def push(corpus: Path, manifest: Manifest, repository: str, private: bool = Fals
             raise InputError("the repository exists and is public", repository, remedy=remedy)
         url = api.create_repo(repository, repo_type=_KIND, private=private, exist_ok=True)
         listed = [file.path for file in (*manifest.files, manifest.wrong_pairs) if file is not None]
+        sent = {name: corpus / name for name in (*listed, MANIFEST_NAME, INDEX_NAME, CONFIGS_NAME)}
+        sent["README.md"] = card_path(corpus)
+        there = api.list_repo_files(repository, repo_type=_KIND)
         # Files of an earlier corpus of ours that this one lacks.
-        ours = api.file_exists(repository, MANIFEST_NAME, repo_type=_KIND)
-        api.upload_folder(
-            repo_id=repository,
-            repo_type=_KIND,
-            folder_path=corpus,
-            allow_patterns=[*listed, MANIFEST_NAME, INDEX_NAME, CONFIGS_NAME],
-            delete_patterns=["*.parquet", "*.arrow"] if ours else None,
-            commit_message=f"{manifest.rows:,} pairs: {manifest.signature}"[:500],
-        )
-        api.upload_file(
-            repo_id=repository, repo_type=_KIND, path_or_fileobj=corpus / CARD_NAME, path_in_repo="README.md"
-        )
+        old = [name for name in there if MANIFEST_NAME in there and name.endswith((".parquet", ".arrow"))]
+        operations = [hub.CommitOperationAdd(name, path) for name, path in sent.items()]
+        operations += [hub.CommitOperationDelete(name) for name in old if name not in sent]
+        message = f"{manifest.rows:,} pairs: {manifest.signature}"[:500]
+        api.create_commit(repository, operations, commit_message=message, repo_type=_KIND)
     return str(url)
 
 

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from fnmatch import fnmatch
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -42,27 +41,15 @@ class Hub:
             self.files[name], self.private[name] = {}, private
         return f"https://hub/datasets/{name}"
 
-    def file_exists(self, name: str, file: str, repo_type: str) -> bool:
-        return file in self.files[name]
+    def list_repo_files(self, name: str, repo_type: str) -> list[str]:
+        return [*self.files[name]]
 
-    def upload_folder(
-        self,
-        repo_id: str,
-        repo_type: str,
-        folder_path: Path,
-        allow_patterns: list[str],
-        delete_patterns: list[str] | None,
-        commit_message: str,
-    ) -> None:
-        files = self.files[repo_id]
-        for name in [one for one in files if any(fnmatch(one, part) for part in delete_patterns or [])]:
-            del files[name]
-        for path in folder_path.rglob("*"):
-            if any(fnmatch(path.name, part) for part in allow_patterns):
-                files[path.name] = path.read_bytes()
-
-    def upload_file(self, repo_id: str, repo_type: str, path_or_fileobj: Path, path_in_repo: str) -> None:
-        self.files[repo_id][path_in_repo] = path_or_fileobj.read_bytes()
+    def create_commit(self, name: str, operations: list[Any], commit_message: str, repo_type: str) -> None:
+        for one in operations:
+            if isinstance(one, huggingface_hub.CommitOperationDelete):
+                del self.files[name][one.path_in_repo]
+            else:
+                self.files[name][one.path_in_repo] = Path(one.path_or_fileobj).read_bytes()
 
 
 @pytest.fixture
@@ -94,6 +81,8 @@ def test_what_arrives_is_the_corpus(hub: Hub, corpus: Path, tmp_path: Path) -> N
     for path in corpus.iterdir():
         name = "README.md" if path.name == "_README.md" else path.name
         assert (copy / name).read_bytes() == path.read_bytes()
+    run_command("push", copy, "me/copy")  # also from a download
+    assert hub.files["me/copy"] == hub.files[NAME]
 
 
 def test_another_corpus_replaces_it_and_nothing_else(hub: Hub, corpus: Path, tmp_path: Path) -> None:
@@ -158,7 +147,7 @@ def test_the_hub_is_quoted(hub: Hub, corpus: Path, monkeypatch: pytest.MonkeyPat
             raise RuntimeError("upload failed") from error
         raise error
 
-    monkeypatch.setattr(hub, "upload_folder", refuse)
+    monkeypatch.setattr(hub, "create_commit", refuse)
     with pytest.raises(InputError, match=rf"{NAME}: the Hub reports: .*403 Forbidden.*hf auth login"):
         run_command("push", corpus, NAME)
 
