@@ -116,10 +116,14 @@ def look_at(first: Path, second: Path) -> Bitext:
             "both sides are the same file", first, remedy="If one file has both sides, use --table."
         )
     found, texts = _read(Bitext("bitext", dict.fromkeys(files), files))
-    languages = {side: _language(path, texts[side]) for side, path in files.items()}
+    languages = {
+        side: _language(path, texts[side], first if path == second else second)
+        for side, path in files.items()
+    }
     source, target = languages.values()
     if source is not None and source == target:
-        raise InputError(f"both files seem to be in the same language ({source})", second)
+        remedy = "Of two English texts, write both to one TSV file, and use --table."
+        raise InputError(f"both files seem to be in the same language ({source})", second, remedy=remedy)
     if source is not None and is_english(source):
         files = {"source_text": second, "reference": first}
         languages = {"source_text": target, "reference": source}
@@ -161,7 +165,7 @@ def look_at_english(path: Path) -> Bitext:
     found, texts = _read(Bitext("references", {"reference": "en"}, {"reference": path}))
     if format_of(path) not in (None, "tsv") or any("\t" in text for text in texts["reference"]):
         raise InputError("it has columns", path, remedy="Write the sentences alone to a file, one per line.")
-    language = _language(path, texts["reference"])
+    language = _language(path, texts["reference"], path)
     if language is not None and not is_english(language):
         raise InputError(f"its text is in {language!r}, not in English", path)
     return found
@@ -187,14 +191,22 @@ def _check_name(path: Path) -> None:
         raise InputError("the name looks like a pattern of files", path, remedy="Rename the file.")
 
 
-def _language(path: Path, text: list[str]) -> str | None:
-    """Return what the text is in, if that can be identified, otherwise what the name says. Raises InputError
-    if the text is in another language than the name says."""
+def _named(path: Path) -> str | None:
+    """Return the code of a language that a file's name says."""
     ends = [one[1:] for one in reversed(path.suffixes) if one not in _COMPRESSED]
     codes = [one for one in ends if LANGUAGE.fullmatch(one.lower()) and one.lower() not in NO_LANGUAGES]
-    named = next(filter(is_identifiable, codes), codes[0] if codes[:1] == ends[:1] else None)
-    found = identified(text)
-    if named is None:
+    return next(filter(is_identifiable, codes), codes[0] if codes[:1] == ends[:1] else None)
+
+
+def _language(path: Path, text: list[str], other_side: Path) -> str | None:
+    """Return what the text is in, if that can be identified, otherwise what the name says. Raises InputError
+    if the text is in another language than the name says.
+
+    other_side: the other file, or the same one if it must be English; an unknown code in its name, too, is
+    no language: ``a.dat`` and ``b.dat``.
+    """
+    named, found = _named(path), identified(text)
+    if named is None or (named == _named(other_side) and not is_identifiable(named)):
         return found
     other = other_language(text, named)
     if found is not None and is_english(named) != is_english(found):
