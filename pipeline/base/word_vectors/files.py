@@ -22,6 +22,7 @@ FloatArray = npt.NDArray[np.float32]
 _LARGEST_DIMENSION: Final = 20_000
 _BINARY: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _LOOKED_AT: Final = 20  # lines after a header
+_OTHER_SPACE: Final = re.compile(rb"[\t\v\f\r]")
 _LONGEST_LINE: Final = 1 << 21
 _FIX_BINARY: Final = (
     "Write it as text with gensim: KeyedVectors.load_word2vec_format(PATH, binary=True)"
@@ -160,8 +161,8 @@ def _parse_lines(
     for line in texts:
         line = line.rstrip(b" \r")
         word, _, rest = line.partition(b" ")
-        # Tabs or several spaces between fields, or spaces in the word.
-        if line.count(b" ") != dimension or b"\t" in rest:
+        # Tabs and the like, or several spaces, between fields; or spaces in the word.
+        if line.count(b" ") != dimension or _OTHER_SPACE.search(rest):
             fields = line.split()
             begin = max(len(fields) - dimension, 1)
             word, rest = b" ".join(fields[:begin]), b" ".join(fields[begin:])

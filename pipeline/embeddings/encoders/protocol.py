@@ -92,5 +92,4 @@ class TableEncoder(Encoder):
     def rows(self, tables: Mapping[str, Tensor] | None) -> Tensor:
         """Return the rows that the batch's ids refer to."""
         rows = self.table if tables is None else tables[TABLE]
-        # With a gradient of 0, no optimizer moves them.
-        return rows.detach() + 0 * rows if self.fixed and tables is not None else rows
+        return rows.detach() if self.fixed else rows

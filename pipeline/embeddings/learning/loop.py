@@ -42,8 +42,8 @@ class Record:
     entry of the history. averaged: number of parameters in the mean. counts: the task's own counts.
     best_updates: number of updates at the best score. without_gain: evaluations since then.
     finished: whether the training is over.
-    history: one entry an evaluation or epoch: epoch, examples seen, updates, loss (mean since the entry
-    before, None where nothing was trained on), score or None.
+    history: one entry an evaluation or epoch: epoch from 1, examples seen, updates, loss (mean since the
+    entry before, None where nothing was trained on), score or None.
     """
 
     epoch: int = 0
@@ -215,7 +215,7 @@ class Trainer(Generic[Batch, Module]):
         task.optimiser.synchronise()
         check_parameters(self.module, record.updates)
         if self._means and not record.averaged:
-            logger.warning("too few updates for average_after: the last parameters are kept")
+            logger.warning("too few updates for average_after: parameters are not averaged")
         self._set_parameters(self._best or self._mean())
         self.rate = (record.seen - started_with) / max(time.perf_counter() - begin - outside, 1e-9)
         if self._checkpoints is not None:
@@ -248,6 +248,7 @@ class Trainer(Generic[Batch, Module]):
         """Evaluate if it is due since the clock `before` the step, and start the next epoch at the end of
         one."""
         task, record = self.task, self.record
+        number = record.epoch + 1
         end_of_epoch = record.position >= task.size
         if end_of_epoch:
             record.epoch += 1
@@ -263,7 +264,7 @@ class Trainer(Generic[Batch, Module]):
         record.loss_sum, record.loss_terms = 0.0, 0
         record.history.append(
             {
-                "epoch": record.epoch,
+                "epoch": number,
                 task.counted: record.seen,
                 "updates": record.updates,
                 "loss": loss,
@@ -274,7 +275,7 @@ class Trainer(Generic[Batch, Module]):
         logger.log(
             logging.DEBUG if self._checkpoints is None else logging.INFO,
             "epoch %d, %s %s: loss %s%s",
-            record.epoch if end_of_epoch else record.epoch + 1,
+            number,
             f"{record.seen:,}",
             task.counted,
             "-" if loss is None else f"{loss:.4f}",

@@ -219,7 +219,8 @@ class PairObjective(Task[MegaBatch, Encoder]):
         embeddings = self.module(batch.bags, leaves)
         loss = self._loss.compute(self._seen(embeddings, batch, mega_batch))
         names = list(self._composition)
-        gradients = torch.autograd.grad(loss, [*leaves.values(), *self._composition.values()])
+        parts = [*leaves.values(), *self._composition.values()]
+        gradients = torch.autograd.grad(loss, parts, materialize_grads=True)  # 0 for fixed vectors
         if parameters.clip is not None or parameters.lambda_composition:
             gradients = separate(gradients)
         row_gradients = dict(zip(leaves, gradients, strict=False))

@@ -10,7 +10,12 @@ from pydantic import Field, field_validator, model_validator
 from paraforge.base.section import Section
 from paraforge.base.text.paths import FilePath
 from paraforge.base.text.vocabulary import WORD_UNITS
-from paraforge.embeddings.encoders.parameters import AverageParameters, EncoderParameters, units_of
+from paraforge.embeddings.encoders.parameters import (
+    AverageParameters,
+    CombinationParameters,
+    EncoderParameters,
+    units_of,
+)
 from paraforge.embeddings.losses import has_mega_batches, loss_names, needs_teacher
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -79,7 +84,10 @@ class TrainingParameters(Section):
         0, ge=0, description="pairs between two evaluations; 0: at the end of each epoch"
     )
     patience: int | None = Field(
-        None, ge=1, description="stop after this many evaluations without a gain; null: never stop early"
+        None,
+        ge=1,
+        description="stop after this many evaluations on development sets without a gain; null: never"
+        " stop early",
     )
     seed: int = Field(
         1, ge=0, lt=1 << 63, description="random seed for initial values, order, MIX and shuffling"
@@ -186,9 +194,15 @@ class ModelParameters(Section):
             raise ValueError("the encoder reads sentencepiece units: set sentencepiece_model")
         if self.vectors is not None and units.isdisjoint(WORD_UNITS):
             raise ValueError("vectors needs an encoder that reads words")
-        if isinstance(self.encoder, AverageParameters) and self.encoder.fixed:
+        if _nothing_to_train(self.encoder):
             raise ValueError("encoder.fixed: an average has nothing to train but its vectors")
         return self
+
+
+def _nothing_to_train(encoder: EncoderParameters) -> bool:
+    if isinstance(encoder, CombinationParameters):
+        return all(map(_nothing_to_train, encoder.parts))
+    return isinstance(encoder, AverageParameters) and encoder.fixed
 
 
 class EmbeddingsParameters(Section):
@@ -286,6 +300,8 @@ class ParagramParameters(Section):
             raise ValueError("training.loss: only models of the section embeddings have a teacher")
         if self.training.lambda_words:
             raise ValueError("training.lambda_words needs given vectors: train a model of embeddings.models")
+        if self.training.patience is not None:
+            raise ValueError("training.patience needs development sets: train a model of embeddings.models")
         return self
 
     @property

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from paraforge.base.devices import check_device, chosen_device
-from paraforge.base.errors import InputError
+from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import hash_json, read_json, sha256_directory, sha256_file, write_csv, write_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.text.paths import expand
@@ -135,11 +135,16 @@ def train_model(
 
     Raises:
         InputError: a file is missing or wrong, there is no pair to train on, the initial vectors do not fit.
-        ConfigurationError: the parts of the encoder do not fit each other, or there is no such device.
+        ConfigurationError: the parts of the encoder do not fit each other, there is no such device, or there
+            is patience without development sets.
         Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
         WorkLockedError: another process is running the same training.
     """
     check_device(device)
+    if parameters.training.patience is not None and not data.development:
+        raise ConfigurationError(
+            ["training.patience: needs development sets (--development, or embeddings.development)"]
+        )
     begun = None if parameters.start is None else _begun(parameters)
     if begun is None:
         _check_dimensions(parameters)

@@ -263,7 +263,14 @@ WRONG = {
         b"cat 1 -inf 3|cat 1 1e39 3".split(b"|")
     },
     "no word that is UTF-8": (b"ca\xfft 1 2 3\n", None, "no word vectors"),
-    "a number too many and one too few": (b"the 1 2 3\ncat 1 2 3\t4\ndog 1 2\n", 2, "not a word and 3"),
+    **{
+        f"a number too many after {space!r} and one too few": (
+            b"the 1 2 3\ncat 1 2 3" + space + b"4\ndog 1 2\n",
+            2,
+            "not a word and 3",
+        )
+        for space in (b"\t", b"\v", b"\f", b"\r")
+    },
     "NaN in a word that comes again": (b"the 1 2 3\nthe 1 nan 3\n", 2, "not a word and 3"),
     "header of another dimension": (
         b"2 4\nthe 1 2 3\ncat 1 2 3\n",

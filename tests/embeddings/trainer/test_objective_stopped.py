@@ -143,6 +143,7 @@ def test_the_best_model_is_kept_and_training_stops_early(tmp_path: Path, every: 
 
     table, record = train(store, parameters(epochs=9, patience=2, evaluate_every=every), evaluate=evaluate)
     assert [entry["score"] for entry in record.history] == [0.1, 0.5, 0.4, 0.5]
+    assert record.history[0]["epoch"] == (2 if every == 100 else 1)
     assert record.best_score == 0.5
     assert torch.equal(table, tables[1])
 
@@ -257,7 +258,7 @@ def test_divergence_is_an_error_and_leaves_nothing(tmp_path: Path, changes: dict
     with pytest.raises(InputError, match=r"diverged: .* not finite|diverged: the loss is") as caught:
         train(store, settings, dtype=torch.float32, **options)
     assert caught.value.exit_code == 2
-    assert "Lower training.learning_rate" in str(caught.value)
+    assert "Lower learning_rate" in str(caught.value)
     assert "\n" not in str(caught.value)
     for path in (tmp_path / "checkpoints").glob("*.safetensors"):
         for value in load_file(path).values():

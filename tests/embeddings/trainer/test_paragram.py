@@ -176,6 +176,7 @@ def test_missing_files_are_named_before_training(tmp_path: Path, path: str, mess
         ({"corpus_pairs": False}, "pairs to train on"),
         ({"vectors": "a", "model": "b"}, "not both"),
         ({"training": {"lambda_words": 1}}, "needs given vectors"),
+        ({"training": {"patience": 1}}, "needs development sets"),
         ({"training": {"batch_size": 1}}, "no negatives"),
         ({"pair_files": [{"path": "a", "columns": [1, 1]}]}, "two different numbers"),
     ],

@@ -49,8 +49,11 @@ def test_what_an_encoder_needs() -> None:
         ModelParameters.model_validate({"encoder": named_encoder("word+sentencepiece")})
     with pytest.raises(ValidationError, match="needs an encoder that reads words"):
         ModelParameters.model_validate({"encoder": named_encoder("trigram"), "vectors": "vectors.txt"})
-    with pytest.raises(ValidationError, match="nothing to train but its vectors"):
-        ModelParameters.model_validate({"encoder": {**named_encoder("word"), "fixed": True}})
+    fixed = {**named_encoder("word"), "fixed": True}
+    for encoder in (fixed, {"kind": "addition", "parts": [fixed, fixed]}):
+        with pytest.raises(ValidationError, match="nothing to train but its vectors"):
+            ModelParameters.model_validate({"encoder": encoder})
+    ModelParameters.model_validate({"encoder": {"kind": "addition", "parts": [fixed, named_encoder("word")]}})
 
 
 def test_named_encoders_are_encoders() -> None:

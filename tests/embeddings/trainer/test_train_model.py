@@ -199,6 +199,9 @@ def test_wrong_input_is_an_error_before_training(tmp_path: Path) -> None:
     encoder = {"kind": "average", "dimension": 2}
     with pytest.raises(InputError, match=r"NaN|nan|finite"):
         train(tmp_path, model_parameters(encoder, vectors=str(bad)), data_of(pairs))
+    impatient = model_parameters(training={"patience": 1})
+    with pytest.raises(ConfigurationError, match="patience: needs development sets"):
+        train(tmp_path, impatient, data_of(pairs))
     assert not (tmp_path / "model").exists()
 
 

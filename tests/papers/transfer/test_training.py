@@ -222,9 +222,17 @@ def test_the_seed_makes_the_result_and_the_model_stays(name: str, start: str) ->
     assert all(value.grad is None for value in model.encoder.parameters())
 
 
-def test_a_fixed_encoder_stays_and_the_layers_above_it_learn() -> None:
-    settings = FineTuningParameters(encoder="fixed", projection=20, epochs=20, learning_rate=0.02)
-    model = make_model(AverageParameters(dimension=16))
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_fixed_encoder_stays_and_the_layers_above_it_learn(whole: bool) -> None:
+    """All of it, or its vectors."""
+    settings = FineTuningParameters(
+        encoder="fixed" if whole else "trained",
+        projection=20,
+        epochs=20,
+        learning_rate=0.02,
+        lambda_words=0.1,
+    )
+    model = make_model(AverageParameters(dimension=16, fixed=not whole))
     split = split_of("classification", sentiment(200, 1), sentiment(50, 2), sentiment(100, 3))
     fitted = fine_tune(model, split, [settings], 1)
     ids = model.vocabularies["word"].ids_of(fitted.model.vocabularies["word"].units)

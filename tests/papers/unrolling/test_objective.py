@@ -148,7 +148,7 @@ def test_another_run_or_nan_is_refused(tmp_path: Path) -> None:
         network.words[2, 1] = 0
         network.output.bias[1] = 1e30
         network.output.weight[1] = 1e38
-    with pytest.raises(InputError, match=r"the loss is .* Lower training.learning_rate"):
+    with pytest.raises(InputError, match=r"the loss is .* Lower learning_rate"):
         Trainer(PredictionObjective(network, store, settings())).run()
 
 
