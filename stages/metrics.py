@@ -33,7 +33,7 @@ def _wrong_passing(content: Mapping[str, Any]) -> float | None:
     return None if not verdict.get("passing") else verdict["passing"]["value"]
 
 
-# By stage: name in the table, and name in the stage's own metrics or a function of them.
+# By stage (some have none): name in the table, and name in the stage's own metrics or a function of them.
 _FIGURES: Final[dict[str, dict[str, str | Callable[[Mapping[str, Any]], Any]]]] = {
     "ingest": {"rows": "rows", "kept": "kept"},
     "nmt": {"bleu": "bleu", "chrf": "chrf"},
@@ -42,7 +42,6 @@ _FIGURES: Final[dict[str, dict[str, str | Callable[[Mapping[str, Any]], Any]]]] 
         "failed": lambda content: sum(content["failed"].values()),
         "log_prob": "mean_score",
     },
-    "paragram": {},
     "score": {
         "rows": "rows",
         "overlap_3": "mean_overlap_3",
@@ -102,7 +101,7 @@ def headline(stage: str, content: Mapping[str, Any]) -> dict[str, float]:
     """Return the figures of a stage that 'dvc metrics show' displays, of all its metrics; without missing
     ones."""
     found = {"seconds": content.get("seconds")}
-    for name, figure in _FIGURES[stage].items():
+    for name, figure in _FIGURES.get(stage, {}).items():
         found[name] = content.get(figure) if isinstance(figure, str) else figure(content)
     return {name: round(value, 4) for name, value in found.items() if value is not None}
 

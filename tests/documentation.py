@@ -20,7 +20,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "experiments" / "R
     for entry in section.values()
     for name in ([entry] if isinstance(entry, str) else [page for item in entry for page in item.values()])
 ]
-LANGUAGES = {"sh", "python", "sql", "yaml", "text"}
+LANGUAGES = {"sh", "python", "sql", "yaml", "text", "toml"}
 _BLOCK = re.compile(
     r"(?:^<!-- (?P<mark>not run|file): (?P<say>.*?) -->\n)?"
     r"^(?P<fence>```+)(?P<language>\w*)\n(?P<text>.*?)^(?P=fence)$",

@@ -28,11 +28,12 @@ REPORTS: dict[str, Any] = {
 
 def test_every_stage_has_both_files_in_dvc_yaml() -> None:
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
-    for stage in _FIGURES:
+    measured = {stage for stage in stages if stages[stage].get("metrics")}
+    for stage in measured:
         name = stage + ("-${item.name}" if "matrix" in stages[stage] else "")
         assert {f"metrics/{name}.json": {"cache": False}} in stages[stage]["outs"]
         assert stages[stage]["metrics"] == [{f"metrics/headlines/{name}.json": {"cache": False}}]
-    assert {stage for stage in stages if stages[stage].get("metrics")} == set(_FIGURES)
+    assert set(_FIGURES) <= measured
 
 
 def test_make_clean_removes_what_every_stage_makes() -> None:
@@ -41,7 +42,8 @@ def test_make_clean_removes_what_every_stage_makes() -> None:
     outs = {
         out.partition("/$")[0] for stage in stages.values() for out in stage["outs"] if isinstance(out, str)
     }
-    assert {out for out in outs if out.startswith(("data/", "models/"))} <= {*removed}
+    left = {out for out in outs if out.startswith(("data/", "models/"))} - {*removed}
+    assert not left, f"'clean' in the Makefile leaves {left}"
 
 
 def test_the_table_of_all_stages_fits_a_terminal() -> None:
@@ -58,8 +60,12 @@ def test_figures_are_of_what_the_stage_reports(stage: str) -> None:
 
 def test_every_stage_ends_with_one_line() -> None:
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
-    # These say it themselves.
-    assert set(_PARTS) == set(stages) - {"select", "publish", "report"}
+    assert set(_PARTS) <= set(stages)
+    for stage in set(stages) - set(_PARTS):
+        text = (ROOT / "stages" / f"{stage}.py").read_text(encoding="utf-8")
+        assert "result=" in text or "say_result(" in text, (
+            f"{stage} needs a line in _PARTS of stages/results.py"
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,17 @@
 """The protocol of a parser (sentences in, bracketed constituency trees out), and opening one by name."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.paths import expand
 
+# Modules and classes of ``parsers/``.
+_CLASSES = {"link-grammar": ("link_grammar", "LinkGrammar"), "stanza": ("stanza", "StanzaParser")}
 # Names that a parameter may have instead of a file.
-PARSERS = ("link-grammar", "stanza")
+PARSERS = tuple(_CLASSES)
 
 
 class Parser(Protocol):
@@ -34,14 +37,10 @@ def open_parser(name: str) -> Parser:
         InputError: there is no such parser or file, or it is not installed.
         MissingPackageError: a package that it needs is not installed.
     """
-    if name == "link-grammar":
-        from paraforge.base.parsing.parsers.link_grammar import LinkGrammar
-
-        return LinkGrammar()
-    if name == "stanza":
-        from paraforge.base.parsing.parsers.stanza import StanzaParser
-
-        return StanzaParser()
+    if name in _CLASSES:
+        module, parser = _CLASSES[name]
+        opened: Parser = getattr(import_module(f"paraforge.base.parsing.parsers.{module}"), parser)()
+        return opened
     path = Path(expand(name))
     if not path.is_file():
         raise InputError(

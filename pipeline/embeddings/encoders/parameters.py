@@ -1,14 +1,14 @@
 """Architectures of sentence encoders: one class per kind, nested for sums and concatenations.
 
 The common ones are here, so that parameters can be checked without importing torch. Others are next to their
-networks, in the modules named in `_MODULES`. Another package registers its module as entry point KIND of the
-group `paraforge.encoders`.
+networks, in any module of this package. Another package registers its module in the entry point group
+`paraforge.encoders`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 from pydantic import (
     Field,
@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from paraforge.base.plugins import classes_in, found_modules
+from paraforge.base.plugins import found_classes
 from paraforge.base.section import Section
 from paraforge.base.text.vocabulary import Unit
 
@@ -129,27 +129,20 @@ def _from_its_file(value: Any, handler: Callable[[Any], Any]) -> Any:
 
 
 def _parameters_of(kind: object) -> type[VectorParameters] | None:
-    files = {**found_modules(_PACKAGE), **{one: f"{_PACKAGE}.{name}" for one, name in _MODULES.items()}}
-    if not isinstance(kind, str) or kind in _USUAL or kind not in files:
-        return None
-    # Not all modules here are encoders, e.g. this one.
-    classes = classes_in(files[kind], VectorParameters)
-    return next(
-        (one for one in classes if getattr(one.model_fields.get("kind"), "default", None) == kind), None
-    )
+    return None if kind in _USUAL or not isinstance(kind, str) else encoders_with_files().get(kind)
 
 
 def encoders_with_files() -> dict[str, type[VectorParameters]]:
-    """Return the kinds in their own files. Imports torch."""
-    found = {kind: _parameters_of(kind) for kind in sorted({*_MODULES, *found_modules(_PACKAGE)})}
-    return {kind: parameters for kind, parameters in found.items() if parameters is not None}
+    """Return the kinds in their own files, in alphabetical order. Imports torch."""
+    kinds = {
+        kind: one
+        for one in found_classes(__name__.rpartition(".")[0], VectorParameters)
+        if one.__module__ != __name__ and "kind" in one.model_fields
+        for kind in get_args(one.model_fields["kind"].annotation)
+    }
+    return dict(sorted(kinds.items()))
 
 
-_PACKAGE: Final = __name__.rpartition(".")[0]
-_MODULES: Final = {
-    **dict.fromkeys(("weights", "projection", "dan"), "averages"),
-    **dict.fromkeys(("rnn", "identity_rnn", "lstm_last"), "recurrent"),
-}
 _USUAL: Final = ("average", "lstm", "blstm", "addition", "concatenation")
 if TYPE_CHECKING:
     EncoderParameters = VectorParameters | CombinationParameters

@@ -129,9 +129,11 @@ def _wrong_language(
         return None
     columns = getattr(file.source, "columns", {})
     named = columns or getattr(file.source, "paths", {})
-    exchanged = {"source_text": named["reference"], "reference": named.get("source_text")}
-    places = {side: f"column {place}" for side, place in columns.items()} or {
-        side: path.name for side, path in file.paths.items()
+    places = dict.fromkeys(texts, file.main_path.name) | {
+        side: f"column {place}" if columns else file.paths[side].name for side, place in named.items()
     }
-    remedy = f"{'columns' if columns else 'paths'}: {json.dumps(exchanged, ensure_ascii=False)}"
+    remedy = "the two sides exchanged"
+    if named:
+        exchanged = {"source_text": named["reference"], "reference": named.get("source_text")}
+        remedy = f"{'columns' if columns else 'paths'}: {json.dumps(exchanged, ensure_ascii=False)}"
     return wrong_language(texts, languages, places, remedy)

@@ -203,7 +203,7 @@ from paraforge.embeddings.encoders.protocol import TableEncoder
 class LargestParameters(VectorParameters):
     """Largest elements of a sentence's vectors, times a weight each."""
 
-    kind: Literal["largest"] = "largest"
+    kind: Literal["largest"]
     power: float = Field(1.0, gt=0, description="of the vectors' elements")
 
     def network(self, table):
@@ -231,7 +231,7 @@ def test_an_encoder_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(ValidationError, match=r"unknown kind largest: use average, .*dan, .*projection"):
         ModelParameters.model_validate({"encoder": chosen})
     (tmp_path / "files").mkdir()
-    (tmp_path / "files" / "largest.py").write_text(MAXIMUM)
+    (tmp_path / "files" / "pooling.py").write_text(MAXIMUM)
     monkeypatch.setattr(encoders, "__path__", [*encoders.__path__, str(tmp_path / "files")])
     assert named_encoder("largest+word")["parts"][0] == {"kind": "largest"}
     with pytest.raises(ValidationError, match="power"):

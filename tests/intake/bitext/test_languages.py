@@ -2,20 +2,24 @@
 
 import random
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.resources import Resources
+from paraforge.base.text.lines import Reading
 from paraforge.intake.bitext import examination
+from paraforge.intake.bitext.block import Block
 from paraforge.intake.bitext.examination import problems
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.intake.bitext.languages import Languages, identified, other_language, wrong_language
 from paraforge.intake.bitext.parameters import IngestParameters
+from paraforge.intake.bitext.source import ONLY, FileSource
 from paraforge.intake.bitext.sources import resolve
 from paraforge.intake.sample_bitext import write_sample
 from tests.intake.bitext.grammar import SENTENCES
@@ -46,6 +50,34 @@ def _problem(source: Sequence[str], target: Sequence[str], languages: Languages)
     texts = {"source_text": source, "reference": target}
     places = {"source_text": "column 0", "reference": "column 1"}
     return wrong_language(texts, languages, places, "paths: x")
+
+
+class Alternating(FileSource):
+    """A source of a reader that names neither columns nor a file for each side: lines of both in turn."""
+
+    path: str
+
+    def column_names(self) -> set[str]:
+        return {"source_text", "reference"}
+
+    def patterns(self) -> dict[str, list[str]]:
+        return {ONLY: [self.path]}
+
+    def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
+        lines = paths[ONLY].read_text(encoding="utf-8").splitlines()
+        texts = {"source_text": pa.array(lines[::2]), "reference": pa.array(lines[1::2])}
+        yield Block(np.arange(1, len(lines), 2), texts, np.zeros(len(lines) // 2, np.uint8))
+
+
+def test_a_source_without_columns_can_be_exchanged(tmp_path: Path) -> None:
+    file = tmp_path / "both.txt"
+    file.write_text("".join(f"{one}\n{other}\n" for one, other in zip(ENGLISH, GERMAN, strict=True)), "utf-8")
+    source = Alternating(name="a", path=str(file))
+    parameters = _parameters("a.tsv", {"source_text": 0, "reference": 1}).model_copy(
+        update={"sources": [source]}
+    )
+    (problem,) = problems(parameters, Languages("de", "en"))
+    assert "both.txt (source_text) is in 'en'" in problem and "Use the two sides exchanged" in problem
 
 
 def test_each_domain_is_right_and_its_swap_is_found(samples: list[Path]) -> None:
