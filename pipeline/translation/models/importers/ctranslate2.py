@@ -122,7 +122,7 @@ def check_whole(output: Path, path: Path, languages: Languages) -> None:
     _check_weights(folder, path)
     try:
         load_ctranslate2().Translator(str(folder), device="cpu")
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError, IndexError) as error:
         raise InputError(f"CTranslate2 cannot load this model: {last_line(error)}", path) from error
     for side, language in zip(("source", "target"), languages, strict=True):
         types = vocabulary_of(folder, side)
