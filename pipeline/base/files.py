@@ -329,10 +329,17 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 def read_json_or_none(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     """Read a JSON object that can be rebuilt. Returns None if the file is missing or damaged."""
     try:
-        content = read_json(path)
+        return read_json_object(path)
     except (InputError, OSError):
         return None
-    return content if isinstance(content, dict) else None
+
+
+def read_json_object(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a JSON object. Raises InputError if the file is missing or is not one."""
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise InputError("not a JSON object", path)
+    return content
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:

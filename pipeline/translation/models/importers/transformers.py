@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from paraforge.base.errors import InputError, require
-from paraforge.base.files import read_json
+from paraforge.base.files import read_json_object
 from paraforge.base.text.language_codes import two_letters
 from paraforge.translation.models.importers.ctranslate2 import (
     CONVERSION_ERRORS,
@@ -54,11 +54,12 @@ def languages_of(path: Path, source_language: str | None, target_language: str |
     Raises InputError if the model's own configuration names another pair.
     """
     config = path / "tokenizer_config.json"
-    values = read_json(config) if config.is_file() else {}
+    values = read_json_object(config) if config.is_file() else {}
     given = (source_language, target_language)
     own = (str(values.get("source_lang") or ""), str(values.get("target_lang") or ""))
     codes = [two_letters(name) for name in own]  # families such as ROMANCE have none
-    if language_tokens(read_json(path / "vocab.json") if (path / "vocab.json").is_file() else ()):
+    vocabulary = path / "vocab.json"
+    if vocabulary.is_file() and language_tokens(read_json_object(vocabulary)):
         codes[1] = None  # a model of several targets
     if any(asked and code and two_letters(asked) != code for asked, code in zip(given, codes, strict=True)):
         raise InputError(
@@ -86,7 +87,7 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         stored = _stored_weights(path)
-        config = read_json(path / "config.json")
+        config = read_json_object(path / "config.json")
         if config.get("model_type") == "marian" and _BIAS not in stored:
             raise InputError(f"weights are missing: {_BIAS}", path)
         affixes = take_subwords(path, output, load_tokenizer(path), languages)
@@ -110,8 +111,8 @@ def load_tokenizer(path: Path) -> Any:
         )
     except Exception as error:  # tokenizers raise different errors on damaged files
         try:
-            kind = str(read_json(path / "tokenizer_config.json").get("tokenizer_class", ""))
-        except (InputError, AttributeError):
+            kind = str(read_json_object(path / "tokenizer_config.json").get("tokenizer_class", ""))
+        except InputError:
             kind = ""
         files = getattr(getattr(transformers, kind, None), "vocab_files_names", {}).values()
         missing = [name for name in files if name not in _OPTIONAL and not (path / name).is_file()]

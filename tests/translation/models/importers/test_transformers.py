@@ -200,6 +200,10 @@ _LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n"
         (_rewrite("model.safetensors", lambda _: _LFS), "a Git LFS pointer"),
         (_rewrite("model.safetensors", lambda content: content[:-100]), "not weights, or damaged"),
         (_rewrite("tokenizer_config.json", lambda _: b"{"), "tokenizer_config.json:1: not JSON"),
+        *(
+            (_rewrite(name, lambda _: b"[]"), rf"{name}: not a JSON object")
+            for name in ("config.json", "tokenizer_config.json", "vocab.json")
+        ),
         (_rewrite("vocab.json", _one_more), "but the tokenizer's tokens go up to number"),
         (_without("vocab.json"), "there is no vocab.json"),
         (_without("target.spm"), "there is no target.spm"),
