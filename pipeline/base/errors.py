@@ -208,7 +208,8 @@ def describe_os_error(error: OSError) -> str:
         text += ": free some space and run the same command; finished work is kept"
     elif error.errno in _DISK:
         place = "" if error.filename else f" (of {Path.cwd()}, or of the temporary files)"
-        text += f": the disk{place} fails or is not connected; check it ('dmesg'), and run the same command"
+        trouble = "fails, is mounted read-only or is not connected"
+        text += f": the disk{place} {trouble}; check it ('dmesg'), and run the same command"
     return text
 
 

@@ -21,7 +21,7 @@ from paraforge.base.shards.cluster import ATTEMPTS, Workers, connect, outcome, w
 from paraforge.base.shards.job_files import JobFiles
 from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.transfer.copies import copied, sending
+from paraforge.base.shards.transfer.copies import copied, given_back, sending
 from paraforge.base.shards.transfer.disk import Disk, announced, on_shared_disk
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def _call_on_worker(
         if disk is None or disk.is_seen():
             return *_called(function, given, tell), None
         if files is None:
-            raise RetryError(f"{worker.address} does not see {disk.project}")
+            raise given_back(f"{worker.address} does not see {disk.project}")
         with copied(disk, files, name[1], worker.address, worker.log_event) as copies:
             return *_called(function, copies.placed(given), tell), copies.left()
     except OSError as error:

@@ -41,8 +41,7 @@ _TOPIC = "paraforge-files"
 PATIENCE_SECONDS = 60.0
 _ASK_AGAIN_SECONDS = 5.0
 _KEEP_ALIVE_SECONDS = 5.0
-# About the time of a task, so that a full worker is not given more of them than the others.
-_SECONDS_FOR_ROOM = 60.0
+_SECONDS_AWAY = 60.0
 _PIECE = 4 << 20
 _CONTENT = "content"
 # Errors of this worker's disk, which others need not have.
@@ -206,8 +205,14 @@ def copied(
     except OSError as error:
         if directory is not None and error.errno not in _FULL:
             raise
-        time.sleep(_SECONDS_FOR_ROOM)  # others take the job in the meantime
-        raise RetryError(f"{worker} cannot write to {cache}: {error.strerror}") from error
+        raise given_back(f"{worker} cannot write to {cache}: {error.strerror}") from error
+
+
+def given_back(problem: str) -> RetryError:
+    """Return the error of a job that this worker cannot do, after about the time of a task: it would
+    otherwise get, and give back, more jobs than all others do."""
+    time.sleep(_SECONDS_AWAY)
+    return RetryError(problem)
 
 
 class Sender:

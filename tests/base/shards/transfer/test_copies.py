@@ -68,6 +68,7 @@ def test_models_travel_once_and_shards_both_ways(tmp_path: Path, monkeypatch: py
     pieces: list[Any] = []
     piece = copies.Sender._piece
     monkeypatch.setattr(copies, "_PIECE", 4096)
+    monkeypatch.setattr(copies, "_SECONDS_AWAY", 0.0)
     monkeypatch.setattr(copies, "_ASK_AGAIN_SECONDS", 600)  # one request is enough for all pieces
     monkeypatch.setattr(copies.Sender, "_piece", lambda *given: pieces.append(given) or piece(*given))
 
@@ -261,7 +262,7 @@ def test_a_disk_that_is_full_or_cannot_be_written_gives_the_job_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another error of the block stays what it is."""
-    monkeypatch.setattr(copies, "_SECONDS_FOR_ROOM", 0.0)
+    monkeypatch.setattr(copies, "_SECONDS_AWAY", 0.0)
     here = Disk("", None, tmp_path / "cache", "run")
     for own, number, expected in (
         (replace(here, cache=Path("/proc")), 0, RetryError),
