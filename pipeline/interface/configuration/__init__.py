@@ -91,8 +91,9 @@ def _describe(
     value = repr(problem["input"])
     shown = value if len(value) <= 80 else f"{value[:77]}..."
     if problem["type"] == "extra_forbidden":
-        close = did_you_mean(str(location[-1]), _names_in(model.model_json_schema()))
-        gone = replacement(str(location[-1]), *map(str, location[:-1]))
+        name, known = str(location[-1]), _names_in(model.model_json_schema())
+        close = " here" if name in known else did_you_mean(name, known)
+        gone = replacement(name, *map(str, location[:-1]))
         message, shown = f"there is no such parameter{f'. {gone}' if gone else close}", ""
     elif missing:
         message, shown = "missing", ""

@@ -10,6 +10,7 @@ result becomes a choice, which stays until another choice sets the same key.
 """
 
 import shlex
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,7 @@ _TITLE = "# Composed by 'paraforge configure', which keeps what is edited here."
 _CHOICES, _WRITTEN = "# choices:", "# written:"
 _LINE = "\n#+ "
 """A line end inside a choice."""
+_NOT_IN_COMMENTS = ("Cc", "Cs", "Zl", "Zp")
 Key = tuple[str, ...]
 _WHOLE: Key = ("select", "filters")
 """A group defines these completely; keys that it does not name do not exist."""
@@ -69,6 +71,9 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
         InputError: a choice does not exist, or a file cannot be read.
         ConfigurationError: invalid values; it names all of them.
     """
+    for one in overrides:
+        if any(unicodedata.category(letter) in _NOT_IN_COMMENTS for letter in one if letter not in "\t\n"):
+            raise InputError(f"{one!r}: a control character", remedy='Write it as in YAML: KEY="a\\rb".')
     was = _read(path, reset)
     text, current = was if was is not None and not reset else ("", {})
     header = _header(text)

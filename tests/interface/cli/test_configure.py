@@ -193,6 +193,8 @@ def test_a_file_of_another_program_keeps_what_differs_from_the_defaults(project:
         (["translate.bem=4"], r"translate\.bem: there is no such parameter; did you mean 'beam'\?"),
         (["translat.beam=4"], r"no group or section 'translat'; did you mean 'translate'\?"),
         (["nmt.training.warmup=4"], r"nmt\.training\.warmup: .*did you mean 'warmup_updates'\?"),
+        (["embeddings.encoder={}"], r"embeddings\.encoder: there is no such parameter here$"),
+        (["publish.name=a\r"], r"name=a\\r': a control character.*Write it as in YAML"),
         (["x"], "neither GROUP=CHOICE nor KEY=VALUE"),
         (["nmt.model=/nowhere"], r"nmt\.model: /nowhere: no such file"),
         (["nmt.model=mine.tsv"], r"nmt\.model: mine\.tsv: not a model that can be imported"),
