@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,19 +46,30 @@ def test_a_fingerprint_does_not_depend_on_the_order_of_a_directory(
         assert sha256_directory(tmp_path) == wanted
 
 
+def write_a_file(place: Path) -> None:
+    write_json(place / "other.json", {})
+
+
+def write_a_directory(place: Path) -> None:
+    with files.scratch_directory(place / "other"):
+        pass
+
+
+@pytest.mark.parametrize("write", [write_a_file, write_a_directory])
 def test_what_a_killed_command_left_goes_with_the_next_one_that_writes_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "node-1.example.org")
     program = (
         "import os, pathlib, socket, sys\n"
         "socket.gethostname = lambda: 'node-1.example.org'\n"
-        "from paraforge.base.files import atomic_path\n"
-        "with atomic_path(pathlib.Path(sys.argv[1]) / 'default.yaml') as temporary:\n"
-        "    temporary.write_text('half'); os.kill(os.getpid(), 9)\n"
+        "from paraforge.base.files import atomic_path, scratch_directory\n"
+        "place = pathlib.Path(sys.argv[1])\n"
+        "with scratch_directory(place / 'scratch') as scratch, atomic_path(place / 'file') as temporary:\n"
+        "    (scratch / 'half').touch(); temporary.touch(); os.kill(os.getpid(), 9)\n"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
-    (left,) = tmp_path.iterdir()
+    assert [left.suffix for left in tmp_path.iterdir()] == [".tmp"] * 2
     alive = tmp_path / f".other.node-1-example-org-{os.getpid()}-00000000.tmp"
     elsewhere = tmp_path / ".other.another-host-1-00000000.tmp"
     long_ago = tmp_path / ".out.another-host-1-00000000.tmp"
@@ -67,15 +79,15 @@ def test_what_a_killed_command_left_goes_with_the_next_one_that_writes_there(
     unknown = tmp_path / f".other.node-1-example-org-{10**20}-00000000.tmp"
     for path in (alive, elsewhere, mine, unknown):
         path.touch()
-    write_json(tmp_path / "other.json", {})
-    assert left.suffix == ".tmp"
-    assert {*tmp_path.iterdir()} == {alive, elsewhere, mine, unknown, tmp_path / "other.json"}
+    write(tmp_path)
+    written = {tmp_path / "other.json"} & {*tmp_path.iterdir()}
+    assert {*tmp_path.iterdir()} - written == {alive, elsewhere, mine, unknown}
     sweep(tmp_path, alone=True)
-    assert {*tmp_path.iterdir()} == {tmp_path / "other.json"}
+    assert {*tmp_path.iterdir()} == written
     replaced = tmp_path / f"{files.temporary_name(tmp_path / 'a.b').name.removesuffix('.tmp')}-old.tmp"
     replaced.mkdir()
     sweep(tmp_path, alone=True)
-    assert {*tmp_path.iterdir()} == {tmp_path / "other.json", tmp_path / "a.b"}
+    assert {*tmp_path.iterdir()} == {*written, tmp_path / "a.b"}
 
 
 def test_files_that_are_not_as_their_digests_say_are_named(tmp_path: Path) -> None:

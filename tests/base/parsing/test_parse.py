@@ -1,7 +1,6 @@
 """Many sentences: each is parsed once, whatever was parsed before and wherever a run was stopped."""
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -86,16 +85,6 @@ def test_two_runs_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
     assert _run(monkeypatch, tmp_path, Second(), SENTENCES).parsed == 60 - 9
     assert [path.name for path in (tmp_path / "parses").iterdir()] == ["parse-ffffffff"]
-
-
-def test_a_damaged_shard_is_parsed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = _run(monkeypatch, tmp_path, CountingParser(), SENTENCES)
-    victim = sorted((tmp_path / "parses").glob("*/*.parquet"))[0]
-    victim.write_bytes(victim.read_bytes()[:-40])
-    parser = CountingParser()
-    found: Any = _run(monkeypatch, tmp_path, parser, SENTENCES)
-    assert len(parser.seen) == 10
-    assert found.trees.equals(whole.trees)
 
 
 def test_no_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """Steps for the tests: importable, so that Dask workers can build them."""
 
-import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,20 +21,13 @@ def write_input(directory: Path, rows: int, rows_per_shard: int = 10, line: int 
     writer.close({"step": "ingest"})
 
 
-def build_multiply(
-    factor: int, fail_at: int = -1, kill_at: int = -1, log: str = ""
-) -> Callable[[pa.Table], pa.Table]:
-    """``line`` times ``factor``; raises or kills its process at a given line; logs its first line."""
+def build_multiply(factor: int, fail_at: int = -1) -> Callable[[pa.Table], pa.Table]:
+    """``line`` times ``factor``; raises at a given line."""
 
     def multiply(table: pa.Table) -> pa.Table:
         lines = table["line"].to_pylist()
-        if log:
-            with Path(log).open("a") as file:
-                file.write(f"{lines[0]}\n")
         if fail_at in lines:
             raise RuntimeError(f"cannot multiply {fail_at}")
-        if kill_at in lines:
-            os.kill(os.getpid(), signal.SIGKILL)
         report_rows(len(lines) // 2)
         return pa.table({"product": pc.multiply(table["line"], factor)})
 

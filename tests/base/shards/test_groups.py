@@ -1,4 +1,5 @@
-"""Keys of texts, and ranking of equal keys, against a dictionary."""
+"""Keys of texts: ranking of equal ones against a dictionary, samples by them, and clusters of rows that share
+them."""
 
 import itertools
 import time
@@ -9,13 +10,15 @@ from unittest.mock import Mock
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
+from paraforge.base.shards import clusters
+from paraforge.base.shards.clusters import find_clusters, read_clusters
 from paraforge.base.shards.groups import GroupRanks, rank_groups, run_query, scratch_database
-from paraforge.base.shards.lineage import text_keys
+from paraforge.base.shards.lineage import Smallest, text_keys
 
 # Nothing in a path has a meaning of its own.
 ODD = 'it\'s a "project"? #1\\n [new] *{a,b} %41 $HOME \n source=x ž'
@@ -146,3 +149,58 @@ def test_slices_and_chunks_do_not_matter() -> None:
 def test_a_null_has_no_key() -> None:
     with pytest.raises(ValueError, match="null"):
         text_keys(pa.array(["a", None]))
+
+
+# Two keys a row; 0 is none.
+LINKS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=24)
+
+
+def joined(links: list[tuple[int, int]]) -> list[int]:
+    """The first row of each row's cluster."""
+    groups: list[set[int]] = []
+    for row, keys in enumerate(links):
+        near = [one for one in groups if any({*keys} & {*links[other]} - {0} for other in one)]
+        groups = [one for one in groups if one not in near] + [{row}.union(*near)]
+    return [min(next(one for one in groups if row in one)) for row in range(len(links))]
+
+
+@given(LINKS, st.integers(1, 7), st.integers(1, 9))
+def test_clusters_are_joined_sets(
+    tmp_path_factory: pytest.TempPathFactory, links: list[tuple[int, int]], rows: int, block: int
+) -> None:
+    place = tmp_path_factory.mktemp("clusters")
+    keys = np.array([[(key, key) for key in one] for one in links], np.uint64).reshape(-1, 2, 2)
+    blocks = [keys[first : first + rows] for first in range(0, len(keys), rows)]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(clusters, "_BLOCK", block)
+        found = find_clusters(blocks, len(links), 2, place / "ranking", place / "roots", "test")
+    expected = joined(links)
+    assert read_clusters(place / "roots", len(links)).tolist() == expected
+    assert found == (len({*expected}), max(map(expected.count, expected), default=0))
+    assert not (place / "ranking").exists()
+
+
+@example([1] * 6, 1, 1)  # equal keys after the first were sorted out
+@given(
+    st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 9), max_size=60),
+    st.integers(1, 20),
+    st.integers(1, 30),
+)
+def test_the_smallest_keys_in_the_order_of_the_stream(keys: list[int], size: int, per_table: int) -> None:
+    drawn = Smallest(size)
+    table = pa.table({"key": pa.array(keys, pa.uint64()), "row": np.arange(len(keys))})
+    drawn.add(table.slice(0, 0))
+    for first in range(0, len(keys), per_table):
+        drawn.add(table.slice(first, per_table))
+    last = sorted(keys)[:size][-1] if keys else 0
+    assert drawn.rows()["row"].to_pylist() == [row for row, key in enumerate(keys) if key <= last]
+
+
+def test_memory_holds_twice_the_sample_in_few_pieces() -> None:
+    drawn = Smallest(100)
+    keys = np.random.default_rng(1).integers(0, 2**63, 20_000).astype(np.uint64)
+    for first in range(0, len(keys), 50):
+        drawn.add(pa.table({"key": keys[first : first + 50]}))
+        assert sum(part.num_rows for part in drawn._parts) <= 200
+        assert sum(part["key"].num_chunks for part in drawn._parts) <= 65
+    assert sorted(drawn.rows()["key"].to_pylist()) == sorted(keys.tolist())[:100]

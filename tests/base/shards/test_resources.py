@@ -1,4 +1,4 @@
-"""What a process may use of a machine: a container's cores and memory, not all that is there."""
+"""What a process may use of a machine: a container's cores and memory, not all that is there; threads."""
 
 import os
 import subprocess
@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from pydantic import ValidationError
 
+from paraforge.base.devices import torch_threads
 from paraforge.base.shards.resources import Resources, job_memory
 from tests.base.shards.transfer.hosts import mounts_missing
 
@@ -82,3 +84,10 @@ def test_directories_can_begin_with_the_home_directory(monkeypatch: pytest.Monke
     assert (resources.work, resources.memory_directory()) == (Path("/home/me/work"), Path("/home/me/memory"))
     assert resources.worker_cache == Path("~/cache")  # a worker has a home directory of its own
     assert Resources(work=Path("~nobody.here/work")).work == Path("~nobody.here/work")
+
+
+def test_a_block_has_its_own_number_of_threads() -> None:
+    before = torch.get_num_threads()
+    with torch_threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before

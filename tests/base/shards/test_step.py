@@ -1,5 +1,7 @@
-"""A step gives the same bytes however it is run, resumes, and never mixes results."""
+"""A step gives the same bytes however it is run, resumes, and never mixes results. Shards say which versions
+of libraries made them, and a mixture is warned of."""
 
+import importlib.metadata
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,10 +9,12 @@ from typing import Any
 import pytest
 
 from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.shards.libraries import described, installed, is_made_otherwise, own_versions
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import Step, compute_shard, run_step, shard_keys
 from paraforge.base.shards.store import ShardDirectory, ShardView, read_parquet
 from paraforge.base.shards.work import WorkDirectory
+from paraforge.translation.engines import ENGINES, engine_module
 from tests.base.shards.steps import (
     Spoilt,
     build_nothing,
@@ -19,6 +23,7 @@ from tests.base.shards.steps import (
     multiply_step,
     write_input,
 )
+from tests.project import digests
 
 
 @pytest.fixture
@@ -29,10 +34,6 @@ def place(tmp_path: Path) -> Path:
 
 def resources(place: Path, **values: object) -> Resources:
     return Resources.model_validate({"workers": 1, "in_process_rows": 0, "work": place / "work", **values})
-
-
-def contents(directory: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
 def test_result_and_report(place: Path) -> None:
@@ -47,7 +48,7 @@ def test_result_and_report(place: Path) -> None:
 def test_a_second_run_reuses_and_a_changed_parameter_does_not(place: Path) -> None:
     run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
     again = run_step(multiply_step(3), [place / "in"], place / "again", resources(place, batch_tokens=7))
-    assert again.reused == 10 and contents(place / "out") == contents(place / "again")
+    assert again.reused == 10 and digests(place / "out") == digests(place / "again")
     changed = run_step(multiply_step(4), [place / "in"], place / "out", resources(place))
     assert changed.reused == 0
     assert ShardDirectory(place / "out").read(0)["product"].to_pylist()[1] == 4
@@ -105,21 +106,6 @@ def test_a_failing_shard_is_reported_and_the_rest_is_kept(place: Path) -> None:
     assert report.reused == 9
 
 
-@pytest.mark.full
-def test_a_shard_that_kills_its_worker_is_given_up_and_the_rest_is_kept(place: Path) -> None:
-    log = place / "attempts"
-    with pytest.raises(IncompleteError, match=r"1 of 10 shards failed.*\n.*shard 7 .*died 3 times"):
-        run_step(
-            multiply_step(3, kill_at=71, log=str(log)),
-            [place / "in"],
-            place / "out",
-            resources(place, workers=2),
-        )
-    assert log.read_text().splitlines().count("70") >= 3
-    report = run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
-    assert report.reused == 9
-
-
 def test_a_changed_input_shard_is_refused(place: Path) -> None:
     shard = place / "in" / "shard-00003.parquet"
     shard.write_bytes(shard.read_bytes() + b"x")
@@ -139,7 +125,7 @@ def test_two_shards_at_once_give_the_same_files(place: Path) -> None:
     both = replace(multiply_step(3), at_once=2)
     report = run_step(both, [place / "in"], place / "two", resources(place, workers=2, work=place / "other"))
     assert report.shards == 10
-    assert contents(place / "one") == contents(place / "two")
+    assert digests(place / "one") == digests(place / "two")
     failing = replace(multiply_step(5, fail_at=44), at_once=2)
     with pytest.raises(IncompleteError, match=r"1 of 10 shards failed.*\n.*shard 4 \("):
         run_step(failing, [place / "in"], place / "three", resources(place, workers=2))
@@ -157,7 +143,7 @@ def test_two_shards_at_once_on_workers(place: Path) -> None:
     run_step(multiply_step(3), [place / "in"], place / "one", resources(place))
     both = replace(multiply_step(3), at_once=2, device="cuda")  # workers of a local cluster declare one
     run_step(both, [place / "in"], place / "two", resources(place, workers=2, work=place / "other"))
-    assert contents(place / "one") == contents(place / "two")
+    assert digests(place / "one") == digests(place / "two")
 
 
 @pytest.mark.full
@@ -191,3 +177,69 @@ def test_what_cannot_begin_fails_no_shard(place: Path) -> None:
     step = Step("nothing", 1, {}, build_nothing)
     with pytest.raises(IncompleteError, match=r"nothing cannot start on .*: RuntimeError: CUDA error"):
         run_step(step, [place / "in"], place / "out", resources(place))
+
+
+STEP = replace(multiply_step(3), libraries=("ctranslate2", "sentencepiece"))
+
+
+@pytest.fixture
+def upgrade(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Versions of distributions that seem to be installed."""
+    pretended: dict[str, str] = {}
+    version = importlib.metadata.version
+    monkeypatch.setattr(
+        "paraforge.base.shards.libraries.version", lambda name: pretended.get(name) or version(name)
+    )
+    return pretended
+
+
+@pytest.mark.parametrize("library", ["ctranslate2", "sentencepiece", "pyarrow"])
+def test_an_upgrade_in_mid_run(
+    tmp_path: Path, upgrade: dict[str, str], library: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is finished is used, the index names both versions, and one warning says so."""
+    upgrade[library] = "1.0"
+    write_input(tmp_path / "in", rows=20)
+    run_step(STEP, [tmp_path / "in"], tmp_path / "out", resources(tmp_path))
+    assert ShardDirectory(tmp_path / "out").description["libraries"][library] == ["1.0"]
+    upgrade[library] = "2.0"
+    assert run_step(STEP, [tmp_path / "in"], tmp_path / "out", resources(tmp_path)).reused == 2
+    assert ShardDirectory(tmp_path / "out").description["libraries"][library] == ["1.0"]
+    assert "several versions" not in caplog.text
+    write_input(tmp_path / "in", rows=40)
+    assert run_step(STEP, [tmp_path / "in"], tmp_path / "out", resources(tmp_path)).reused == 2
+    assert ShardDirectory(tmp_path / "out").description["libraries"][library] == ["1.0", "2.0"]
+    assert caplog.text.count(f"several versions of libraries ({library} 1.0, 2.0)") == 1
+
+
+def test_a_worker_records_its_own_versions(tmp_path: Path, upgrade: dict[str, str]) -> None:
+    write_input(tmp_path / "in", rows=10)
+    work = WorkDirectory("multiply", tmp_path / "work")
+    (key,) = shard_keys(STEP, ShardView(tmp_path / "in"))
+    upgrade["sentencepiece"] = "0.1"
+    compute_shard(STEP, key, [tmp_path / "in" / "shard-00000.parquet"], tmp_path / "work")
+    assert work.made_with(key)["sentencepiece"] == "0.1"
+
+
+@pytest.mark.parametrize(
+    ("made", "otherwise"),
+    [({"a": "1", "b": "2"}, ""), ({"a": "1", "b": "2", "c": "9"}, ""),
+     ({"a": "1", "b": "3"}, "b 3 (2 is installed)"), ({"a": "1"}, "b unknown (2 is installed)"),
+     ({}, "a unknown (1 is installed), b unknown (2 is installed)")],
+)  # fmt: skip
+def test_one_other_version_is_enough(made: dict[str, str], otherwise: str) -> None:
+    wanted = {"a": "1", "b": "2"}
+    assert is_made_otherwise(made, wanted) is bool(otherwise)
+    assert described([made], wanted) == otherwise
+
+
+def test_a_library_that_is_not_installed_is_none() -> None:
+    assert own_versions(["no-such-library"]) == {"no-such-library": "none"}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_libraries_of_engines_are_distributions(engine: str) -> None:
+    versions = installed(engine_module(engine).LIBRARIES)
+    assert "pyarrow" in versions
+    # What translates is elsewhere, or nothing does.
+    assert engine in ("fake", "imported", "server") or len(versions) > 1

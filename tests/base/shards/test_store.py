@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.files import plain_name, write_json
 from paraforge.base.shards.schema import tables_of
 from paraforge.base.shards.store import (
     ShardDirectory,
@@ -28,6 +29,7 @@ from paraforge.base.shards.store import (
     write_shard,
 )
 from paraforge.corpus.columns import COLUMNS, schema_of
+from tests.damage import empty, flip, truncate
 
 
 @given(pieces=st.lists(st.integers(0, 17), max_size=8), rows_per_shard=st.integers(1, 12))
@@ -97,14 +99,9 @@ def test_damage_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     text = [f"dobrý den {i * i * 7919}" for i in range(5000)]
     write_index(tmp_path, [write_shard(pa.table({"source_text": text}), path)], {})
     good = path.read_bytes()
-    middle = len(good) // 2
-    for bad in (
-        good[:middle],
-        b"",
-        good[:middle] + bytes([good[middle] ^ 0xFF]) + good[middle + 1 :],
-        b"not parquet",
-    ):
-        path.write_bytes(bad)
+    for damage in (flip, truncate, empty, lambda path: path.write_bytes(b"not parquet")):
+        path.write_bytes(good)
+        damage(path)
         with pytest.raises(InputError, match=r"shard-00000\.parquet"):
             ShardDirectory(tmp_path).read(0)
 
@@ -147,6 +144,21 @@ def test_row_groups_are_read_together_up_to_the_wanted_rows(tmp_path: Path) -> N
     pq.write_table(pa.table({"a": range(9)}), tmp_path / "a.parquet", row_group_size=2)
     with open_parquet(tmp_path / "a.parquet") as file:
         assert [*row_groups(file, 4)] == [((0, 1), 4), ((2, 3), 4), ((4,), 1)]
+
+
+OUTSIDE = ["../other.parquet", "/etc/passwd", "a/b.parquet", "..", ".", "", "a\\b", "a\0b"]
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_no_index_leads_out_of_its_own_directory(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not a plain file name"):
+        plain_name(name)
+    shard = {"file": name, "rows": 1, "sha256": "0"}
+    for index in ({"shards": [shard]}, {"shards": [], "more_columns": [name]}):
+        write_json(tmp_path / "_shards.json", {"format": 1, **index})
+        with pytest.raises(InputError, match="not a plain file name"):
+            ShardDirectory(tmp_path).with_aligned()
+    assert plain_name("žluť 1.parquet") == "žluť 1.parquet"
 
 
 def test_missing_directory_and_newer_format(tmp_path: Path) -> None:

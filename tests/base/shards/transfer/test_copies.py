@@ -29,6 +29,7 @@ from paraforge.base.shards.transfer import copies, disk
 from paraforge.base.shards.transfer.copies import Copies, copied, receive
 from paraforge.base.shards.transfer.disk import Disk
 from tests.base.shards.steps import multiply_step, write_input
+from tests.project import digests
 
 MODEL = {"weights.bin": bytes(range(256)) * 160, "folder/words.txt": b"slovo\n" * 9, "empty": b""}
 
@@ -49,10 +50,6 @@ def build_hash(models: list[Path]) -> Callable[[pa.Table], pa.Table]:
 def hash_step(models: list[Path]) -> Step:
     arguments = {"models": models}
     return replace(multiply_step(1), build=build_hash, arguments=arguments, files=tuple(models))
-
-
-def output(place: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in place.iterdir()}
 
 
 def test_models_travel_once_and_shards_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +74,7 @@ def test_models_travel_once_and_shards_both_ways(tmp_path: Path, monkeypatch: py
         work, cache = tmp_path / str(number), tmp_path / "cache"
         values = {"scheduler": "tcp://there:8786", "work": work, "worker_cache": cache, "shared_disk": shared}
         run_step(step, [tmp_path / "in"], tmp_path / "out", Resources.model_validate(values))
-        assert output(tmp_path / "out") == output(tmp_path / "wanted")
+        assert digests(tmp_path / "out") == digests(tmp_path / "wanted")
         assert not [*work.rglob(".*"), *cache.glob(".*")]
         return sum(not is_list for _, _, _, is_list, _ in pieces)
 
@@ -93,7 +90,7 @@ def test_models_travel_once_and_shards_both_ways(tmp_path: Path, monkeypatch: py
         kept.write_bytes(MODEL["weights.bin"][:-1] + b"x")
         assert [asked(3), asked(4, shared=None)] == [10 + 3, 0]
         ((_, failed),) = Jobs(client, disk=Disk("the project", None, None, "run")).attempt(
-            output, [(tmp_path,)], description="no list of files"
+            digests, [(tmp_path,)], description="no list of files"
         )
         assert "does not see the project" in str(failed)
         shard = tmp_path / "in" / "shard-00002.parquet"  # the last one, so that no other job waits for files
@@ -246,9 +243,12 @@ def test_what_does_not_come_or_comes_damaged_is_an_error(
         shutil.rmtree(tmp_path / "cache")
         receive(asked[2], 0, b"bytes", "", "")
 
+    def other_bytes(_: str, asked: tuple[Any, ...]) -> None:
+        receive(asked[2], 0, b"other", hashlib.sha256(b"one").hexdigest(), "")
+
     cases: list[tuple[Callable[..., None], type[Exception], str]] = [
         (lambda *_: None, RetryError, "has not reached"),
-        (_damage, RetryError, "reached worker with other bytes"),
+        (other_bytes, RetryError, "reached worker with other bytes"),
         (lambda _, asked: receive(asked[2], 0, b"", "", "is gone"), InputError, f"{path}: is gone"),
         (spoil, FileNotFoundError, r"\.part"),
     ]
@@ -288,10 +288,6 @@ def test_a_piece_that_comes_twice_or_early_is_not_taken(tmp_path: Path) -> None:
     with copied(Disk("", None, tmp_path / "cache", "run"), JobFiles(read=(path,)), 0, "worker", ask) as here:
         assert here.place(path).read_bytes() == content
     assert taken == [True, False, False, True]
-
-
-def _damage(_: str, asked: tuple[Any, ...]) -> None:
-    receive(asked[2], 0, b"other", hashlib.sha256(b"one").hexdigest(), "")
 
 
 def test_a_host_gives_no_more_than_the_job_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
