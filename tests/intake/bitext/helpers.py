@@ -72,11 +72,6 @@ def run(
     return report, rows
 
 
-def content(directory: Path) -> dict[str, bytes]:
-    """The bytes of a directory's files."""
-    return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}
-
-
 def blocks_of(
     kind: type[ColumnSource], path: Path, columns: Mapping[str, str], reading: Reading | None = None
 ) -> Iterator[Block]:

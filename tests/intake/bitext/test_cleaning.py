@@ -53,27 +53,18 @@ def reason(cs: str, reference: str, **options: Any) -> str | None:
     ("pairs", "texts", "counted"),
     [
         # Unicode's form C
-        (
-            [(unicodedata.normalize("NFD", "Příliš žluťoučký kůň"), "horse"), ("kůň", "horse")],
-            [("Příliš žluťoučký kůň", "horse"), ("kůň", "horse")],
-            {"normalised": 1},
-        ),
+        ([(unicodedata.normalize("NFD", "Příliš žluťoučký kůň"), "horse"), ("kůň", "horse")],
+         [("Příliš žluťoučký kůň", "horse"), ("kůň", "horse")], {"normalised": 1}),
         # white space is trimmed at the ends alone
-        (
-            [("\u2003 a  b\u00a0\u0085", " c\u2028d\u2028"), ("x", "y")],
-            [("a  b", "c\u2028d"), ("x", "y")],
-            {"trimmed": 2},
-        ),
+        ([("\u2003 a  b\u00a0\u0085", " c\u2028d\u2028"), ("x", "y")], [("a  b", "c\u2028d"), ("x", "y")],
+         {"trimmed": 2}),
         # U+0085 and U+2028 inside a text are text
         ([("a\u0085b", "c\u2028d\u2029e")], [("a\u0085b", "c\u2028d\u2029e")], {}),
         # line breaks and tabs inside a text become one space
-        (
-            [("a\r\n\tb", "c\nd\n"), ("e", "f\rg")],
-            [("a b", "c d"), ("e", "f g")],
-            {"line_breaks": 3, "trimmed": 1},
-        ),
+        ([("a\r\n\tb", "c\nd\n"), ("e", "f\rg")], [("a b", "c d"), ("e", "f g")],
+         {"line_breaks": 3, "trimmed": 1}),
     ],
-)
+)  # fmt: skip
 def test_what_is_repaired_is_counted_and_kept(
     pairs: list[tuple[str, str]], texts: list[tuple[str, str]], counted: dict[str, int]
 ) -> None:
@@ -133,12 +124,6 @@ def test_blank_translation() -> None:
     assert clean(block, Cleaning(), FILES, Findings()).codes.tolist() == [CODES["blank_translation"]]
 
 
-def test_too_many_characters() -> None:
-    assert reason("á" * 10, "b" * 10, max_characters=10) is None
-    assert reason("á" * 11, "b" * 10, max_characters=10) == "too_long"
-    assert reason("á" * 10, "b" * 11, max_characters=10) == "too_long"
-
-
 @given(st.lists(st.text(alphabet=" aéž\u00a0", max_size=12), max_size=6), st.integers(1, 4))
 def test_words_are_runs_without_spaces(texts: list[str], limit: int) -> None:
     _, reasons, _ = cleaned(*[("x", text) for text in texts], max_words=limit, max_length_ratio=None)
@@ -147,17 +132,28 @@ def test_words_are_runs_without_spaces(texts: list[str], limit: int) -> None:
         assert (found == "too_long") == (bool(text.strip()) and len(words) > limit)
 
 
-def test_identical() -> None:
-    assert reason("Praha ", " Praha") == "identical"
-    assert reason("Praha", "praha") is None
+@pytest.mark.parametrize(
+    ("cs", "reference", "found"),
+    [
+        ("Praha ", " Praha", "identical"),
+        ("Praha", "praha", None),
+        ("á" * 40, "b" * 40, None),
+        ("á" * 41, "b" * 40, "too_long"),
+        ("á" * 40, "b" * 41, "too_long"),
+        ("a" * 10, "b" * 40, None),
+        ("a" * 9, "b" * 37, "length_ratio"),
+        ("b" * 37, "a" * 9, "length_ratio"),
+        ("a", "b" * 20, None),  # too short for a ratio to mean much
+        ("a", "b" * 21, "length_ratio"),
+    ],
+)
+def test_texts_that_are_equal_too_long_or_of_very_different_length(
+    cs: str, reference: str, found: str | None
+) -> None:
+    assert reason(cs, reference, max_characters=40) == found
 
 
-def test_length_ratio() -> None:
-    assert reason("a" * 10, "b" * 40) is None
-    assert reason("a" * 10, "b" * 41) == "length_ratio"
-    assert reason("b" * 41, "a" * 10) == "length_ratio"
-    assert reason("a", "b" * 20) is None  # too short for a ratio to mean much
-    assert reason("a", "b" * 21) == "length_ratio"
+def test_without_a_ratio_any_lengths_go_together() -> None:
     assert reason("a", "b" * 500, max_length_ratio=None) is None
 
 
@@ -220,14 +216,6 @@ def test_allowed(source: dict[str, Any]) -> None:
     IngestParameters.model_validate({"sources": [source]})
 
 
-def test_a_paraphrase_corpus() -> None:
-    columns = {"reference": 0, "translation": 1, "score": 2}
-    IngestParameters.model_validate({"kind": "paraphrases", "sources": [TSV | {"columns": columns}]})
-    assert "kind paraphrases has reference, translation and perhaps score" in problems(
-        TSV, kind="paraphrases"
-    )
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -248,9 +236,13 @@ def test_not_allowed(change: dict[str, Any], said: str) -> None:
     assert said in problems(TSV | change)
 
 
-def test_sources_are_some_and_their_names_unique() -> None:
+def test_sources_are_some_of_the_kind_and_their_names_unique() -> None:
     assert "at least 1 item" in problems()
     assert "source name 'a' is used twice" in problems(TSV, TSV)
+    source = TSV | {"columns": {"reference": 0, "translation": 1, "score": 2}}
+    IngestParameters.model_validate({"kind": "paraphrases", "sources": [source]})
+    said = "kind paraphrases has reference, translation and perhaps score"
+    assert said in problems(TSV, kind="paraphrases")
 
 
 @pytest.mark.parametrize(
