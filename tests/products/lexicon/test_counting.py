@@ -1,16 +1,21 @@
-"""Counts are exact: a slow oracle, any cut into pieces and blocks, any number of workers."""
+"""Counts are exact: a slow oracle, any cut into pieces and blocks, any number of workers; increments against
+plain Python, rows cut completely, without overlap, within the memory."""
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.scheduler import Jobs
 from paraforge.products.lexicon import counting
-from paraforge.products.lexicon.counting import PairCounts, count_pairs
-from paraforge.products.lexicon.encoding import read_arrow
+from paraforge.products.lexicon.counting import COUNTER_BYTES, PairCounts, count_pairs, plan_blocks
+from paraforge.products.lexicon.encoding import count_increments, read_arrow
 from paraforge.products.lexicon.pair_sources import open_pairs
+from paraforge.products.lexicon.pair_table import COUNTERS
 from paraforge.products.lexicon.parameters import LexiconFilters, LexiconParameters
 from tests.products.lexicon.corpora import Corpus, write_corpus, zipf_corpus
 from tests.products.lexicon.oracle import Oracle
@@ -92,16 +97,11 @@ def test_both_layouts_are_used_and_agree(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("corpus", "cells"),
     [
-        # one direction: a opposite b
-        ([("a", "b")], {("a", "b"): (1, 1, 0, 0)}),
-        # both directions of one pair: #(a,b) is 2, pairs 1
-        ([("a b", "a b")], {("a", "b"): (1, 2, 1, 1)}),
-        # repeated words count once a sentence
-        ([("a a a", "b b")], {("a", "b"): (1, 1, 0, 0)}),
-        # only within one side: no entry
-        ([("a b", "")], {}),
-        # in two pairs, once in each direction
-        ([("a", "b"), ("b", "a")], {("a", "b"): (2, 2, 0, 0)}),
+        ([("a", "b")], {("a", "b"): (1, 1, 0, 0)}),  # one direction: a opposite b
+        ([("a b", "a b")], {("a", "b"): (1, 2, 1, 1)}),  # both directions of one pair: #(a,b) is 2, pairs 1
+        ([("a a a", "b b")], {("a", "b"): (1, 1, 0, 0)}),  # repeated words count once a sentence
+        ([("a b", "")], {}),  # only within one side: no entry
+        ([("a", "b"), ("b", "a")], {("a", "b"): (2, 2, 0, 0)}),  # in two pairs, once in each direction
     ],
 )
 def test_definition_of_the_counts(tmp_path: Path, corpus: Corpus, cells: dict[Any, Any]) -> None:
@@ -137,3 +137,51 @@ def test_finished_pieces_are_not_made_again(tmp_path: Path, monkeypatch: pytest.
 def test_a_piece_without_a_word_counts_nothing(tmp_path: Path) -> None:
     counts = count([("", "")] * 3 + [("a b", "c")] * 3, tmp_path, rows=3)
     assert as_dictionary(counts).keys() == {("a", "c"), ("b", "c")}
+
+
+@given(
+    st.lists(
+        st.tuples(st.sets(st.integers(0, 9), max_size=7), st.sets(st.integers(0, 9), max_size=7)), max_size=6
+    )
+)
+def test_row_increments_are_what_counting_makes(pairs: list[tuple[set[int], set[int]]]) -> None:
+    expected = [0] * 10
+    for reference, translation in pairs:
+        for u in range(10):
+            for v in range(u):
+                expected[u] += (u in reference and v in translation) + (u in translation and v in reference)
+                expected[u] += {u, v} <= reference
+                expected[u] += {u, v} <= translation
+                expected[u] += {u, v} <= reference & translation
+    sides, offsets = [], []
+    for sentences in ([p[0] for p in pairs], [p[1] for p in pairs], [p[0] & p[1] for p in pairs]):
+        words = [number << 32 | word for number, one in enumerate(sentences) for word in sorted(one)]
+        sides.append(np.array(words, np.int64))
+        offsets.append(np.cumsum([0, *map(len, sentences)]))
+    assert count_increments(sides, offsets, 10).tolist() == expected
+
+
+@given(st.lists(st.integers(0, 5_000), max_size=300), st.integers(1_000, 100_000))
+@example([0] * 250 + [600] * 10, 1_000)  # each of these rows takes more than the memory
+def test_every_row_with_increments_is_in_one_block(increments: list[int], memory: int) -> None:
+    rows = np.array(increments, np.int64)
+    covered = np.zeros(len(rows), int)
+    for block in plan_blocks(rows, memory):
+        covered[block.first : block.last] += 1
+        inside = rows[block.first : block.last]
+        assert block.increments == inside.sum()
+        cells = sum(range(block.first, block.last))
+        taken = cells * COUNTERS * COUNTER_BYTES if block.dense else inside.sum() * COUNTER_BYTES
+        assert taken <= memory or block.last == block.first + 1
+    assert (covered <= 1).all()
+    assert (covered[rows > 0] == 1).all()
+
+
+def test_frequent_words_are_dense_and_rare_ones_sparse() -> None:
+    increments = (1e6 / np.arange(1, 10_001)).astype(np.int64)
+    blocks = plan_blocks(increments, 1 << 20)
+    kinds = [block.dense for block in blocks]
+    assert kinds == sorted(kinds, reverse=True)
+    border = next(block.first for block in blocks if not block.dense)
+    # A dense row takes 16 bytes a column, a sparse one 4 bytes an increment: equal at u = 500.
+    assert border == pytest.approx(500, abs=1)

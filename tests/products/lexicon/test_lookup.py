@@ -1,21 +1,23 @@
-"""Looking words up, and lexicons that cannot be read."""
+"""Looking words up, from Python and as a user types it, and lexicons that cannot be read."""
 
-import subprocess
-import sys
+import json
+import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import read_json, write_json
 from paraforge.base.shards.resources import Resources
 from paraforge.products.lexicon import extraction as module
 from paraforge.products.lexicon.extraction import extract_lexicon
 from paraforge.products.lexicon.lookup import Lexicon
 from paraforge.products.lexicon.parameters import LexiconParameters
+from tests.here import run_command
 from tests.products.lexicon.corpora import write_corpus, zipf_corpus
 
 
@@ -42,6 +44,8 @@ def test_look_up_gives_what_the_files_hold(lexicon: Lexicon) -> None:
     for word in words:
         assert found[word].num_rows > 0
         assert found[word].equals(table.filter(pc.equal(table["word"], word)))
+    assert lexicon.count_of("w0") == found["w0"]["word_count"][0].as_py() > 100
+    assert lexicon.lookup(["absent"])["absent"].num_rows == lexicon.count_of("absent") == 0
 
 
 def test_a_look_up_reads_little(lexicon: Lexicon) -> None:
@@ -78,28 +82,21 @@ def test_limit_minimum_and_order(lexicon: Lexicon) -> None:
     assert alike["cross_pmi"].to_pylist() == by_cross[:10]
 
 
-def test_a_word_that_is_not_there(lexicon: Lexicon) -> None:
-    assert lexicon.lookup(["absent"])["absent"].num_rows == 0
-    assert lexicon.count_of("absent") == 0
-    assert lexicon.count_of("w0") == lexicon.lookup(["w0"])["w0"]["word_count"][0].as_py() > 100
-
-
 def test_missing_and_damaged_lexicons(lexicon: Lexicon, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such lexicon"):
         Lexicon(tmp_path / "nowhere")
     with pytest.raises(InputError, match="not a lexicon"):
         Lexicon(tmp_path)
     manifest = read_json(lexicon.path / "lexicon.json")
-    write_json(lexicon.path / "lexicon.json", {**manifest, "format": 99})
-    with pytest.raises(InputError, match=r"format 99.*Upgrade"):
-        Lexicon(lexicon.path)
-    write_json(lexicon.path / "lexicon.json", {"format": 1})
-    with pytest.raises(InputError, match="damaged"):
-        Lexicon(lexicon.path)
-    write_json(lexicon.path / "lexicon.json", manifest)
-    write_json(lexicon.path / "lexicon.json", manifest | {"files": [manifest["files"][0] | {"rows": 1}]})
-    with pytest.raises(InputError, match="rows, its manifest says 1"):
-        Lexicon(lexicon.path)
+    for changed, message in (
+        ({**manifest, "format": 99}, r"format 99.*Upgrade"),
+        ({"format": 1}, "damaged"),
+        ({**manifest, "files": [{**manifest["files"][0], "rows": 1}]}, "rows, its manifest says 1"),
+        ({**manifest, "files": [{**manifest["files"][0], "file": "../a"}]}, "not a plain file name"),
+    ):
+        write_json(lexicon.path / "lexicon.json", changed)
+        with pytest.raises(InputError, match=message):
+            Lexicon(lexicon.path)
     write_json(lexicon.path / "lexicon.json", manifest)
     last = lexicon.files[-1]
     content = last.read_bytes()
@@ -111,11 +108,71 @@ def test_missing_and_damaged_lexicons(lexicon: Lexicon, tmp_path: Path) -> None:
         Lexicon(lexicon.path)
 
 
-def test_a_lookup_starts_without_what_it_does_not_need() -> None:
-    """Compiled loops, torch, Dask and SciPy take seconds to import."""
-    code = (
-        "import sys, paraforge.interface.cli.lexicon, paraforge.products.lexicon.lookup; print(*sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    heavy = {"numba", "torch", "dask", "distributed", "scipy", "sacremoses", "sklearn", "duckdb"}
-    assert heavy.isdisjoint(done.stdout.split())
+PAIRS = [
+    ("he laughed at the joke", "he chuckled at the joke", 0.9),
+    ("she laughed loudly", "she chuckled loudly", 0.8),
+    ("a bad line", "something else", 0.1),
+]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """A lexicon extracted from a Parquet file by the command line."""
+    path = tmp_path / "pairs.parquet"
+    names = ("reference", "translation", "paraphrase_score")
+    pq.write_table(pa.table(dict(zip(names, zip(*PAIRS, strict=True), strict=True))), path)
+    output = tmp_path / "lexicon"
+    said = run("extract", path, output, "--set", "minimum_pairs=2", "--work", tmp_path / "work").stdout
+    assert "from 2 of 3 pairs (left out: score 1)" in said
+    return output
+
+
+# Scores of three pairs are small, and their smoothing is most of them.
+OF_A_FEW = ("--minimum-pairs", 1, "--minimum-pmi", 0)
+
+
+def run(*arguments: object, expect: int = 0) -> Any:
+    return run_command("lexicon", *arguments, expect=expect)
+
+
+def test_lookup_as_typed(made: Path) -> None:
+    shown = run("lookup", "laughed", *OF_A_FEW, "-l", made).stdout
+    assert "in 2 sentences" in shown
+    assert shown.splitlines()[2].split()[:2] == ["1", "chuckled"]
+    shown = run("lookup", "laughed", *OF_A_FEW, "-l", made, "--json").stdout
+    answer = json.loads(shown)
+    assert answer["word"] == "laughed"
+    assert answer["paraphrases"][0]["paraphrase"] == "chuckled"
+
+
+def test_a_word_without_paraphrases_says_why(made: Path) -> None:
+    said = run("lookup", "absent", "-l", made, expect=1).stderr
+    assert "absent: not in the lexicon: it occurs in fewer than 2 sentences" in said
+    both = run("lookup", "laughed", "absent", *OF_A_FEW, "-l", made)
+    assert "chuckled" in both.stdout and "absent: not in the lexicon" in both.stderr
+    said = run("lookup", "laughed", "-l", made, "--minimum-pairs", 5).stderr
+    assert "in 2 sentences, but no word is on the other side in 5 pairs" in said
+    # What stands opposite each other a few times is noise, and not shown unless it is asked for.
+    said = run("lookup", "laughed", "-l", made).stderr
+    assert "in 10 pairs; --minimum-pairs 1 shows rarer entries" in said
+
+
+def test_what_stands_side_by_side_as_often_is_shown_when_it_is_asked_for(made: Path) -> None:
+    asked = ("lookup", "laughed", "-l", made, "--minimum-pairs", 1)
+    assert "chuckled" in run(*asked, "--minimum-pmi", 9, "--by-cross").stdout
+    said = run(*asked, "--minimum-pmi", 9).stderr
+    found = re.search(r"(--minimum-pmi) (-?[\d.]+) shows 'chuckled'", said)
+    assert found, said
+    assert "chuckled" in run(*asked, *found.groups()).stdout
+
+
+def test_a_lexicon_is_replaced(made: Path, tmp_path: Path) -> None:
+    run("extract", tmp_path / "pairs.parquet", made, "--work", tmp_path / "work", "--force")
+    (made / "lexicon.json").unlink()
+    with pytest.raises(InputError, match="not written by paraforge"):
+        run("extract", tmp_path / "pairs.parquet", made, "--force")
+
+
+def test_mistakes(made: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"pseudo_count: .*: should be greater than 0"):
+        run("extract", tmp_path / "pairs.parquet", tmp_path / "other", "--set", "pseudo_count=0")
