@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import sha256_file
 from paraforge.base.shards.lineage import Smallest
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.corpus.columns import COLUMNS
@@ -161,22 +160,6 @@ def test_no_two_splits_share_a_sentence(whole: Path, split: Path) -> None:
     ]
     assert identity[0] == identity[1]
     assert read_manifest(split).counts.kept == len(identity[0])
-
-
-@pytest.mark.full
-def test_shards_and_workers_change_no_split(tmp_path: Path) -> None:
-    pairs = related_pairs()
-    found = []
-    for workers, shard_rows in ((1, 150), (3, 150), (2, 470)):
-        root = tmp_path / f"{workers}-{shard_rows}"
-        (root / "work" / "publish" / "groups" / "groups.keys").mkdir(parents=True)  # of a run that was killed
-        publish_pairs(root, workers=workers, shard_rows=shard_rows, table=pairs, splits=SPLITS)
-        files = sorted((root / "corpus").glob("*.parquet"))
-        split = {path.name: sha256_file(path) for path in files if not path.name.startswith("shard")}
-        found.append(split)
-        assert list(split) == ["test-00000.parquet", "validation-00000.parquet"]
-        assert not (root / "work" / "publish" / "groups").exists()
-    assert found[0] == found[1] == found[2]
 
 
 MOVED = {"kind": "bounds", "score": "paraphrase_score", "minimum": 0.22, "maximum": 1.0}

@@ -189,23 +189,6 @@ def test_a_directory_that_is_missing_is_named(project: Project) -> None:
         ShardView(project.place / "scored")
 
 
-def test_a_query_sees_them(project: Project) -> None:
-    project.score(models=["sentence_transformer", "cross_encoder"])
-    view = ShardView(project.place / "scored")
-    assert len(view) > 3 and {*MODELS} <= {*view.column_names}
-    wanted = pa.concat_tables(view.tables())
-    found = project.place / "found.parquet"
-    run_command("query", project.place / "scored", "SELECT * FROM corpus", "-o", found)
-    assert pq.read_table(found).to_pydict() == wanted.to_pydict()
-    sql = "SELECT cosine FROM corpus WHERE cross_encoder > 0.3 ORDER BY cosine"
-    run_command("query", project.place / "scored", sql, "-o", found, "--force")
-    chosen = wanted.filter(pc.greater(wanted["cross_encoder"], 0.3))["cosine"]
-    assert pq.read_table(found)["cosine"].to_pylist() == sorted(chosen.to_pylist())
-    (project.place / "scored" / "cosine" / "shard-00000.parquet").unlink()
-    with pytest.raises(InputError, match=r"cosine/shard-00000\.parquet"):
-        run_command("query", project.place / "scored", sql)
-
-
 def test_a_file_without_reasons_has_them(project: Project) -> None:
     pairs, scored = project.place / "pairs.tsv", project.place / "scored.parquet"
     pairs.write_text("the cat\tthe dog\nthe cat sat\ta cat\n", encoding="utf-8")
@@ -215,14 +198,6 @@ def test_a_file_without_reasons_has_them(project: Project) -> None:
     lengths = pa.array([len("the dog"), len("a cat")], pa.float32())
     for column, most in {"cosine": 50, "cross_encoder": 60}.items():
         assert pq.read_table(scored)[column].combine_chunks() == pc.divide(lengths, most)
-
-
-def test_an_index_names_directories_inside_its_own_alone(project: Project) -> None:
-    project.score()
-    index = project.place / "scored" / "_shards.json"
-    index.write_text(index.read_text().replace("{", '{"more_columns": ["../translated"], ', 1))
-    with pytest.raises(InputError, match=r"_shards\.json: .*'\.\./translated' is not a plain file"):
-        ShardView(project.place / "scored")
 
 
 def test_selection_and_publication_read_them(project: Project) -> None:

@@ -134,19 +134,6 @@ def test_scores_of_any_size() -> None:
         assert (wrong >= np.float32(minimum)).sum() == 4
 
 
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("number", "share"), [(100, 0.05), (299, 0.01), (500, 0.01), (3_000, 0.01), (50, 0.5)]
-)
-def test_a_minimum_keeps_its_promise_in_95_of_100_samples(number: int, share: float) -> None:
-    """Of scores between 0 and 1000 that are equally likely, 1 - minimum / 1000 reach the minimum."""
-    dice = np.random.default_rng(number)
-    draws = 2_000
-    minima = [minimum_for(1_000 * dice.random(number), np.ones(number), share) for _ in range(draws)]
-    broken = np.mean([1 - minimum / 1_000 > share for minimum in minima])
-    assert broken <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / draws)
-
-
 @pytest.mark.parametrize("number", [1, 10, 298, 299, 5_000])
 def test_a_bound_is_the_largest_share_of_which_so_few_would_pass_once_in_twenty(number: int) -> None:
     passed = np.unique(np.linspace(0, number - 1, 7).astype(int))

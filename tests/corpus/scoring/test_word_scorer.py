@@ -1,7 +1,9 @@
-"""Scores of words against their formula, and the built-in scorer: what it is and what it finds."""
+"""Scores of words against their formula, alignments and repetitions against slow definitions of them; the
+built-in scorer: what it is and what it finds."""
 
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +18,8 @@ from paraforge.base.files import read_json, sha256_file, write_json
 from paraforge.base.text.tokens import tokenize, tokenize_columns
 from paraforge.base.word_vectors.subword_vectors import SubwordVectors
 from paraforge.corpus.scoring import general
-from paraforge.corpus.scoring.alignment import aligned_scores, directions_of
-from paraforge.corpus.scoring.repetition import repeated_shares
+from paraforge.corpus.scoring.alignment import _CELLS, BETA, CONTEXT, aligned_scores, directions_of
+from paraforge.corpus.scoring.repetition import LENGTH, repeated_shares
 from paraforge.corpus.scoring.word_scorer import COSINE_SHARE, DESCRIPTION, LENGTH_POWER, VECTORS, WordScorer
 from tests.damage import DAMAGES, Damage
 
@@ -137,28 +139,6 @@ def test_eight_bits_are_near_the_vectors(seed: int, dimension: int) -> None:
     assert parts.knows(["ab", "a", "abc"]).tolist() == [True, False, False]
 
 
-@given(st.lists(st.lists(st.sampled_from(["ab", "abc", "xyz", "é", ""]), unique=True), max_size=6))
-def test_a_word_has_the_same_vector_whatever_was_asked_before(questions: list[list[str]]) -> None:
-    table = np.random.default_rng(0).normal(size=(4, 16)).astype(np.float32)
-
-    def made() -> SubwordVectors:
-        return SubwordVectors.quantised([" ab", "ab ", "\tab", "abc"], table, 1.0)
-
-    asked = made()
-    for words in questions:
-        assert asked.of_words(words).tobytes() == made().of_words(words).tobytes()
-
-
-def test_a_part_that_is_unknown_has_a_vector_of_its_own() -> None:
-    parts = SubwordVectors.quantised(["\tab"], np.ones((1, 64), dtype=np.float32), 3.0)
-    first, again, other = parts.of_words(["x", "x", "y"])
-    assert (first == again).all()
-    # One trigram and twice the word, of length 3 each and nearly at right angles.
-    assert 3 * 5**0.5 * 0.7 < np.linalg.norm(first) < 3 * 5**0.5 * 1.3
-    assert abs(first @ other) < 0.5 * np.linalg.norm(first) * np.linalg.norm(other)
-    assert tokenize("x") == ["x"]
-
-
 @pytest.mark.parametrize(
     ("language", "english"),
     [("en", True), ("eng_Latn", True), ("en-GB", True), ("cs|en", True), ("EN", True), ("de", False),
@@ -166,3 +146,121 @@ def test_a_part_that_is_unknown_has_a_vector_of_its_own() -> None:
 )  # fmt: skip
 def test_codes_of_english(language: str, english: bool) -> None:
     assert general.is_english(language) is english
+
+
+def slow_alignment(first: list[int], second: list[int], vectors: np.ndarray) -> float:
+    def cosine(i: int, j: int) -> float:
+        if (i, j) in ((-1, -1), (len(first), len(second))):
+            return 1.0
+        if not (0 <= i < len(first) and 0 <= j < len(second)):
+            return 0.0
+        left, right = vectors[first[i]].astype(float), vectors[second[j]].astype(float)
+        norms = float(np.linalg.norm(left) * np.linalg.norm(right))
+        return max(0.0, float(left @ right) / norms) if norms else 0.0
+
+    def fit(i: int, j: int) -> float:
+        around = (cosine(i - 1, j - 1) + cosine(i + 1, j + 1)) / 2
+        return (1 - CONTEXT) * cosine(i, j) + CONTEXT * cosine(i, j) * around
+
+    weights = [float(np.linalg.norm(v)) for v in vectors]
+    total, other_total = sum(weights[w] for w in first), sum(weights[w] for w in second)
+    if not total or not other_total:
+        return float("nan")
+    recall = sum(weights[w] * max(fit(i, j) for j in range(len(second))) for i, w in enumerate(first)) / total
+    precision = (
+        sum(weights[w] * max(fit(i, j) for i in range(len(first))) for j, w in enumerate(second))
+        / other_total
+    )
+    if not recall + precision:
+        return 0.0
+    return (1 + BETA**2) * precision * recall / (BETA**2 * precision + recall)
+
+
+def test_against_the_definition() -> None:
+    generator = np.random.default_rng(1)
+    words = [f"w{n}" for n in range(30)]
+    texts = [
+        [" ".join(generator.choice(words, generator.integers(0, 12))) for _ in range(60)] for _ in range(2)
+    ]
+    columns = tokenize_columns(*map(pa.array, texts))
+    vectors = generator.normal(size=(len(columns[0].vocabulary), 6)).astype(np.float32)
+    vectors[columns[0].vocabulary.index("w3")] = 0
+    rows = [
+        [side.ids[side.offsets[row] : side.offsets[row + 1]].tolist() for side in columns]
+        for row in range(60)
+    ]
+    expected = [slow_alignment(*row, vectors) for row in rows]
+    np.testing.assert_allclose(aligned_scores(*columns, *directions_of(vectors)), expected, atol=1e-5)
+    assert np.isnan(expected).any() and max(expected) > 0.3
+
+
+def test_what_is_missing_and_what_is_moved_lowers_the_score() -> None:
+    translations = ["a b c d", "a b", "a b c d e f", "d c b a", "x"]
+    columns = tokenize_columns(pa.array(["a b c d"] * 5), pa.array(translations))
+    vectors = np.eye(len(columns[0].vocabulary), dtype=np.float32)
+    same, half, more, moved, other = aligned_scores(*columns, *directions_of(vectors)).tolist()
+    assert same == 1
+    assert other == 0
+    # In "d c b a" no word has a neighbour of before.
+    assert moved == pytest.approx(1 - CONTEXT)
+    # Two words missing are worse than two too many.
+    assert half < more < same
+
+
+def test_words_of_a_long_text_keep_their_neighbors() -> None:
+    """It is aligned in blocks of rows."""
+    words = 1100
+    text = " ".join(f"w{n}" for n in range(words))
+    columns = tokenize_columns(pa.array([text]), pa.array([text]))
+    vectors = np.random.default_rng(1).normal(size=(words, 16)).astype(np.float32)
+    assert words**2 > _CELLS
+    assert aligned_scores(*columns, *directions_of(vectors)).tolist() == pytest.approx([1.0], abs=1e-5)
+
+
+def slow_repetition(reference: str, translation: str) -> float:
+    def pieces(text: str) -> list[str]:
+        joined = f" {' '.join(tokenize(text))} "
+        return [joined[start : start + LENGTH] for start in range(len(joined) - LENGTH + 1)]
+
+    expected, found = Counter(pieces(reference)), Counter(pieces(translation))
+    if not tokenize(translation) or not found:
+        return 0.0
+    return sum(max(0, n - max(1, expected[piece])) for piece, n in found.items()) / found.total()
+
+
+def shares(references: list[str], translations: list[str]) -> list[float]:
+    return repeated_shares(*tokenize_columns(pa.array(references), pa.array(translations))).tolist()
+
+
+REPEATING = st.lists(st.text(st.sampled_from("ab é😀."), max_size=40), min_size=2, max_size=8)
+
+
+@given(REPEATING)
+def test_against_slices(texts: list[str]) -> None:
+    half = len(texts) // 2
+    references, translations = texts[:half], texts[half : 2 * half]
+    expected = list(map(slow_repetition, references, translations))
+    np.testing.assert_allclose(shares(references, translations), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "translation",
+    [
+        "a giant corimentmentmentmentment at night",
+        "a giant tree at night at night at night at night",
+        "a a a a a a a a a a a a a a a a",
+        "a giant tree!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!",
+    ],
+)
+def test_what_repeats_itself_does_so_whatever_it_repeats(translation: str) -> None:
+    reference = "a giant sequoia tree at night"
+    assert shares([reference], [translation])[0] > 0.2
+    # What the reference repeats may be repeated.
+    assert shares([translation], [translation]) == [0]
+    assert shares([reference], ["a giant tree at night in a forest"]) == [0]
+
+
+def test_a_long_row_does_not_slow_down_or_change_the_others() -> None:
+    texts = ["one two three"] * 3 + ["word " * 50_000] + ["one two three"] * 3
+    assert shares(texts, texts) == [0] * 7
+    assert shares(["word"] * 2, ["word " * 50_000, "word"])[1] == 0

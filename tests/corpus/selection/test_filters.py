@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from paraforge.corpus.publication.groups import joining_keys
 from paraforge.corpus.scorer import inside
-from paraforge.corpus.selection.filters import Filter, apply_filters
+from paraforge.corpus.selection.filters import Filter
 from paraforge.corpus.selection.filters.bounds import interval_filter
 from paraforge.corpus.selection.filters.near_duplicates import reference_keys
 from paraforge.corpus.selection.parameters import SelectParameters, explain_reasons
@@ -52,31 +52,16 @@ TOKENS = {
         ({"kind": "language", "missing": "refuse"}, LANGUAGES, [0, 1, 1, 2], ["reference_language"]),
         # A missing flag is false.
         ({"kind": "flag", "column": "runaway"}, {"runaway": [True, False, None]}, [1, 0, 0], []),
-        (
-            {"kind": "decile", "score": "overlap_1", "top": 2},
-            {"overlap_1_decile": [10, 9, 8, None]},
-            [0, 0, 1, 2],
-            ["overlap_1"],
-        ),
+        ({"kind": "decile", "score": "overlap_1", "top": 2}, {"overlap_1_decile": [10, 9, 8, None]},
+         [0, 0, 1, 2], ["overlap_1"]),
     ],
-)
+)  # fmt: skip
 def test_what_is_rejected_for_which_reason(
     parameters: dict[str, Any], columns: dict[str, list[Any]], codes: list[int], missing: list[str]
 ) -> None:
     one = made(name="mine", **parameters)
     assert one.judge(pa.table(columns), 0).tolist() == codes
     assert one.reasons[: max(codes)] == ("mine", *(f"no_{name}" for name in missing))
-
-
-def test_the_first_filter_that_refuses_gives_the_reason() -> None:
-    rows = pa.table(
-        {"paraphrase_score": [0.9, 0.1, 0.1, None, 0.9], "runaway": [True, True, False, True, False]}
-    )
-    filters = [interval_filter("similar", ("paraphrase_score",), 0.4), made(kind="flag", column="runaway")]
-    alive = np.array([True, True, True, True, False])
-    # Codes: 7 similar, 8 no_paraphrase_score, 9 runaway.
-    assert apply_filters(filters, rows, alive, 0, first_code=7).tolist() == [9, 7, 7, 8, 0]
-    assert apply_filters(filters[::-1], rows, alive, 0, first_code=7).tolist() == [7, 7, 8, 7, 0]
 
 
 def test_case_punctuation_and_spaces_do_not_count() -> None:
@@ -100,40 +85,25 @@ FILES = {"files": [{"path": "x"}]}
         (BOUNDS | {"minimum": 0.4, "maximum": 1}, "trigram overlap below 0.4 or above 1", "tri:0.4-1"),
         (BOUNDS | {"maximum": 0.9}, "trigram overlap above 0.9", "tri:-0.9"),
         (BOUNDS | {"score": "cosine", "minimum": 0.5}, "cosine below 0.5", "cosine:0.5-"),
-        (
-            BOUNDS | {"score": "paraphrase_score", "minimum": -0.1, "maximum": 0.2},
-            "paraphrase score below -0.1 or above 0.2",
-            "sim:-0.1..0.2",
-        ),
-        (
-            BOUNDS | {"score": "contradiction", "maximum": {"good_pairs": 0.02}},
-            "contradiction above that of all but 2% of the pairs",
-            None,
-        ),
+        (BOUNDS | {"score": "paraphrase_score", "minimum": -0.1, "maximum": 0.2},
+         "paraphrase score below -0.1 or above 0.2", "sim:-0.1..0.2"),
+        (BOUNDS | {"score": "contradiction", "maximum": {"good_pairs": 0.02}},
+         "contradiction above that of all but 2% of the pairs", None),
         (DECILE | {"top": 2}, "not in the top 2 tenths by trigram overlap", "dec:tri:9-10"),
         (DECILE | {"keep": [3, 1]}, "not in tenths 1, 3 by trigram overlap", "dec:tri:1,3"),
         (DECILE | {"keep": [1, 3, 2, 10]}, "not in tenths 1, 2, 3, 10 by trigram overlap", "dec:tri:1-3,10"),
         ({"kind": "language"}, "one side is not in en", "lang:en"),
         ({"kind": "flag", "column": "runaway"}, "repeated without end", "not:runaway"),
         ({"kind": "near_duplicates", "per_reference": 2}, "same reference as 2 earlier pairs", "ndup:2"),
-        (
-            {"kind": "near_repeats"},
-            "reference nearly as that of a better pair (cosine 0.95)",
-            "nrep:0.95:0123abcd",
-        ),
+        ({"kind": "near_repeats"}, "reference nearly as that of a better pair (cosine 0.95)",
+         "nrep:0.95:0123abcd"),
         ({"kind": "decontamination", **FILES}, "shares text with a test file", "decon:exact:0123abcd"),
-        (
-            {"kind": "decontamination", **FILES, "ngram": 8},
-            "shares text with a test file",
-            "decon:exact+8gram:0123abcd",
-        ),
-        (
-            {"kind": "sample", "size": 5_000_000, "seed": 7},
-            "not among the 5,000,000 drawn at random",
-            "sample:5000000:seed7",
-        ),
+        ({"kind": "decontamination", **FILES, "ngram": 8}, "shares text with a test file",
+         "decon:exact+8gram:0123abcd"),
+        ({"kind": "sample", "size": 5_000_000, "seed": 7}, "not among the 5,000,000 drawn at random",
+         "sample:5000000:seed7"),
     ],
-)
+)  # fmt: skip
 def test_words_and_signature(one: dict[str, Any], text: str, field: str | None) -> None:
     given = {"filters": [{**one, "name": "it"}]}
     explained = explain_reasons({"select": {"parameters": given}})

@@ -1,6 +1,5 @@
 """Every scorer equals a slow implementation of its definition, on odd, random and real pairs."""
 
-import gzip
 import json
 import math
 import re
@@ -198,16 +197,3 @@ def test_a_directory_with_code_of_its_own_is_not_given_to_the_library(
         (tmp_path / "modules.json").write_text(json.dumps([{"type": kind} for kind in kinds]))
         with pytest.raises(InputError, match="contains code, which is never run"):
             models.load_model(tmp_path)
-
-
-@pytest.mark.full
-def test_real_pairs(data_directory: Path) -> None:
-    pairs: list[tuple[str, str]] = []
-    with gzip.open(
-        data_directory / "mt_outputs" / "newstest2021.cs-en.tsv.gz", "rt", encoding="utf-8"
-    ) as file:
-        for line in list(file)[1:400]:
-            fields = line.rstrip("\n").split("\t")
-            pairs += [(fields[1], fields[2]), (fields[1], fields[5])]
-    tokens = [token for pair in pairs for token in tokenize(pair[0])]
-    check(pairs, random_vectors(tokens[::2], unknown=False, dimension=50))

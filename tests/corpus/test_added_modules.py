@@ -1,14 +1,14 @@
-"""Another score is one file, with its column, and need not be in the package."""
+"""A score and a filter are one file each: here of other packages, which nothing here knows."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from tests.plugin import install, run
+from tests.corpus.selection.corpora import random_pairs
+from tests.corpus.selection.published import publish_pairs
+from tests.plugin import COMMAND, install, run
 
 SCORER = '''
 import pyarrow as pa
@@ -29,6 +29,35 @@ class Shouting(Scorer):
         marks = pc.count_substring(pairs.translation, "!").cast(pa.float32())
         return {"shouting": pc.ends_with(pairs.translation, "!"), "loudness": marks}
 '''
+FILTER = '''
+from typing import Literal
+
+import pyarrow.compute as pc
+
+from paraforge.corpus.selection.filters import Filter, FilterParameters
+
+
+def judge(rows, shard):
+    return pc.ends_with(rows["reference"], "e").to_numpy()
+
+
+class EndingParameters(FilterParameters):
+    """No reference that ends in e."""
+
+    kind: Literal["ending"]
+
+    def columns(self):
+        return ("reference",)
+
+    def refusal(self):
+        return "it ends in e"
+
+    def signature(self, fingerprint=None):
+        return "no", "e"
+
+    def prepare(self, pairs):
+        return Filter(self.reason, ("reference",), judge)
+'''
 RUN = """
 import json
 from pathlib import Path
@@ -37,7 +66,7 @@ import pyarrow as pa
 
 from paraforge.corpus.columns import COLUMNS, LABELS
 from paraforge.corpus.scoring.score import build_scorers, score_table
-from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.selection.parameters import SelectParameters, explain_filters
 from paraforge.corpus.statistics.parameters import StatisticsParameters
 from paraforge.corpus.statistics.statistics import describe_corpus
 from paraforge.corpus.statistics.tables import write_tables
@@ -51,10 +80,13 @@ texts = {"reference": ["Go", "Stay", "No"], "translation": ["Go!", "Stay.", "No!
 table = score_table(pa.table({**texts, "rejected": [None, None, "blank_source"]}), build_scorers(None))
 print(json.dumps([table.column_names[-2], table["shouting"].to_pylist(), LABELS["shouting"]]))
 SelectParameters.model_validate({"filters": [{"kind": "flag", "column": "shouting"}]})
+chosen = {"filters": [{"kind": "ending"}]}
 pairs = random_pairs(300, seed=5)
 marks = pa.array([number % 4 for number in range(300)], pa.float32())
 root = Path("published")
-publish_pairs(root, table=pairs.append_column(COLUMNS["loudness"], marks))
+made = publish_pairs(root, table=pairs.append_column(COLUMNS["loudness"], marks), filters=chosen).corpus
+words = explain_filters(SelectParameters.model_validate(chosen))["ending"]
+print(json.dumps([made.counts.rejected["ending"], words, made.signature]))
 scored = [root / "translated", root / "scored"]
 described = describe_corpus(scored, root / "selected", StatisticsParameters(), resources(root))
 write_tables(described, root / "tables", root / "plots")
@@ -65,10 +97,18 @@ with open_browser(root / "corpus") as opened:
 
 
 @pytest.mark.full
-def test_a_scorer_from_outside_scores_and_is_on_every_page(tmp_path: Path) -> None:
+def test_a_scorer_and_a_filter_from_outside_are_used_and_on_every_page(tmp_path: Path) -> None:
     install(tmp_path, "scorers", "shouting", SCORER)
-    ran = run(tmp_path, RUN)
-    assert json.loads(ran.stdout.splitlines()[0]) == ["shouting", [True, False, None], "loud"]
+    install(tmp_path, "filters", "endings", FILTER)
+    scores, (rejected, words, signature) = map(json.loads, run(tmp_path, RUN).stdout.splitlines()[:2])
+    assert scores == ["shouting", [True, False, None], "loud"]
+    ending = sum(
+        row["reference"].endswith("e")
+        for row in random_pairs(300, seed=5).to_pylist()
+        if not row["rejected"] and not row["failed"] and row["paraphrase_score"] is not None
+    )
+    assert rejected == ending > 0
+    assert words == "it ends in e" and "|no:e|" in signature
     root = tmp_path / "published"
     assert "| marks a pair " in (root / "corpus" / "_README.md").read_text(encoding="utf-8")
     report = (root / "report.html").read_text(encoding="utf-8")
@@ -76,15 +116,14 @@ def test_a_scorer_from_outside_scores_and_is_on_every_page(tmp_path: Path) -> No
     histograms = pq.read_table(root / "tables" / "histograms.parquet").to_pylist()
     loud = [row for row in histograms if row["column"] == "loudness"]
     assert {row["low"] for row in loud} == {0, 1, 2, 3}
-    assert sum(row["pairs"] for row in loud) == sum(
-        row["pairs"] for row in histograms if row["column"] == "reference_tokens"
-    )
+    lengths = [row for row in histograms if row["column"] == "reference_tokens"]
+    assert sum(row["pairs"] for row in loud) == sum(row["pairs"] for row in lengths)
     assert "loudness_sd" in pq.read_schema(root / "tables" / "deciles.parquet").names
 
 
-def test_the_schema_does_not_import_what_takes_long() -> None:
-    code = (
-        "import sys, paraforge.corpus.columns; print(sorted({'numba', 'scipy', 'torch'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+def test_a_package_that_is_broken(tmp_path: Path) -> None:
+    publish_pairs(tmp_path / "data", rows=50)
+    install(tmp_path, "filters", "endings", "import no_such_module")
+    ran = run(tmp_path, COMMAND, "summary", str(tmp_path), expect=2)
+    assert "'endings'" in ran.stderr and "Repair that package" in ran.stderr
+    assert "Traceback" not in ran.stderr
