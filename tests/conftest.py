@@ -28,10 +28,7 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
 # A slow or busy machine is not a fault. 'make test-full' sets HYPOTHESIS_PROFILE=thorough.
 for _name, _examples in (("fast", 15), ("thorough", 100)):
     hypothesis.settings.register_profile(
-        _name,
-        deadline=None,
-        max_examples=_examples,
-        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+        _name, deadline=None, max_examples=_examples, suppress_health_check=[hypothesis.HealthCheck.too_slow]
     )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 

@@ -82,11 +82,7 @@ def write_parameters(directory: Path, parameters: dict[str, Any]) -> None:
 def environment() -> dict[str, str]:
     """The tests' environment with the interpreter's scripts first on PATH."""
     scripts = str(Path(sys.executable).parent)
-    return {
-        **os.environ,
-        "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
-        "DVC_NO_ANALYTICS": "1",
-    }
+    return {**os.environ, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}", "DVC_NO_ANALYTICS": "1"}
 
 
 def project_environment(directory: Path) -> dict[str, str]:

@@ -106,12 +106,7 @@ def test_where_the_repository_is(place: str, tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["my", "--english", "a", "--bitext", "a", "b"],
-        ["my", "--upgrade", "--table", "a"],
-    ],
+    "arguments", [[], ["my", "--english", "a", "--bitext", "a", "b"], ["my", "--upgrade", "--table", "a"]]
 )
 def test_options_that_do_not_go_together(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -150,11 +145,7 @@ def test_a_project_of_other_steps_stops(project: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(
     ("older", "command"),
-    [
-        ("a step", ["configure"]),
-        ("a file", ["configure", "score=none"]),
-        ("a step", ["plan", "--rate", "1"]),
-    ],
+    [("a step", ["configure"]), ("a file", ["configure", "score=none"]), ("a step", ["plan", "--rate", "1"])],
 )
 def test_commands_refuse_a_project_of_other_steps_and_name_the_one_that_helps(
     older: str, command: list[str], project: Path, monkeypatch: pytest.MonkeyPatch

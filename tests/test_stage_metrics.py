@@ -18,6 +18,7 @@ from paraforge.translation.memory.distinct import NOT_CHOSEN
 from paraforge.translation.stage.translate import TranslationReport
 from tests.project import ROOT
 
+STAGES = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
 REPORTS: dict[str, Any] = {
     "translate": TranslationReport,
     "score": ScoreReport,
@@ -27,20 +28,18 @@ REPORTS: dict[str, Any] = {
 
 
 def test_every_stage_has_both_files_in_dvc_yaml() -> None:
-    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
-    measured = {stage for stage in stages if stages[stage].get("metrics")}
+    measured = {stage for stage in STAGES if STAGES[stage].get("metrics")}
     for stage in measured:
-        name = stage + ("-${item.name}" if "matrix" in stages[stage] else "")
-        assert {f"metrics/{name}.json": {"cache": False}} in stages[stage]["outs"]
-        assert stages[stage]["metrics"] == [{f"metrics/headlines/{name}.json": {"cache": False}}]
+        name = stage + ("-${item.name}" if "matrix" in STAGES[stage] else "")
+        assert {f"metrics/{name}.json": {"cache": False}} in STAGES[stage]["outs"]
+        assert STAGES[stage]["metrics"] == [{f"metrics/headlines/{name}.json": {"cache": False}}]
     assert set(_FIGURES) <= measured
 
 
 def test_make_clean_removes_what_every_stage_makes() -> None:
-    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
     removed = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nclean:")[2].split()
     outs = {
-        out.partition("/$")[0] for stage in stages.values() for out in stage["outs"] if isinstance(out, str)
+        out.partition("/$")[0] for stage in STAGES.values() for out in stage["outs"] if isinstance(out, str)
     }
     left = {out for out in outs if out.startswith(("data/", "models/"))} - {*removed}
     assert not left, f"'clean' in the Makefile leaves {left}"
@@ -59,9 +58,8 @@ def test_figures_are_of_what_the_stage_reports(stage: str) -> None:
 
 
 def test_every_stage_ends_with_one_line() -> None:
-    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
-    assert set(_PARTS) <= set(stages)
-    for stage in set(stages) - set(_PARTS):
+    assert set(_PARTS) <= set(STAGES)
+    for stage in set(STAGES) - set(_PARTS):
         text = (ROOT / "stages" / f"{stage}.py").read_text(encoding="utf-8")
         assert "result=" in text or "say_result(" in text, (
             f"{stage} needs a line in _PARTS of stages/results.py"

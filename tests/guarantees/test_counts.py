@@ -100,39 +100,6 @@ def test_every_stage_counts_the_same_rows(published: Path) -> None:
     assert reasons == Counter({**metrics["select"]["rejected"], **metrics["select"]["failed"]})
 
 
-def test_filters_reject_what_their_rules_say(published: Path, tmp_path: Path) -> None:
-    """The rules are applied here once more, row by row; the bounds are values that occur."""
-    everything = [row for name in ("corpus", "rejected") for row in rows(published / "data" / name)]
-    scores = sorted(row["paraphrase_score"] for row in everything if row["paraphrase_score"] is not None)
-    low, high = scores[30], scores[-30]
-    project = copy(published, tmp_path / "project")
-    rules = {
-        "short": {"kind": "length", "minimum": 5, "maximum": 9},
-        "score": {"kind": "bounds", "score": "paraphrase_score", "minimum": low, "maximum": high},
-    }
-    change(project, {"select.filters": rules, "select.order": ["short", "score"], "select.required": []})
-    with inside(project):
-        run_stage("select")
-        run_stage("publish")
-
-    def reason(row: dict[str, Any]) -> str | None:
-        if row.get("failed") or row["translation"] is None:  # before the filters
-            return str(row["failed"] or row["rejected"])
-        if not all(5 <= row[side] <= 9 for side in ("reference_tokens", "translation_tokens")):
-            return "short"
-        score = row["paraphrase_score"]
-        return None if score is not None and low <= score <= high else "score"
-
-    wanted = {(row["source"], row["line"]): reason(row) for row in everything}
-    found = {
-        (row["source"], row["line"]): row.get("rejected") or row.get("failed")
-        for name in ("corpus", "rejected")
-        for row in rows(project / "data" / name)
-    }
-    assert found == wanted
-    assert {"short", "score", None} < set(found.values())
-
-
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_corpora_do_not_verify(published: Path, tmp_path: Path, damage: Any) -> None:
     project = copy(published, tmp_path / "project", work=False)

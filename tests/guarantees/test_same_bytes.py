@@ -119,8 +119,7 @@ def test_three_workers_give_the_bytes_of_one(
     project = copy(finished, tmp_path / "project", work=False)
     remove(project, stage)
     change(
-        project,
-        {"resources.scheduler": scheduler, "resources.workers": 3, "resources.in_process_rows": 0},
+        project, {"resources.scheduler": scheduler, "resources.workers": 3, "resources.in_process_rows": 0}
     )
     with inside(project):
         run_stage(stage)
