@@ -67,10 +67,9 @@ class Bitext:
         names = {side: f"column {json.dumps(one, ensure_ascii=False)} of " for side, one in columns.items()}
         return {side: f"{names.get(side, '')}{path}" for side, path in self.paths.items()}
 
-    def entry(self, project: Path | None = None) -> dict[str, Any]:
-        """Return the source that it is. project: the directory that paths inside it are relative to, if
-        any."""
-        paths = {side: _path_in(path, project) for side, path in self.paths.items()}
+    def entry(self) -> dict[str, Any]:
+        """Return the source that it is."""
+        paths = {side: os.fspath(path.resolve()) for side, path in self.paths.items()}
         stem = self.paths["reference"].name.split(".")[0]
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", stem)[:LONGEST_NAME].strip(".-_") or "my-bitext"
         places: dict[str, Any] = {"paths": paths}
@@ -87,10 +86,9 @@ class Bitext:
         """Return the section ``ingest`` that names it."""
         return IngestParameters.model_validate({"kind": self.kind, "sources": [self.entry()]})
 
-    def yaml(self, project: Path) -> str:
-        """Return the group file that names it. project: the directory that paths inside it are relative
-        to."""
-        content: dict[str, Any] = {"ingest": {"kind": self.kind, "sources": [self.entry(project)]}}
+    def yaml(self) -> str:
+        """Return the group file that names it."""
+        content: dict[str, Any] = {"ingest": {"kind": self.kind, "sources": [self.entry()]}}
         text = f"Your bitext: {self.lines:,} pairs"
         if self.kind == "bitext":
             source, target = (self.languages[side] or _UNKNOWN for side in ("source_text", "reference"))
@@ -219,9 +217,3 @@ def _language(path: Path, text: list[str], other_side: Path) -> str | None:
         )
     # Models and tokenisers go by codes of two letters.
     return named if len(named) == 2 else language_code(named)
-
-
-def _path_in(path: Path, project: Path | None) -> str:
-    absolute = path.resolve()
-    is_inside = project is not None and absolute.is_relative_to(project.resolve())
-    return os.fspath(absolute.relative_to(project.resolve()) if project and is_inside else absolute)

@@ -64,7 +64,7 @@ def make_project(directory: Path, bitext: Bitext | None = None) -> None:
             write_whole(directory / path, text)
     write_versions(directory, files[STAGES])
     if bitext is not None:
-        write_whole(directory / MY_BITEXT, bitext.yaml(directory))
+        write_whole(directory / MY_BITEXT, bitext.yaml())
     choices = [*(bitext.choices if bitext else []), f"publish.name={value_text(name)}"]
     found = reconfigure(directory / "configs", choices, directory / "params.yaml")
     write_whole(directory / "params.yaml", found.text)

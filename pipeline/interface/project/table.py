@@ -115,7 +115,8 @@ def _objects(path: Path) -> pa.Table:
         except (ValueError, RecursionError):
             items.append(None)
         if not isinstance(items[-1], dict):
-            raise InputError("not a JSON object", path, number)
+            remedy = "Write one object on each line, or one array of objects."
+            raise InputError("not a JSON object", path, number, remedy)
     try:
         return flattened(pa.Table.from_struct_array(pa.array(items)))
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:

@@ -85,10 +85,13 @@ def _items(path: Path, longest: int) -> Iterator[str]:
             yield text[before.end() : end]
             place, number = end, number + 1
         except (ValueError, RecursionError) as error:  # perhaps because the rest is not read yet
-            more = next(data, "") if len(text) - place <= longest + _READ_BYTES else ""
+            is_long = len(text) - place > longest + _READ_BYTES
+            more = "" if is_long else next(data, "")
             if not more:
-                problem = f"damaged or truncated JSON array: {error}"
-                raise InputError(problem, path, number + 1) from error
+                problem = f"an object of more than {longest:,} bytes, or a " if is_long else ""
+                problem += f"damaged or truncated JSON array: {error}"
+                remedy = "Correct this object of the array, or write one object on each line."
+                raise InputError(problem, path, number + 1, remedy) from error
             text, place = text[place:] + more, 0
     if text[before.end() :] or any(map(str.strip, data)):
         raise InputError("damaged JSON array: something follows its end", path, number)
