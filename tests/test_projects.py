@@ -81,6 +81,8 @@ def test_nothing_of_a_users_is_overwritten(tmp_path: Path) -> None:
     before = digests(tmp_path)
     with pytest.raises(InputError, match=r"not empty: it has thesis0\.tex, .*thesis4\.tex and 2 more"):
         run_command("init", tmp_path)
+    with pytest.raises(InputError, match="DVC fails in paths with"):
+        creation.make_project(tmp_path / "a{b}" / "c")
     with pytest.raises(InputError, match="this is a file"):
         run_command("init", tmp_path / "thesis0.tex")
     assert digests(tmp_path) == before

@@ -34,7 +34,7 @@ def make_project(directory: Path, bitext: Bitext | None = None) -> None:
     bitext: what the project begins with; the embedded sample where None.
 
     Raises:
-        InputError: the directory has files.
+        InputError: the directory has files, or a name that DVC cannot use.
         MissingPackageError: DVC is not installed.
         ParaforgeError: git or DVC failed.
     """
@@ -53,6 +53,8 @@ def make_project(directory: Path, bitext: Bitext | None = None) -> None:
             directory,
             remedy="Use a new directory. 'paraforge init --upgrade' updates a project.",
         )
+    if {"{", "}"} & {*str(directory.resolve())}:
+        raise InputError("DVC fails in paths with { or }", directory.resolve(), remedy="Use another name.")
     str(directory.resolve()).encode()  # git, DVC and params.yaml need UTF-8: see names_in_utf8
     name = directory.resolve().name[:200]  # as long as publish.name may be
     directory.mkdir(parents=True, exist_ok=True)
