@@ -62,7 +62,7 @@ def test_an_array(tmp_path: Path, read_bytes: int, monkeypatch: pytest.MonkeyPat
     with pytest.raises(InputError, match=r"a\.json:21: not UTF-8.*'reject'"):
         list(blocks_of(JsonlSource, broken, COLUMNS, Reading(block_bytes=9)))
     with pytest.raises(InputError, match=r"b\.json:1: an object of more than 7 bytes, or a damaged"):
-        longest.write_text(json.dumps([{"cs": "a" * 300_000, "en": "b"}]))
+        longest.write_text(json.dumps([{"cs": "a" * 600_000, "en": "b"}]))
         list(blocks_of(JsonlSource, longest, COLUMNS, Reading(max_line_bytes=7)))
     comma = text.replace("},", "}", 1)
     damage = {text[:-20]: 30, text + "[]": 30, comma: 2, text[:-1] + "x": 31, text + "x": 30}
