@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 import numpy as np
@@ -15,12 +16,38 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import write_whole
 from paraforge.base.text.tokens import tokenize_column
 from paraforge.base.text.units import parts_of_words
-from paraforge.base.text.word_numbers import WordNumbers
 from paraforge.base.word_vectors.vectors import FloatArray
 
 _LARGEST: Final = 127
 _MOST_WORDS: Final = 200_000
 _KINDS: Final = {"numbers": "int8", "scales": "float32", "parts": "uint8", "unknown_length": "float32"}
+
+
+class WordNumbers:
+    """Numbers distinct words from 0, and caches the last list, because several scores ask for the words of
+    one shard."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._last: tuple[Sequence[str], npt.NDArray[np.int64]] = ((), np.empty(0, np.int64))
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def of(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return the number of each word, (words,). The list must not be changed afterwards."""
+        asked, numbers = self._last
+        if asked is words:
+            return numbers
+        try:
+            numbers = np.fromiter(map(self._numbers.__getitem__, words), np.int64, len(words))
+        except KeyError:
+            with self._lock:
+                found = [self._numbers.setdefault(word, len(self._numbers)) for word in words]
+            numbers = np.array(found, np.int64)
+        self._last = words, numbers
+        return numbers
 
 
 def in_eight_bits(vectors: FloatArray) -> tuple[npt.NDArray[np.int8], FloatArray]:

@@ -13,7 +13,6 @@ from paraforge.base.errors import InputError
 from paraforge.base.text.tokens import tokenize
 from paraforge.base.text.units import Pieces, Trigrams, make_units
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary, most_frequent
-from paraforge.base.text.word_numbers import WordNumbers
 
 
 def slices(tokens: list[str]) -> list[str]:
@@ -130,18 +129,3 @@ def test_damaged_files_are_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "v.json").write_text(text)
     with pytest.raises(InputError, match="not"):
         Vocabulary.load(tmp_path / "v.json")
-
-
-lists = st.lists(
-    st.lists(st.sampled_from(["a", "dog", "Á", "", "cats", "ran", "'t"]), max_size=6), max_size=6
-)
-
-
-@given(lists)
-def test_numbers_are_of_the_words_first_asked_for(asked: list[list[str]]) -> None:
-    numbers, order = WordNumbers(), []
-    for words in asked:
-        order += [word for word in dict.fromkeys(words) if word not in order]
-        for _ in range(2):
-            assert numbers.of(words).tolist() == [order.index(word) for word in words]
-    assert len(numbers) == len(order)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
 from paraforge.base.word_vectors import subword_vectors
-from paraforge.base.word_vectors.subword_vectors import SubwordVectors, hashed_vectors
+from paraforge.base.word_vectors.subword_vectors import SubwordVectors, WordNumbers, hashed_vectors
 
 
 def test_a_part_without_a_vector_has_the_signs_of_its_hash_and_a_given_length() -> None:
@@ -49,3 +49,13 @@ def test_parts_and_numbers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     SubwordVectors(["a", "b"], numbers, scales, 1.0).save(tmp_path / "parts")
     with pytest.raises(InputError, match="parts: not a file of subword vectors: a scale is not finite"):
         SubwordVectors.open(tmp_path / "parts")
+
+
+@given(st.lists(st.lists(st.sampled_from(["a", "dog", "Á", "", "cats", "'t"]), max_size=6), max_size=6))
+def test_numbers_are_of_the_words_first_asked_for(asked: list[list[str]]) -> None:
+    numbers, order = WordNumbers(), []
+    for words in asked:
+        order += [word for word in dict.fromkeys(words) if word not in order]
+        for _ in range(2):
+            assert numbers.of(words).tolist() == [order.index(word) for word in words]
+    assert len(numbers) == len(order)

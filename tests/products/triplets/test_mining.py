@@ -16,7 +16,7 @@ from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import read_json
 from paraforge.base.shards.resources import Resources
 from paraforge.products.loading import open_model
-from paraforge.products.triplets import cells, pieces, search
+from paraforge.products.triplets import pieces, search
 from paraforge.products.triplets.mining import mine_triplets
 from paraforge.products.triplets.parameters import TripletsParameters
 from tests.corpus.selection.corpora import with_columns
@@ -159,18 +159,18 @@ def test_cells_find_nearly_what_there_is(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_cells_are_as_many_as_asked_and_around_their_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "_VECTORS", 7)
+    monkeypatch.setattr(search, "_VECTORS", 7)
     sample = np.random.default_rng(3).normal(size=(40, 3))
     sample /= np.linalg.norm(sample, axis=1, keepdims=True)
-    centroids = cells.find_centroids(sample.astype(np.float32), 4)
-    nearest = cells.nearest_cells(sample.astype(np.float32), centroids)
+    centroids = search.find_centroids(sample.astype(np.float32), 4)
+    nearest = search.nearest_cells(sample.astype(np.float32), centroids)
     assert nearest.tolist() == (sample @ centroids.T).argmax(1).tolist()
     sums = np.stack([sample[nearest == cell].sum(0) for cell in range(4)])
     assert centroids == pytest.approx(sums / np.linalg.norm(sums, axis=1, keepdims=True), abs=1e-5)
     few, none = np.eye(3, dtype=np.float32)[:2], np.zeros((0, 3), np.float32)
-    assert sorted(cells.find_centroids(few, 4).tolist()) == sorted(few.tolist())
-    for one in (cells.find_centroids(sample, 1), cells.find_centroids(none, 4)):
-        assert one.tolist() == [[0, 0, 0]] and cells.nearest_cells(none, one).shape == (0,)
+    assert sorted(search.find_centroids(few, 4).tolist()) == sorted(few.tolist())
+    for one in (search.find_centroids(sample, 1), search.find_centroids(none, 4)):
+        assert one.tolist() == [[0, 0, 0]] and search.nearest_cells(none, one).shape == (0,)
 
 
 def test_rows_of_the_last_cell_are_evenly_spread(monkeypatch: pytest.MonkeyPatch) -> None:

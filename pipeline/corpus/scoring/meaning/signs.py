@@ -1,16 +1,19 @@
-"""Finds signs that two sentences differ in meaning: negations, antonyms, numbers and persons of only one
-side.
+"""Finds signs that two sentences differ in meaning (negations, antonyms, numbers and persons of only one
+side), and estimates from them how likely they do.
 
 Words with the same stem are matched, and the remaining words of both sides are compared. The signs are
 symmetric, and 0 for a sentence and itself.
 """
 
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from paraforge.base.compiled import compiled
+from paraforge.base.files import read_json
 from paraforge.base.text.tokens import TokenColumn
 from paraforge.corpus.scoring.meaning.numbers import missing_numbers, said_numbers
 from paraforge.corpus.scoring.meaning.words import (
@@ -33,6 +36,10 @@ NAMES: Final = (
 """The signs, in the order of their columns. The last says how much else differs and does not count alone."""
 MOST_TOKENS: Final = 512
 """Only this many first tokens of a side are used."""
+WEIGHTS: Final = Path(__file__).parent / "weights.json"
+"""A layer of a few units, in the order of :data:`NAMES`; fitted by
+``experiments/train_contradiction.py``."""
+_DIGITS: Final = 6
 _UNLIKE: Final = np.float32(0.6)
 # No word of the other side has the stem; or one has, but another neighbor.
 _NONE: Final = -1
@@ -285,3 +292,31 @@ def _signs(
         sign[18] = min(sums[0, 4], sums[1, 4], 8) / 4
         counts[row, 0], counts[row, 1] = sums[int(turned), 1], sums[1 - int(turned), 1]
         counts[row, 2], counts[row, 3], counts[row, 4] = opposites, missing, gender + person
+
+
+@lru_cache(maxsize=1)
+def _weights() -> tuple[Any, ...]:
+    about = read_json(WEIGHTS)
+    return tuple(np.asarray(about[name], np.float64) for name in ("hidden", "hidden_bias", "output", "bias"))
+
+
+def contradiction(signs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Combine the signs of each pair, (pairs, signs), into a number from 0 to 1, (pairs,).
+
+    A pair without any sign has 0. The last sign, that other words are left over, does not count alone.
+    """
+    least = _probability(np.zeros((1, signs.shape[1]), np.float32))[0]
+    found = np.where(signs[:, :-1].any(axis=1), (_probability(signs) - least) / (1 - least), 0)
+    return np.maximum(found, 0).astype(np.float32)
+
+
+def _probability(signs: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Add up term by term, because in a matrix product a row's last digits depend on the other rows."""
+    hidden, hidden_bias, output, bias = _weights()
+    margins = np.full(len(signs), bias)
+    for unit in range(len(output)):
+        values = np.full(len(signs), hidden_bias[unit])
+        for sign in range(signs.shape[1]):
+            values += signs[:, sign] * hidden[sign, unit]
+        margins += np.maximum(values, 0) * output[unit]
+    return np.asarray((1 / (1 + np.exp(-margins))).round(_DIGITS))

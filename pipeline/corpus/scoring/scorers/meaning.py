@@ -75,8 +75,7 @@ class Meaning(Scorer):
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """Return int16 counts, and float32 from 0 to 1; `contradiction` is null if a side has no token."""
         # Imported here because numba takes a second, and everything that reads a schema imports the scorers.
-        from paraforge.corpus.scoring.meaning.contradiction import contradiction
-        from paraforge.corpus.scoring.meaning.signs import signs_of
+        from paraforge.corpus.scoring.meaning.signs import contradiction, signs_of
 
         first, second = pairs.reference_tokens, pairs.translation_tokens
         _, directions, _ = self._scorer.of_words(first.vocabulary)

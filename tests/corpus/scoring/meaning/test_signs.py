@@ -14,8 +14,7 @@ from paraforge.base.files import read_json
 from paraforge.corpus.scoring.alignment import directions_of
 from paraforge.corpus.scoring.meaning import words as kinds_of
 from paraforge.corpus.scoring.meaning import words as module
-from paraforge.corpus.scoring.meaning.contradiction import WEIGHTS, contradiction
-from paraforge.corpus.scoring.meaning.signs import NAMES
+from paraforge.corpus.scoring.meaning.signs import NAMES, WEIGHTS, contradiction
 from paraforge.corpus.scoring.meaning.words import (
     CONTENT,
     NUMBER,
