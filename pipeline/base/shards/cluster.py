@@ -32,6 +32,8 @@ _POLL_SECONDS = 1.0
 # A local worker that gives no sign of life for so long is ended, and others do its tasks.
 _SILENT_SECONDS = 600
 _CONNECTING = "30s"
+# A worker's errors come back as results; when its scheduler goes, it writes pages about that.
+_LOGGED = {"distributed": "error", "distributed.worker": "critical"}
 # Schedulers without TLS that have been warned about.
 _warned: set[str] = set()
 
@@ -159,8 +161,8 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
         "distributed.scheduler.worker-ttl": f"{_SILENT_SECONDS} s",
         "distributed.worker.daemon": True,
         "distributed.admin.large-graph-warning-threshold": "1GB",
-        # A worker's errors come back as results; when its scheduler goes, it writes pages about that.
-        "distributed.logging": {"distributed": "error", "distributed.worker": "critical"},
+        # Workers import Dask before they get its settings.
+        "distributed.nanny.pre-spawn-environ.DASK_DISTRIBUTED__LOGGING": str(_LOGGED),
         # Dask makes glibc release memory at once, so arrays of a few megabytes are mapped and zeroed page by
         # page each time, and scoring takes 1.5 times the processor time.
         "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 256 << 20,

@@ -271,7 +271,7 @@ def _call_on_worker(
     if wanted != _VERSIONS:
         raise InputError(
             f"the worker at {worker.address} has another version of paraforge than this host",
-            remedy="Install the same version there, and start the worker again.",
+            remedy="Install the same version on all hosts, and start workers and command again.",
         )
 
     def tell(rows: int) -> None:

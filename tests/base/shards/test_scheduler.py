@@ -219,10 +219,14 @@ def test_a_worker_that_gives_no_sign_of_life_loses_its_tasks(
 
 
 @pytest.mark.full
-def test_on_workers_as_dask_starts_them_outside_of_the_tests() -> None:
+def test_on_workers_as_dask_starts_them_outside_of_the_tests(capfd: pytest.CaptureFixture[str]) -> None:
+    """An error comes back, and no worker writes its traceback."""
     method = dask.config.set({"distributed.worker.multiprocessing-method": "spawn"})
     with method, open_jobs(Resources(workers=2, in_process_rows=0), rows=10) as jobs:
         assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
+        with pytest.raises(InputError, match="third"):
+            jobs.results(fail, ARGUMENTS, description="test")
+    assert capfd.readouterr().err == ""
 
 
 heard = threading.Event()
