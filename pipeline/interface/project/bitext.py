@@ -141,13 +141,15 @@ def look_at_table(path: Path) -> Bitext:
     foreign = [place for place in languages if place not in english]
     if (len(english), len(foreign)) not in ((1, 1), (2, 0)):
         seen = ", ".join(f"{json.dumps(place)} in {one!r}" for place, one in languages.items())
-        raise InputError(
-            "of its columns with text one must be English and one of another language, or two English: "
-            f"{seen or 'none'}",
-            path,
-            remedy="For English alone use --english. Otherwise make the project without --table, and set "
-            "the columns in configs/corpus/my.yaml.",
+        problem = f"one column must be English and one in another language, or two English; it has {seen}"
+        remedy = (
+            "For English alone use --english. Otherwise make the project without --table, and set the "
+            "columns in configs/corpus/my.yaml."
         )
+        if not languages:
+            problem = "no column has sentences"
+            remedy = f"Is it UTF-8, with columns as its name says? {remedy}"
+        raise InputError(problem, path, remedy=remedy)
     kind = "bitext" if foreign else "paraphrases"
     columns = dict(zip(TEXTS[kind], [*foreign, *english], strict=True))
     sides = {side: languages[place] for side, place in columns.items()}
