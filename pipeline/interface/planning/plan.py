@@ -13,6 +13,7 @@ from paraforge.base.files import remove_directory, size
 from paraforge.base.markdown import text_table
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
+from paraforge.base.shards.work import WorkDirectory
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.interface.configuration import Parameters
 from paraforge.interface.planning.measurement import PAID_SENTENCES, Measurement, Rate, measure
@@ -220,20 +221,22 @@ def _left_sentences(
     segments = known_segments(choice, resources)
     if not segments:
         return population.sentences, population.sample
-    work = resources.work.resolve()
-    distinct = written_distinct(corpus, work / "translation" / "distinct", maximum)
+    place = WorkDirectory("plan", resources.work.resolve())
     threads = resources.worker_count()
-    distinct = distinct or find_distinct(corpus, work / "plan" / "distinct", threads, maximum)
-    recalled = recall(distinct.keys, segments, [], work / "plan" / "recall")
-    known = sum(int(np.count_nonzero(block >= 0)) for block in recalled.blocks())
-    unknown, sample = recalled.unknown, population.sample
-    if len(unknown) and is_remote(choice.engine):
-        draw = np.random.default_rng(0)
-        number = min(len(unknown), PAID_SENTENCES)
-        places = np.sort(draw.choice(len(unknown), number, replace=False, shuffle=False))
-        texts = pa.concat_arrays([*distinct.texts(corpus, unknown[places])])
-        sample = texts.take(draw.permutation(number)).to_pylist()
-    remove_directory(work / "plan" / "recall")
+    with place.lock():  # of two plans at once, one would remove what the other reads
+        work = place.path
+        distinct = written_distinct(corpus, work.parent / "translation" / "distinct", maximum)
+        distinct = distinct or find_distinct(corpus, work / "distinct", threads, maximum)
+        recalled = recall(distinct.keys, segments, [], work / "recall")
+        known = sum(int(np.count_nonzero(block >= 0)) for block in recalled.blocks())
+        unknown, sample = recalled.unknown, population.sample
+        if len(unknown) and is_remote(choice.engine):
+            draw = np.random.default_rng(0)
+            number = min(len(unknown), PAID_SENTENCES)
+            places = np.sort(draw.choice(len(unknown), number, replace=False, shuffle=False))
+            texts = pa.concat_arrays([*distinct.texts(corpus, unknown[places])])
+            sample = texts.take(draw.permutation(number)).to_pylist()
+        remove_directory(work / "recall")
     # The survey may have missed a few, whose first row does not wait for a translation.
     return min(len(distinct) - known, population.sentences), sample
 

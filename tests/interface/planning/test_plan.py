@@ -10,8 +10,9 @@ from typing import cast
 import pytest
 
 from benchmarks.bitext import write_ingested
-from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.errors import ConfigurationError, InputError, WorkLockedError
 from paraforge.base.shards.store import ShardDirectory
+from paraforge.base.shards.work import WorkDirectory
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.interface.configuration import check_parameters
 from paraforge.interface.configuration.composition import compose
@@ -67,6 +68,9 @@ def test_the_plan_is_for_what_the_memory_does_not_know(parameters: Parameters, t
     assert planned().left == 900
     translate(parameters.translate, tmp_path / "in", none, tmp_path / "out", parameters.resources)
     with pytest.raises(InputError, match="the translation memory has every sentence"):
+        planned()
+    another = WorkDirectory("plan", tmp_path / "work").lock()
+    with another, pytest.raises(WorkLockedError, match="is in use"):
         planned()
     # Another corpus, of which two thirds are known.
     (tmp_path / "in").rename(tmp_path / "before")
