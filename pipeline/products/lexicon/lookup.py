@@ -51,13 +51,17 @@ class Lexicon:
         wanted = sorted(set(words))
         names = SCHEMA.names if columns is None else list(dict.fromkeys(["word", *columns]))
         chosen = pc.field("word").isin(pa.array(wanted, pa.string()))
+        # Only row groups whose statistics allow one of the words are read.
+        return self._read(self.files, chosen, names)
+
+    def _read(self, files: list[Path], chosen: pc.Expression, columns: list[str]) -> pa.Table:
         try:
-            # Only row groups whose statistics allow one of the words are read.
             return pq.read_table(
-                self.files, columns=names, filters=chosen, partitioning=None, page_checksum_verification=True
+                files, columns=columns, filters=chosen, partitioning=None, page_checksum_verification=True
             )
         except (pa.ArrowException, OSError) as error:
-            raise InputError(f"cannot be read: {error}", self.path, remedy="Extract it again.") from error
+            problem = f"cannot be read: {error}"
+            raise InputError(problem, self.path, remedy="Extract the lexicon again.") from error
 
     def lookup(
         self,
@@ -104,6 +108,6 @@ class Lexicon:
     def count_of(self, word: str) -> int:
         """Return the number of sentences with the word, ``#(u)``; 0 if there are fewer than an entry
         needs."""
-        chosen = pc.field("word") == self.normalise(word)
-        table = pq.read_table(self.path / WORDS, filters=chosen, page_checksum_verification=True)
-        return sum(sum(table[name].to_pylist()) for name in ("reference_count", "translation_count"))
+        names = ["reference_count", "translation_count"]
+        table = self._read([self.path / WORDS], pc.field("word") == self.normalise(word), names)
+        return sum(sum(table[name].to_pylist()) for name in names)

@@ -98,6 +98,9 @@ def test_missing_and_damaged_lexicons(lexicon: Lexicon, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=message):
             Lexicon(lexicon.path)
     write_json(lexicon.path / "lexicon.json", manifest)
+    (lexicon.path / "words.parquet").write_bytes(b"xx")
+    with pytest.raises(InputError, match=r"Extract the lexicon again"):
+        lexicon.count_of("w0")
     last = lexicon.files[-1]
     content = last.read_bytes()
     last.write_bytes(content[:-100])
