@@ -3,7 +3,7 @@
 import importlib.util
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from paraforge.base.text.lines import Reading
 from paraforge.intake.bitext.columns import LANGUAGE, NO_WORD, is_header
 from paraforge.intake.bitext.languages import identified, language_code
 from paraforge.intake.bitext.readers.jsonl import json_blocks
-from paraforge.intake.bitext.readers.parquet import flattened, parquet_tables
+from paraforge.intake.bitext.readers.parquet import parquet_tables
 from paraforge.intake.bitext.readers.tmx import tmx_texts
 from paraforge.intake.bitext.readers.tsv import even_rows, separator_of
 
@@ -63,7 +63,7 @@ def text_columns(path: Path, form: str | None) -> tuple[dict[Place, str | None],
     elif form == "parquet":
         columns = _texts(next(parquet_tables(path, SAMPLE_ROWS)))
     elif form == "jsonl":
-        columns = _texts(_objects(path))
+        columns = _objects(path)
     else:
         columns = _cells(path, form, reading)
     columns = {place: texts for place, texts in columns.items() if _has_sentences(texts)}
@@ -106,21 +106,28 @@ def _texts(table: pa.Table) -> dict[Place, list[str]]:
     return found
 
 
-def _objects(path: Path) -> pa.Table:
+def _objects(path: Path) -> dict[Place, list[str]]:
+    """Return the strings in the first objects by dotted name, filled up with blanks for the other objects."""
     block = next(json_blocks(path, Reading(strict=False)))
-    items = []
-    for number, line in enumerate(block.lines.slice(0, SAMPLE_ROWS).to_pylist(), block.first):
+    lines = block.lines.slice(0, SAMPLE_ROWS).to_pylist()
+    found: dict[Place, list[str]] = {}
+    for number, line in enumerate(lines, block.first):
         try:
-            items.append(json.loads(line) if line else {})
-        except (ValueError, RecursionError):
-            items.append(None)
-        if not isinstance(items[-1], dict):
+            texts = dict(_strings(json.loads(line) if line else {}))
+        except (ValueError, RecursionError, AttributeError) as error:
             remedy = "Write one object on each line, or one array of objects."
-            raise InputError("not a JSON object", path, number, remedy)
-    try:
-        return flattened(pa.Table.from_struct_array(pa.array(items)))
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"its objects have values of different types: {error}", path) from error
+            raise InputError("not a JSON object", path, number, remedy) from error
+        for name, text in texts.items():
+            found.setdefault(name, []).append(text)
+    return {name: [*texts, *[""] * (len(lines) - len(texts))] for name, texts in found.items()}
+
+
+def _strings(item: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in item.items():
+        if isinstance(value, dict):
+            yield from _strings(value, f"{prefix}{name}.")
+        elif isinstance(value, str):
+            yield f"{prefix}{name}", value
 
 
 def _cells(path: Path, form: str, reading: dict[str, Any]) -> dict[Place, list[str]]:
