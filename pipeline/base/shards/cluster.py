@@ -230,14 +230,15 @@ class Workers:
         if there was no usable worker for a quarter of an hour."""
         now = time.monotonic()
         if now - self._asked > _SECONDS_BETWEEN_COUNTS:
-            before = self._number
+            is_news = self._number or self._asked == -math.inf
             known = self._client.sync(self._client.scheduler.identity)["workers"].values()
             self._number = sum(not self._gpu or bool(worker["resources"].get("GPU")) for worker in known)
             self._asked = now
             if self._number:
                 self._last_seen = now
-            elif before:
-                logger.warning("all workers are gone; waiting for new ones")
+            elif is_news:
+                kind = "worker with a GPU" if self._gpu else "worker"
+                logger.warning("the scheduler has no %s; waiting for one", kind)
             elif now - self._last_seen > _PATIENCE_SECONDS:
                 raise IncompleteError(
                     f"no usable worker for {_PATIENCE_SECONDS / 60:.0f} minutes. Finished work is "

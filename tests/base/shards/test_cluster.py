@@ -38,7 +38,9 @@ def test_outside_of_a_cluster_there_is_one_process() -> None:
     assert worker_number() == 0
 
 
-def test_workers_that_go_away_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_go_away_are_waited_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """A quarter of an hour from when the last one was seen. Only those with a GPU count, if it needs one."""
     clock = {"now": 0.0}
     monkeypatch.setattr(cluster.time, "monotonic", lambda: clock["now"])
@@ -54,6 +56,10 @@ def test_workers_that_go_away_are_waited_for(monkeypatch: pytest.MonkeyPatch) ->
     assert workers.tasks_out() == 396
     with pytest.raises(IncompleteError, match="no usable worker for 15 minutes"):
         with_gpu.tasks_out()
+    assert caplog.messages == ["the scheduler has no worker with a GPU; waiting for one"]
+    known.clear()
+    Workers(client).tasks_out()  # not even a first one
+    assert caplog.messages[1:] == ["the scheduler has no worker; waiting for one"]
 
 
 def test_local_workers_have_what_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
