@@ -120,9 +120,11 @@ def test_more_input_reuses_the_shards_that_did_not_change(place: Path) -> None:
     assert (report.shards, report.reused) == (12, 9)
 
 
-def test_two_shards_at_once_give_the_same_files(place: Path) -> None:
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.full)])
+def test_two_shards_at_once_give_the_same_files(place: Path, device: str) -> None:
+    """In this process, or on workers of a local cluster, which declare a device."""
     run_step(multiply_step(3), [place / "in"], place / "one", resources(place))
-    both = replace(multiply_step(3), at_once=2)
+    both = replace(multiply_step(3), at_once=2, device=device)
     report = run_step(both, [place / "in"], place / "two", resources(place, workers=2, work=place / "other"))
     assert report.shards == 10
     assert digests(place / "one") == digests(place / "two")
@@ -136,14 +138,6 @@ def test_in_process_a_spoilt_process_stops_the_run(place: Path, at_once: int) ->
     step = Step("give", 1, {}, build_spoilt, {"log": str(place / "lives"), "lives": 1}, at_once=at_once)
     with pytest.raises(Spoilt):
         run_step(step, [place / "in"], place / "out", resources(place, workers=at_once))
-
-
-@pytest.mark.full
-def test_two_shards_at_once_on_workers(place: Path) -> None:
-    run_step(multiply_step(3), [place / "in"], place / "one", resources(place))
-    both = replace(multiply_step(3), at_once=2, device="cuda")  # workers of a local cluster declare one
-    run_step(both, [place / "in"], place / "two", resources(place, workers=2, work=place / "other"))
-    assert digests(place / "one") == digests(place / "two")
 
 
 @pytest.mark.full

@@ -1,6 +1,7 @@
 """Published corpora: every reader reads them, counts add up, and bytes depend on the pairs alone."""
 
 import importlib
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -218,35 +219,26 @@ def test_against_row_by_row() -> None:
     table = with_columns(table, rejected=reasons)  # also of pairs with a score
     statistics = describe(table, 40)
     rows = table.to_pylist()
+    failed = [row for row in rows if row["failed"] is not None]
     kept = [row for row in rows if row["rejected"] is None and row["failed"] is None]
     counts = statistics.counts
-    assert (counts.rows_in, counts.kept, counts.failed.total()) == (
-        2_000,
-        len(kept),
-        sum(row["failed"] is not None for row in rows),
-    )
+    assert (counts.rows_in, counts.kept, counts.failed.total()) == (2_000, len(kept), len(failed))
     assert counts.rejected["duplicate"] == sum(row["rejected"] == "duplicate" for row in rows)
-    news = [row for row in rows if row["source"] == "news"]
-    assert statistics.sources["news"].rows_in == len(news)
-    for index, (low, high) in enumerate([(-0.1, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0)]):
-        inside = [
-            row
-            for row in kept
-            if row["paraphrase_score"] is not None
-            and np.float32(low) < np.float32(row["paraphrase_score"]) <= np.float32(high)
-        ]
-        band = statistics.bands()[index]
-        assert band["band"] == BANDS[index]
+    assert statistics.sources["news"].rows_in == sum(row["source"] == "news" for row in rows)
+    assert [band["band"] for band in statistics.bands()] == list(BANDS)
+    scored = [row for row in kept if row["paraphrase_score"] is not None]
+    edges = np.array([-0.1, 0.2, 0.4, 0.6, 0.8, 1.0], np.float32)
+    for (low, high), band, shown in zip(
+        itertools.pairwise(edges), statistics.bands(), statistics.examples, strict=True
+    ):
+        inside = [row for row in scored if low < np.float32(row["paraphrase_score"]) <= high]
         assert band["kept"] == len(inside)
-        assert band["kept_overlap_3"] == pytest.approx(
-            np.mean([row["overlap_3"] for row in inside]), abs=1e-4
-        )
-        shown = statistics.examples[index]
+        overlap = np.mean([row["overlap_3"] for row in inside])
+        assert band["kept_overlap_3"] == pytest.approx(overlap, abs=1e-4)
         assert len(shown) == min(40, len(inside))
-        assert {(pair["source"], pair["line"]) for pair in shown} <= {
-            (row["source"], row["line"]) for row in inside
-        }
-    scores = [row["paraphrase_score"] for row in kept if row["paraphrase_score"] is not None]
+        places = {(row["source"], row["line"]) for row in inside}
+        assert {(pair["source"], pair["line"]) for pair in shown} <= places
+    scores = [row["paraphrase_score"] for row in scored]
     assert statistics.means()["paraphrase_score"] == pytest.approx(np.mean(scores), abs=1e-4)
     known = [row["overlap_1"] for row in kept if row["overlap_1"] is not None]
     assert statistics.means()["overlap_1"] == pytest.approx(np.mean(known), abs=1e-4)

@@ -27,6 +27,10 @@ from paraforge.products.lexicon.parameters import LexiconParameters
 from tests.products.lexicon.corpora import write_corpus, zipf_corpus
 from tests.products.lexicon.oracle import Oracle
 
+COUNTS = (
+    "pairs", "cross_count", "reference_count", "translation_count", "word_count", "paraphrase_count",
+)  # fmt: skip
+
 
 def extract(path: Path, *inputs: Path, output: str = "lexicon", **values: Any) -> LexiconReport:
     parameters = LexiconParameters(**{"minimum_pairs": 1, **values})
@@ -59,12 +63,8 @@ def test_entries_are_those_of_the_definitions(tmp_path: Path) -> None:
         assert counts == (oracle.single_side[0][word], oracle.single_side[1][word], entries_of[word])
     for row in table.to_pylist():
         u, v = row["word"], row["paraphrase"]
-        assert row["pairs"] == oracle.pairs[u, v]
-        assert row["cross_count"] == oracle.cross[u, v]
-        assert row["reference_count"] == oracle.within[0][u, v]
-        assert row["translation_count"] == oracle.within[1][u, v]
-        assert row["word_count"] == oracle.single[u]
-        assert row["paraphrase_count"] == oracle.single[v]
+        counts = (oracle.pairs[u, v], oracle.cross[u, v], *(side[u, v] for side in oracle.within))
+        assert tuple(row[name] for name in COUNTS) == (*counts, oracle.single[u], oracle.single[v])
         assert row["cross_pmi"] == pytest.approx(oracle.cross_pmi(u, v), abs=1e-5)
         ordinary = oracle.ordinary_pmi(u, v)
         if ordinary is not None:

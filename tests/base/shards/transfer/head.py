@@ -36,12 +36,6 @@ def corpus_of(place: Path, scheduler: str | None = None, rate: float = 0.0) -> N
     score(ScoreParameters(), translated, general.DIRECTORY, place / "scored", resources)
 
 
-def content(place: Path) -> dict[str, bytes]:
-    """All files of the outputs, by name."""
-    paths = [path for name in OUTPUTS for path in sorted((place / name).rglob("*")) if path.is_file()]
-    return {str(path.relative_to(place)): path.read_bytes() for path in paths}
-
-
 if __name__ == "__main__":
     copies.PATIENCE_SECONDS = PATIENCE_SECONDS
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
