@@ -1,4 +1,4 @@
-"""Finds classes in the modules of a package, so that adding a class only needs a new file."""
+"""Finds modules of a package and classes in them, so that adding one only needs a new file."""
 
 import importlib
 import pkgutil
@@ -36,10 +36,19 @@ def _modules(package: str, path: tuple[str, ...], installed: tuple[str, ...]) ->
 
 
 def classes_in(module: str, base: type[Any]) -> list[type[Any]]:
-    """Return the subclasses of ``base`` that a module defines. Raises InputError: another package's module
-    cannot be imported."""
+    """Return the subclasses of ``base`` that a module defines. Raises as :func:`import_found`."""
+    return [
+        value
+        for value in vars(import_found(module)).values()
+        if isinstance(value, type)
+        if issubclass(value, base) and value.__module__ == module
+    ]
+
+
+def import_found(module: str) -> Any:
+    """Import a module. Raises InputError: another package's module cannot be imported."""
     try:
-        imported = importlib.import_module(module)
+        return importlib.import_module(module)
     except Exception as error:
         if module.startswith("paraforge."):
             raise
@@ -47,9 +56,3 @@ def classes_in(module: str, base: type[Any]) -> list[type[Any]]:
             f"the module '{module}', an entry point of an installed package, cannot be imported: {error}",
             remedy="Repair that package, or uninstall it.",
         ) from error
-    return [
-        value
-        for value in vars(imported).values()
-        if isinstance(value, type)
-        if issubclass(value, base) and value.__module__ == module
-    ]

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from paraforge.base.plugins import found_modules
+from paraforge.base.plugins import found_modules, import_found
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -59,7 +58,7 @@ def loss_names() -> list[str]:
 
 def loss_named(name: str) -> Loss:
     """Return a loss by its name, one of `loss_names`."""
-    found: Loss = import_module(found_modules(__name__)[name]).LOSS
+    found: Loss = import_found(found_modules(__name__)[name]).LOSS
     return found
 
 

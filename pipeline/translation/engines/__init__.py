@@ -4,13 +4,12 @@ A module here implements :class:`EngineModule`. Every module in this directory i
 registers its module in the entry point group ``paraforge.engines``.
 """
 
-import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from paraforge.base.errors import InputError
-from paraforge.base.plugins import found_modules
+from paraforge.base.plugins import found_modules, import_found
 from paraforge.translation.decoding.pieces import limited_options
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
@@ -58,7 +57,7 @@ def engine_module(engine: str) -> EngineModule:
     """Return the module of an engine. Raises InputError if there is no such engine."""
     if engine not in ENGINES:
         raise InputError(f"there is no engine '{engine}'", remedy=f"Use {', '.join(ENGINES)}.")
-    return cast("EngineModule", importlib.import_module(ENGINES[engine]))
+    return cast("EngineModule", import_found(ENGINES[engine]))
 
 
 def engine_settings() -> dict[str, type[EngineSettings]]:

@@ -1,0 +1,33 @@
+"""Modules of other packages that cannot be imported."""
+
+from collections.abc import Callable
+
+import pytest
+
+from paraforge.base import plugins
+from paraforge.base.errors import InputError
+from paraforge.embeddings import losses
+from paraforge.translation import engines
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        lambda: plugins.classes_in("absent", object),
+        lambda: losses.loss_named("a"),
+        lambda: engines.engine_module("a"),
+    ],
+    ids=["class", "loss", "engine"],
+)
+def test_the_package_is_to_be_repaired(opened: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(losses, "found_modules", lambda _: {"a": "absent"})
+    monkeypatch.setattr(engines, "ENGINES", {"a": "absent"})
+    with pytest.raises(
+        InputError, match="'absent', an entry point of an installed package, cannot be imported"
+    ):
+        opened()
+
+
+def test_a_module_of_this_package_that_is_missing_is_a_defect() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        plugins.import_found("paraforge.absent")
