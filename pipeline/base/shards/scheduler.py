@@ -223,6 +223,8 @@ class Jobs:
                         logger.warning("%s; the job is tried again", error)
                         waiting.append(index)
                     elif isinstance(error, _USERS) and not isinstance(error, RetryError):
+                        for host in {*getattr(error, "__notes__", [])} - {socket.gethostname()}:
+                            logger.error("the next error is that of a worker on %s", host)
                         raise error
                     elif error is not None:
                         yield index, Failed(_reason(error), error)
@@ -284,17 +286,14 @@ def _call_on_worker(
             raise given_back(f"{worker.address} does not see {disk.project}")
         with copied(disk, files, name[1], worker.address, worker.log_event) as copies:
             return *_called(function, copies.placed(given), tell), copies.left()
-    except OSError as error:
-        if error.errno is None:
-            raise
-        # The disk, or the limit, may be this host's alone.
-        raise OSError(error.errno, f"{error.strerror} on {socket.gethostname()}", error.filename) from error
-    except ParaforgeError as error:
-        if error.ends_process:
+    except _USERS as error:
+        if isinstance(error, ParaforgeError) and error.ends_process:
             # Dask gives the job to another worker, and the nanny starts a new one here.
             logger.error("%s: this worker ends", error)
             logging.shutdown()
             os._exit(error.exit_code)
+        # The package that is missing, or the disk that is full, may be this host's alone.
+        error.add_note(socket.gethostname())
         raise
 
 

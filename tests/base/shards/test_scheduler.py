@@ -1,9 +1,9 @@
 """Jobs give the same results here, on a local cluster and on a cluster that is already there. Worker
 processes: what they give, and what becomes of a run when one dies or Ctrl-C reaches them, too."""
 
+import logging
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import dask
 import psutil
@@ -196,14 +197,20 @@ def test_a_job_that_can_be_retried_is_tried_again(
     assert found == "done" if failures < tries else problem[1] in str(found)
 
 
-def test_a_worker_that_differs_from_the_others_is_named() -> None:
-    """It has another version of the program, or the disk is its own."""
+def test_a_worker_that_differs_from_the_others_is_named(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has another version of the program, or an error that may be its host's alone."""
     older = {**scheduler._VERSIONS, "SCORE": versions.SCORE - 1}
     with threads_of_a_cluster() as client:
         with pytest.raises(InputError, match=r"inproc.* has another version"):
             client.submit(scheduler._call_on_worker, older, square, (2,), ("run", 0), None, None).result()
-        with pytest.raises(OSError, match=f"(?i)is a directory on {socket.gethostname()}: '/'"):
-            Jobs(client).results(os.open, [("/", os.O_WRONLY)], description="test")
+        for hosts, words in ((["a", "b"], ["the next error is that of a worker on a"]), (["a", "a"], [])):
+            monkeypatch.setattr(scheduler, "socket", Mock(gethostname=Mock(side_effect=hosts)))
+            caplog.clear()
+            with caplog.at_level(logging.ERROR, scheduler.__name__), pytest.raises(InputError, match="third"):
+                Jobs(client).results(fail, [(3,)], description="test")
+            assert [one.message for one in caplog.records if one.name == scheduler.__name__] == words
 
 
 @pytest.mark.full
