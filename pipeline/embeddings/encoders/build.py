@@ -24,7 +24,7 @@ MakeTable = Callable[[VectorParameters, int], Tensor]
 
 class Combination(Encoder):
     """The sum of several encoders' vectors, or their vectors side by side. Parts read their own units and
-    have their own tables; ValueError if parts to add differ in dimension."""
+    have their own tables; ConfigurationError if parts to add differ in dimension."""
 
     def __init__(self, parts: Sequence[Encoder], kind: Literal["addition", "concatenation"]) -> None:
         super().__init__()
@@ -32,7 +32,8 @@ class Combination(Encoder):
         self.kind = kind
         dimensions = [part.dimension for part in parts]
         if kind == "addition" and len(set(dimensions)) != 1:
-            raise ValueError(f"encoders of dimensions {sorted(set(dimensions))} cannot be added")
+            problem = f"encoder: encoders of dimensions {sorted(set(dimensions))} cannot be added"
+            raise ConfigurationError([problem])
         self.dimension = dimensions[0] if kind == "addition" else sum(dimensions)
 
     def extra_repr(self) -> str:
@@ -89,11 +90,7 @@ def build_encoder(parameters: EncoderParameters, make_table: MakeTable, seed: in
 
     def build(part: EncoderParameters) -> Encoder:
         if isinstance(part, CombinationParameters):
-            parts = [build(inner) for inner in part.parts]
-            try:
-                return Combination(parts, part.kind)
-            except ValueError as error:
-                raise ConfigurationError([f"encoder: {error}"]) from error
+            return Combination([build(inner) for inner in part.parts], part.kind)
         table = make_table(part, next(number))
         if table.shape[1] != part.dimension:
             raise ConfigurationError(

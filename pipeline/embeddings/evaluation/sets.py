@@ -269,7 +269,7 @@ def _rows(path: Path, first_line: str) -> Iterator[Row]:
             if fields:
                 yield reader.line_num, fields
     except csv.Error as error:
-        raise InputError(f"not CSV: {error}", path, reader.line_num) from error
+        raise InputError(f"not CSV: {error}", path, reader.line_num, _KNOWN) from error
 
 
 def _by_header(fields: Sequence[str], path: Path) -> RowFields | None:

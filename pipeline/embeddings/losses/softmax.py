@@ -24,8 +24,6 @@ def softmax_loss(
 
     Returns a scalar. Memory and time grow with the square of `pairs`.
     """
-    if len(embeddings) != 2 * pairs or pairs < 1:
-        raise ValueError(f"{len(embeddings)} embeddings are not both sides of {pairs} pairs")
     unit = unit_vectors(embeddings)
     logits = scale * (unit[:pairs] @ unit[pairs:].T)
     logits[forbidden] = -torch.inf

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from scipy.sparse import csr_array
-from torch import Tensor, nn
+from torch import Tensor
 
 from paraforge.base.devices import torch_threads
 from paraforge.base.errors import InputError
@@ -163,10 +163,3 @@ def table_from_vectors(vocabulary: Vocabulary, vectors: WordVectors, seed: int) 
     table[found] = known
     logger.info("%d of %d units start from given vectors", int(found.sum()), len(vocabulary))
     return torch.from_numpy(table)
-
-
-def check_finite(module: nn.Module) -> None:
-    """Raise InputError if a parameter is not finite before training."""
-    for name, value in module.named_parameters():
-        if not bool(torch.isfinite(value).all()):
-            raise InputError(f"the initial values of {name} contain NaN or infinity")

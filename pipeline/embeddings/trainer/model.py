@@ -64,9 +64,9 @@ class SentenceModel(CosineModel):
         about: Mapping[str, Any] | None = None,
         unknown_words: Literal["own", "shared"] = "shared",
     ) -> None:
-        """Make a model in memory; InputError if a table and its vocabulary differ in size, or SentencePiece's
-        model is missing.
+        """Make a model in memory; InputError if SentencePiece's model is missing.
 
+        vocabularies: of each unit, with a unit for every row of the encoder's tables.
         about: information to store with it: training parameters, scores, data signature.
         unknown_words: `own` gives each word outside of the vocabulary a fixed vector: hashed vectors of its
             trigrams and of itself, together of `UNKNOWN_LENGTH`, and those of the words between its hyphens
@@ -81,11 +81,6 @@ class SentenceModel(CosineModel):
         self._cutters: dict[str, Units] = {
             unit: make_units(unit, sentencepiece_model) for unit in encoder.units()
         }
-        tables = encoder.tables()
-        for name, unit in encoder.table_units().items():
-            rows, size = len(tables[name]), len(self.vocabularies[unit])
-            if rows != size:
-                raise InputError(f"{name} has {rows} rows, the {unit} vocabulary {size} units")
 
     @property
     def dimension(self) -> int:

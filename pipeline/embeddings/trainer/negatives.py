@@ -101,15 +101,13 @@ def choose_negatives(
 
     embeddings: (2 * pairs, dimension), all left sides, then all right sides, under the current parameters.
     forbidden: candidates that are not allowed; by default only the sentence itself and its partner.
-    generator: for MIX's random numbers, which do not depend on the embeddings; ValueError if MIX has none.
+    generator: for MIX's random numbers, which do not depend on the embeddings.
     precision: precision of the products. With bfloat16, a cosine is correct to about 0.004.
     pool: threads that share the blocks; the choice does not depend on it.
 
     Returns int64 (pairs,) or (2 * pairs,): numbers of sentences, as counted in `embeddings`; -1 if a sentence
     has no candidate (a single pair, or only texts identical to it).
     """
-    if len(embeddings) != 2 * pairs:
-        raise ValueError(f"{len(embeddings)} embeddings are not both sides of {pairs} pairs")
     if forbidden is None:
         forbidden = ForbiddenCandidates(pairs)
     anchors = 2 * pairs if two_sided else pairs
@@ -120,8 +118,7 @@ def choose_negatives(
     else:
         best = _search_directly(rough, anchors, forbidden)
     if strategy == "mix":
-        if generator is None:
-            raise ValueError("MIX needs a generator of random numbers")
+        assert generator is not None
         random = torch.from_numpy(forbidden.random_candidates(generator))
         take_best = torch.from_numpy(generator.random(2 * pairs) < MAX_PROBABILITY)
         best = torch.where(take_best[:anchors].to(best.device), best, random[:anchors].to(best.device))
@@ -129,7 +126,7 @@ def choose_negatives(
 
 
 def _search_directly(unit: Tensor, anchors: int, forbidden: ForbiddenCandidates) -> Tensor:
-    """Return every cosine, and the maximum of each row."""
+    """Compute every cosine, and return the place of each row's maximum."""
     best = torch.empty(anchors, dtype=torch.int64, device=unit.device)
     for first in range(0, anchors, GPU_ROWS):
         last = min(first + GPU_ROWS, anchors)

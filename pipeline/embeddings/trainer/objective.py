@@ -16,7 +16,6 @@ from paraforge.embeddings.learning.divergence import diverged
 from paraforge.embeddings.learning.loop import Record, Task, Trainer, TrainingStep
 from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, clip_, separate
 from paraforge.embeddings.losses import Batch, loss_named
-from paraforge.embeddings.trainer.initial import check_finite
 from paraforge.embeddings.trainer.mega_batches import (
     MegaBatch,
     MiniBatch,
@@ -48,7 +47,7 @@ def encoder_trainer(
     result is the same to the bit on any number of threads, otherwise for one number of threads and one
     machine.
 
-    Raises InputError if the encoder's tables do not fit the pairs' vocabularies, or are not finite.
+    The encoder's tables have the pairs' vocabularies as rows.
     """
     return Trainer(PairObjective(encoder, store, parameters, threads, device), **options)
 
@@ -71,7 +70,6 @@ class PairObjective(Task[MegaBatch, Encoder]):
         threads: int,
         device: str,
     ) -> None:
-        _check_fit(encoder, store)
         self.module = encoder.to(device)
         self.size = len(store)
         self.total = len(store) * parameters.epochs
@@ -248,18 +246,3 @@ def _make_optimiser(encoder: Encoder, parameters: TrainingParameters) -> Optimis
     if parameters.optimiser == "adagrad":
         return AdaGrad(named, parameters.learning_rate)
     return Adam(named, encoder.tables(), parameters.learning_rate)
-
-
-def _check_fit(encoder: Encoder, store: PairStore) -> None:
-    tables = encoder.tables()
-    for name, unit in encoder.table_units().items():
-        if unit not in store.vocabularies:
-            known = ", ".join(store.unit_names)
-            raise InputError(f"the encoder reads {unit} units, the pairs have {known}", store.directory)
-        rows, size = len(tables[name]), len(store.vocabularies[unit])
-        if rows != size:
-            raise InputError(
-                f"the encoder's {name} has {rows} rows, the pairs' {unit} vocabulary {size}",
-                store.directory,
-            )
-    check_finite(encoder)

@@ -18,7 +18,6 @@ from paraforge.embeddings.evaluation.leakage import LeakageFilter
 from paraforge.embeddings.learning.loop import Record, Task, Trainer, TrainingStep
 from paraforge.embeddings.learning.optimisers import Adam, clip_, separate
 from paraforge.embeddings.learning.runs import MODEL, run_once
-from paraforge.embeddings.trainer.initial import check_finite
 from paraforge.embeddings.trainer.schedule import Schedule
 from paraforge.papers.unrolling.model import DecoderModel
 from paraforge.papers.unrolling.network import SentencePredictor
@@ -46,14 +45,8 @@ class PredictionObjective(Task[TripleBatch, SentencePredictor]):
         threads: int = 1,
         device: str = "cpu",
     ) -> None:
-        """threads: on one machine, the same number gives identical results.
-
-        Raises InputError if the numbers of words of network and triples differ, or a parameter is not finite.
-        """
-        if len(network.words) != len(store.vocabulary):
-            words = len(network.words), len(store.vocabulary)
-            raise InputError("the network has {} words, the triples {}".format(*words))
-        check_finite(network)
+        """network: has the words of the triples. threads: on one machine, the same number gives identical
+        results."""
         self.module = network.to(device)
         self.size = len(store)
         self._store = store

@@ -79,13 +79,6 @@ def test_a_zero_vector_has_cosine_and_gradient_zero() -> None:
     assert (gradient[3] == 0).all()
 
 
-def test_another_number_of_embeddings_is_refused() -> None:
-    with pytest.raises(ValueError, match="neither 3 nor 4 times 2 pairs"):
-        margin_loss(torch.zeros(5, 3), 2)
-    with pytest.raises(ValueError, match="not both sides of 2 pairs"):
-        softmax_loss(torch.zeros(6, 3), 2, ForbiddenCandidates(2).of_other_sides())
-
-
 @given(
     pairs=st.integers(1, 5),
     two_sided=st.booleans(),

@@ -204,10 +204,3 @@ def test_wrong_directories_are_refused(tmp_path: Path) -> None:
     model.save(path)
     with pytest.raises(InputError, match="NaN"):
         SentenceModel.open(path)
-
-
-def test_a_table_of_another_size_than_its_vocabulary_is_refused() -> None:
-    parameters = AverageParameters(dimension=2)
-    encoder = build_encoder(parameters, lambda part, number: torch.zeros(3, part.dimension), 0)
-    with pytest.raises(InputError, match="table has 3 rows, the word vocabulary 2 units"):
-        SentenceModel(encoder, parameters, {"word": Vocabulary([UNKNOWN, "a"])})
