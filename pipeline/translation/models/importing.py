@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 _LONGEST_MESSAGE = 300
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _SMALL = (
-    ".json", ".spm", ".model", ".txt", ".yml", ".yaml", ".bpe", ".vocab", ".spm32k", "bpecodes", "vmap.txt",
+    ".json", ".spm", ".model", ".txt", ".yml", ".yaml", ".bpe", ".vocab", ".spm32k", "bpecodes",
 )  # fmt: skip
 
 

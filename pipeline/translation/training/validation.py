@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paraforge.base.errors import InputError
 from paraforge.base.shards.store import read_parquet
 from paraforge.base.text.units import load_processor
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
@@ -30,8 +29,6 @@ def score_hypotheses(hypotheses: Sequence[str], references: Sequence[str]) -> Sc
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
-    if not hypotheses or len(hypotheses) != len(references):
-        raise InputError(f"{len(hypotheses)} hypotheses for {len(references)} references cannot be scored")
     bleu, chrf = BLEU(), CHRF()
     return Scores(
         bleu=bleu.corpus_score(list(hypotheses), [list(references)]).score,

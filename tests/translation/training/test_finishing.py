@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from paraforge.base.errors import InputError
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Hypothesis, Placement
 from paraforge.translation.models.checkpoint import average_checkpoints, weights_only_state
 from paraforge.translation.models.fairseq_compat import load_checkpoint
@@ -115,23 +114,11 @@ def test_scores_are_sacrebleus() -> None:
     assert scores.chrf == pytest.approx(100)
     assert scores.bleu_signature.startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
     assert scores.chrf_signature.startswith("nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:")
-    # Precisions 5/6, 3/5, 1/4 and, smoothed, 1/6: (5/6 * 3/5 * 1/4 * 1/6) ** (1/4) = 0.37992.
-    assert score_hypotheses(["a dog runs in the park"], ["a dog runs at the park"]).bleu == pytest.approx(
-        100 * (5 / 6 * 3 / 5 * 1 / 4 * 1 / 6) ** 0.25
-    )
-
-
-def test_words_that_are_missing_cost_as_hypotheses_not_as_references() -> None:
+    # All n-grams match; the brevity penalty is exp(1 - 6 / 4), of hypotheses and not of references.
     short, long = ["a dog runs in"], ["a dog runs in the park"]
-    # All n-grams match; the brevity penalty is exp(1 - 6 / 4).
     assert score_hypotheses(short, long).bleu == pytest.approx(100 * math.exp(-0.5))
-    # 4/6, 3/5, 2/4 and 1/3 of the n-grams match.
-    assert score_hypotheses(long, short).bleu == pytest.approx(100 * (4 / 6 * 3 / 5 * 2 / 4 / 3) ** 0.25)
     # chrF counts recall twice as much as precision.
     assert score_hypotheses(short, long).chrf < score_hypotheses(long, short).chrf - 10
-    for hypotheses, references in ((["a"], ["a", "b"]), ([], [])):
-        with pytest.raises(InputError, match="cannot be scored"):
-            score_hypotheses(hypotheses, references)
 
 
 def score(directory: Path, beam: int = 3, threads: int = 1, **changes: Any) -> Scores:
