@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, describing
 from paraforge.base.files import sha256_file, write_json
 from paraforge.translation.models.checkpoint import weights_only_state, write_checkpoint
 from paraforge.translation.models.fairseq_compat import data_path, import_fairseq, load_checkpoint
@@ -44,8 +44,14 @@ def normalise_checkpoint(
     path: Path, source_types: Sequence[str], target_types: Sequence[str], languages: tuple[str, str]
 ) -> dict[str, Any]:
     """Return a fairseq checkpoint in the project's form, after checking it against its dictionaries. Raises
-    InputError: not a translation transformer, or its embeddings do not have the dictionaries' sizes."""
-    state = weights_only_state(load_checkpoint(path))
+    InputError: not a translation transformer, its weights are damaged, or its embeddings do not have the
+    dictionaries' sizes."""
+    loaded = load_checkpoint(path)
+    with describing(path, "not a checkpoint, or damaged"):
+        state = weights_only_state(loaded)
+    for name, tensor in state["model"].items():
+        if not tensor.isfinite().all():
+            raise InputError(f"its weights are damaged: {name} has values that are not numbers", path)
     arguments = model_arguments(state, path)
     arguments.source_lang, arguments.target_lang = languages
     arguments.task = getattr(arguments, "task", None) or "translation"

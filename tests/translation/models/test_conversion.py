@@ -4,6 +4,7 @@ import argparse
 import enum
 import importlib.util
 import json
+import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -122,6 +123,11 @@ def _keep_decoder(state: dict[str, Any]) -> None:
         (_dictionary_of_other_size, r"the encoder's embedding|the decoder's embedding has \d+ rows, but its"),
         (_foreign_sentencepiece, "the SentencePiece model is not of this vocabulary"),
         (_edit(lambda state: state.update(args=None)), "it does not name its architecture"),
+        (_edit(lambda state: state["model"].update(a=5)), r"checkpoint\.pt: not a checkpoint, or damaged"),
+        (
+            _edit(lambda state: state["model"]["encoder.embed_tokens.weight"].fill_(math.nan)),
+            r"embed_tokens\.weight has values that are not numbers",
+        ),
         (_edit(_keep_decoder), r"it has no encoder\.embed_tokens\.weight"),
         (
             _edit(lambda state: setattr(state["args"], "encoder_attention_heads", 4)),
