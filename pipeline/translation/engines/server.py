@@ -6,7 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
-from paraforge.translation.decoding.batching import Decoded, SourceTokens, translate_in_batches
+from paraforge.translation.decoding.batching import (
+    Decoded,
+    SourceTokens,
+    Untranslatable,
+    translate_in_batches,
+)
 from paraforge.translation.decoding.server_answers import best_answers, read_answer
 from paraforge.translation.decoding.server_client import ServerClient
 from paraforge.translation.decoding.server_settings import NAME, Server
@@ -85,7 +90,12 @@ class ServerTranslator:
                 "logprobs": True,
                 **settings.body,
             }
-            choices += self._client.ask(settings.messages(sentence), fields, settings.messages("1"))
+            try:
+                choices += self._client.ask(settings.messages(sentence), fields, settings.messages("1"))
+            except Untranslatable:
+                if not choices:
+                    raise
+                break  # the answers before it are paid for
         return best_answers([read_answer(choice, sentence) for choice in choices[:wanted]])
 
 

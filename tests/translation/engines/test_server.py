@@ -153,6 +153,16 @@ def test_samples_are_ranked_and_asked_for_until_there_are_enough(server: FakeSer
     assert [(body.get("n"), body["seed"]) for body in server.bodies] == [(3, 1), (None, 3)]
 
 
+@pytest.mark.parametrize("last", [Reply("no", 400), Reply({})])
+def test_what_was_answered_before_a_refusal_is_kept(server: FakeServer, last: Reply) -> None:
+    server.behave = lambda sentence, body, nth: (
+        Reply(completion([choice(f"answer {nth}")])) if nth < 3 or sentence == "1" else last
+    )
+    (found,) = translate(["věta"], nbest=4, temperature=1.0)
+    assert [one.text for one in found.hypotheses] == ["answer 1", "answer 2"]
+    assert server.asked["věta"] == 3
+
+
 @pytest.mark.parametrize(
     ("answers", "expected"),
     [
