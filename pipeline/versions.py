@@ -8,7 +8,7 @@ DVC reads this file without running it.
 
 __version__ = "0.2.0"
 
-INGEST = 7
+INGEST = 8
 NMT = 2
 TRANSLATE = 3
 PARAGRAM = 3

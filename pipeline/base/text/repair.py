@@ -194,6 +194,8 @@ REPAIRS: Final = {
 
 _LOST = r"\p{Ll}\?+\p{Ll}"
 _ADDRESS = r"://|www\.|[?&][\w.-]+="
+# "He said ""no"", and left.", as a field of CSV is written
+_QUOTED = r'^"(?:[^"]|"")*""(?:[^"]|"")*"$'
 _TAG = r"</?[A-Za-z][A-Za-z0-9]{0,15}(?:\s[^<>]{0,200})?/?>"
 
 
@@ -207,3 +209,8 @@ def has_lost_letters(texts: pa.Array) -> Mask:
 def has_markup(texts: pa.Array) -> Mask:
     """Return which texts contain a tag: ``<b>``, ``</seg>``, ``<f0>``."""
     return np.asarray(pc.match_substring_regex(texts, _TAG).to_numpy(zero_copy_only=False))
+
+
+def has_doubled_quotes(texts: pa.Array) -> Mask:
+    """Return which texts are quoted as a field of CSV, with quotation marks inside."""
+    return np.asarray(pc.match_substring_regex(texts, _QUOTED).to_numpy(zero_copy_only=False))

@@ -15,6 +15,7 @@ from paraforge.base.text.normalisation import BREAKS, CONTROLS, normalise_unicod
 from paraforge.base.text.ragged import text_bytes
 from paraforge.base.text.repair import (
     decode_entities,
+    has_doubled_quotes,
     has_lost_letters,
     has_markup,
     is_damaged,
@@ -33,6 +34,11 @@ _BLANK = {"source_text": "blank_source", "reference": "blank_reference", "transl
 # first UTF-8 bytes, and how many characters one counts as.
 _DENSE = ((0xE381, 0xE383, 1), (0xE390, 0xE9BF, 2), (0xEAB0, 0xED9F, 1), (0xF0A0, 0xF0B3, 2))
 EXAMPLE_CHARACTERS = 120
+_NOTICED = {
+    "markup": has_markup,
+    "question_marks": has_lost_letters,
+    "doubled_quotes": has_doubled_quotes,
+}
 _LONGER = 20  # characters of a side for which a ratio of lengths means something
 
 Mask = NDArray[np.bool_]
@@ -74,7 +80,7 @@ def clean(block: Block, settings: Cleaning, paths: Mapping[str, Path], findings:
 
     block: as read. settings: what to repair and to reject. paths: the file of each text column, for errors.
     findings: where repairs (``entities``, ``invisible_characters``, ``line_breaks``, ``normalised``,
-        ``trimmed``) and rows with ``markup`` and ``question_marks`` are counted.
+        ``trimmed``) and rows with ``markup``, ``question_marks`` and ``doubled_quotes`` are counted.
 
     Returns the cleaned block. Texts of rejected rows are cut to 4,096 characters. Raises InputError if
     ``settings.malformed`` is ``error`` and a row has a NUL.
@@ -93,7 +99,7 @@ def clean(block: Block, settings: Cleaning, paths: Mapping[str, Path], findings:
         changes["invisible_characters"] += int(found.sum())
         cleaned.texts[name] = _trim(composed(texts, changes), changes)
     _refuse(cleaned, settings)
-    for kind, find in (("markup", has_markup), ("question_marks", has_lost_letters)):
+    for kind, find in _NOTICED.items():
         findings.notice(kind, cleaned, {name: find(texts) for name, texts in cleaned.texts.items()})
     cleaned.texts = {name: shorten(texts, cleaned.codes != 0) for name, texts in cleaned.texts.items()}
     return cleaned

@@ -27,6 +27,8 @@ _ADVICE = {
     "it as words",
     "question_marks": "have question marks inside words, so letters may have been lost. Get the "
     "files in UTF-8",
+    "doubled_quotes": "are quoted as in CSV, with doubled quotation marks inside. If the file is CSV, name "
+    "it so: format csv, with its separator",
 }
 
 

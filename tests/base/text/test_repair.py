@@ -6,6 +6,7 @@ import pytest
 from paraforge.base.text.repair import (
     REPAIRS,
     decode_entities,
+    has_doubled_quotes,
     has_lost_letters,
     has_markup,
     is_damaged,
@@ -102,9 +103,11 @@ def test_letters_are_restored(page: str) -> None:
     assert not is_whole or (restored[0].as_py() == text and changed.tolist() == [True, True, True, False])
 
 
-def test_lost_letters_and_markup() -> None:
+def test_lost_letters_markup_and_quotes_of_csv() -> None:
     texts = pa.array(
         ["Mal? p?ed", "What? Yes", "see http://a.b/c?d=e", "a <f0> b", "1 < 2 > 0", "</blockquote>"]
     )
     assert has_lost_letters(texts).tolist() == [True, False, False, False, False, False]
     assert has_markup(texts).tolist() == [False, False, False, True, False, True]
+    quoted = ['"Say ""no"", and go."', '""No""', '"No", he said, "no."', '"No."', '""']
+    assert has_doubled_quotes(pa.array(quoted)).tolist() == [True, False, False, False, False]

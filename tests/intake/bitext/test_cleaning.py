@@ -108,8 +108,9 @@ def test_a_null_byte_is_an_error_with_its_line_or_counted() -> None:
 def test_damaged_letters_are_refused_and_lost_ones_and_markup_noticed() -> None:
     assert reason("Mal\ufffd chlapec", "A small boy") == "damaged_characters"
     findings = Findings()
-    clean(block_of([("Mal? p?ed", "<b>Small"), ("What?", "1 < 2")]), Cleaning(), FILES, findings)
-    assert findings.noticed == {"markup": 1, "question_marks": 1}
+    rows = [("Mal? p?ed", "<b>Small"), ("What?", "1 < 2"), ('"A ""b"""', "c")]
+    clean(block_of(rows), Cleaning(), FILES, findings)
+    assert findings.noticed == {"markup": 1, "question_marks": 1, "doubled_quotes": 1}
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t", "\u00a0\u3000", "\u200b", "\ufeff \u2060", "\u2028"])

@@ -20,7 +20,7 @@ from paraforge.intake.bitext.block import CODES, Block, parse_scores, reason_cod
 from paraforge.intake.bitext.source import ONLY, SeparatedSource
 
 # From which a separator is guessed: rows, with a header, and how much is read for them.
-_ROWS, _FIRST_BYTES = 1_001, 1 << 20
+_ROWS, _FIRST_BYTES = 1_001, 1 << 18
 
 
 class TsvSource(SeparatedSource):
