@@ -33,6 +33,10 @@ ResultT = TypeVar("ResultT")
 # Errors that the user must fix (bad input, missing package, full disk). They stop the run.
 _USERS = (ParaforgeError, OSError, MemoryError)
 _POLL_SECONDS = 0.5
+_DIED = (
+    f"its worker died {ATTEMPTS} times, perhaps because memory ran out: use fewer workers, or give each more "
+    "memory (resources.workers, resources.memory_limit)"
+)
 # All runs on a scheduler share one topic and have their own numbers, because a scheduler never forgets a
 # topic.
 _TOPIC = "paraforge-rows"
@@ -86,7 +90,7 @@ class Jobs:
         its worker three times."""
         for index, result in self.attempt(function, arguments, **display):
             if isinstance(result, Failed):
-                raise result.error or IncompleteError(f"{function.__name__} {index}: {result.reason}")
+                raise result.error or IncompleteError(f"{display['description']} {index}: {result.reason}")
             yield index, result
 
     def results(
@@ -218,7 +222,7 @@ class Jobs:
                     elif isinstance(error, KilledWorker) and tries[index] == 1:
                         suspects.append(index)
                     elif isinstance(error, KilledWorker):
-                        yield index, Failed(f"its worker died {ATTEMPTS} times")
+                        yield index, Failed(_DIED)
                     elif isinstance(error, RetryError) and tries[index] < ATTEMPTS:
                         logger.warning("%s; the job is tried again", error)
                         waiting.append(index)
