@@ -90,9 +90,8 @@ def test_a_sentence_that_raises_fails_alone(
     results = list(translate_in_batches(Upper(batch_tokens, queued, **fault), sentences))
     bad = ["!" in sentence for sentence in sentences]
     assert [one.failed for one in results] == [reason if fails else None for fails in bad]
-    assert texts(results) == [
-        None if fails else text.upper() for text, fails in zip(sentences, bad, strict=True)
-    ]
+    expected = [None if fails else text.upper() for text, fails in zip(sentences, bad, strict=True)]
+    assert texts(results) == expected
 
 
 def test_nothing_to_translate_is_an_empty_hypothesis_without_a_score() -> None:

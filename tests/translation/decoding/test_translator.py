@@ -95,7 +95,7 @@ def test_loops_that_end_in_an_end_of_sentence(text: str, expected: bool) -> None
 
 # That a server's answers are marked, tests/translation/engines/test_server.py sees.
 @pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "server"])
-def test_every_engine_asks_the_same_function(
+def test_engines_ask_the_same_function(
     engine: str, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -173,9 +173,7 @@ def expected(untrained: Path) -> list[Hypotheses]:
 
 
 @pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
-def test_what_is_too_long_for_the_model_is_cut_and_marked(
-    engine: str, untrained: Path, expected: list[Hypotheses]
-) -> None:
+def test_what_is_too_long_is_cut_and_marked(engine: str, untrained: Path, expected: list[Hypotheses]) -> None:
     # At most 1,024 and 256.
     found = expected if engine == "fairseq" else run(engine, untrained, DecodingOptions(beam=2))
     assert [one.failed for one in found] == [None] * len(SENTENCES)
@@ -191,9 +189,7 @@ def test_what_is_too_long_for_the_model_is_cut_and_marked(
         assert best.score == pytest.approx(other.hypotheses[0].score + gain / best.tokens, abs=1e-5)
 
 
-def test_the_smaller_of_both_is_chosen_said_once_and_in_the_key(
-    untrained: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_smaller_is_chosen_and_said_once(untrained: Path, caplog: pytest.LogCaptureFixture) -> None:
     options = DecodingOptions(beam=2)
     silent = dataclasses.replace(open_model(untrained), maximum_source_tokens=1024)
     with caplog.at_level(logging.INFO, "paraforge.translation.decoding.pieces"):
@@ -216,9 +212,8 @@ def test_the_smaller_of_both_is_chosen_said_once_and_in_the_key(
 
 
 def test_tags_around_a_sentence_count_as_its_tokens(tiny_model: Path) -> None:
-    model = dataclasses.replace(
-        open_model(tiny_model), source_prefix=("__cs__",), source_suffix=("</s>", "__en__")
-    )
+    affixes = {"source_prefix": ("__cs__",), "source_suffix": ("</s>", "__en__")}
+    model = dataclasses.replace(open_model(tiny_model), **affixes)
     pieces = SentencePieces(model, DecodingOptions(maximum_source_tokens=10))
     fits, cut = pieces.encode(["pes " * 6, "pes " * 7])  # and the end of the sentence
     assert (fits.truncated, cut.truncated) == (False, True)

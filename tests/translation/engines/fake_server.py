@@ -37,11 +37,8 @@ def translation_of(sentence: str) -> str:
 
 
 def choice(text: str | None, logs: list[float] | None = None, reason: str = "stop", **message: Any) -> Json:
-    found: Json = {
-        "index": 0,
-        "finish_reason": reason,
-        "message": {"role": "assistant", "content": text, **message},
-    }
+    said = {"role": "assistant", "content": text, **message}
+    found: Json = {"index": 0, "finish_reason": reason, "message": said}
     if logs is not None:
         found["logprobs"] = {"content": [{"token": "t", "logprob": log} for log in logs]}
     return found
@@ -176,9 +173,8 @@ def translate(
 ) -> list[Hypotheses]:
     """Results of a server for sentences."""
     options = DecodingOptions(nbest=nbest, maximum_target_tokens=maximum_target_tokens)
-    return list(
-        open_translator("server", None, options, settings={"model": "m", **changes}).translate(sentences)
-    )
+    translator = open_translator("server", None, options, settings={"model": "m", **changes})
+    return list(translator.translate(sentences))
 
 
 def texts(results: list[Hypotheses]) -> list[str | None]:

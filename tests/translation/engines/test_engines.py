@@ -23,20 +23,14 @@ from tests.translation.models.tiny import bitext, write_model
 
 SENTENCES = [source for source, _ in bitext(80, seed=9, longest=9)]
 OPTIONS = DecodingOptions(beam=5, maximum_target_tokens=40)
+EVERY_ENGINE = pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
 
 
 def run(
     engine: str, model: Path, sentences: list[str], options: DecodingOptions = OPTIONS, **placement: int
 ) -> list[Hypotheses]:
-    return list(
-        open_translator(engine, model, options, Placement("cpu", **placement)).translate(iter(sentences))
-    )
-
-
-@pytest.fixture(scope="module")
-def models(tiny_model: Path) -> dict[str, Path]:
-    """What each engine reads of one model."""
-    return dict.fromkeys(("fairseq", "ctranslate2", "torch"), tiny_model)
+    translator = open_translator(engine, model, options, Placement("cpu", **placement))
+    return list(translator.translate(iter(sentences)))
 
 
 @pytest.fixture(scope="module")
@@ -45,20 +39,16 @@ def production(tiny_model: Path) -> list[Hypotheses]:
 
 
 @pytest.mark.parametrize("options", [OPTIONS, DecodingOptions(beam=1, maximum_target_tokens=4)])
-def test_engines_give_the_same_best_hypothesis_and_score(
-    options: DecodingOptions, models: dict[str, Path]
-) -> None:
+def test_engines_give_the_same_best_hypothesis_and_score(options: DecodingOptions, tiny_model: Path) -> None:
     """At the cap, too."""
-    expected = run("fairseq", models["fairseq"], SENTENCES, options)
+    expected = run("fairseq", tiny_model, SENTENCES, options)
     assert options is OPTIONS or any(one.hypotheses[0].output_truncated for one in expected)
     for engine in ("ctranslate2", "torch"):
-        found = run(engine, models[engine], SENTENCES, options)
-        agree(found, expected, 1e-5, gains(engine, models[engine], SENTENCES))
+        found = run(engine, tiny_model, SENTENCES, options)
+        agree(found, expected, 1e-5, gains(engine, tiny_model, SENTENCES))
 
 
-def test_the_score_is_the_mean_log_probability_with_end_of_sentence(
-    tiny_model: Path, production: list[Hypotheses]
-) -> None:
+def test_the_score_is_a_mean_with_end_of_sentence(tiny_model: Path, production: list[Hypotheses]) -> None:
     import sentencepiece
 
     processor = sentencepiece.SentencePieceProcessor(model_file=str(tiny_model / "source.spm"))
@@ -74,13 +64,13 @@ def test_the_score_is_the_mean_log_probability_with_end_of_sentence(
         assert best.score == pytest.approx((sum(scored.log_probs) + gain) / best.tokens, abs=1e-5)
 
 
-@pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
-def test_length_penalty_is_in_the_score(engine: str, models: dict[str, Path]) -> None:
-    few = SENTENCES[:8]
-    plain = run(engine, models[engine], few, DecodingOptions(beam=1, maximum_target_tokens=40))
+@EVERY_ENGINE
+def test_length_penalty_is_in_the_score(engine: str, tiny_model: Path) -> None:
+    options = DecodingOptions(beam=1, maximum_target_tokens=40)
+    plain = run(engine, tiny_model, SENTENCES[:8], options)
     for penalty in (0.0, 1.0):
-        options = DecodingOptions(beam=1, length_penalty=penalty, maximum_target_tokens=40)
-        for one, other in zip(run(engine, models[engine], few, options), plain, strict=True):
+        others = run(engine, tiny_model, SENTENCES[:8], options.with_changes(length_penalty=penalty))
+        for one, other in zip(others, plain, strict=True):
             found, mean = one.hypotheses[0], other.hypotheses[0]
             assert found.text == mean.text
             assert found.score == pytest.approx(mean.score * mean.tokens / found.tokens**penalty, abs=1e-4)
@@ -88,22 +78,21 @@ def test_length_penalty_is_in_the_score(engine: str, models: dict[str, Path]) ->
 
 @pytest.mark.parametrize("cap", [2, 3, 4, 6, 40])
 @pytest.mark.parametrize("engine", [pytest.param("fairseq", marks=pytest.mark.full), "ctranslate2", "torch"])
-def test_nbest_is_ranked_and_begins_with_the_best(engine: str, cap: int, models: dict[str, Path]) -> None:
+def test_nbest_is_ranked_and_begins_with_the_best(engine: str, cap: int, tiny_model: Path) -> None:
     options = DecodingOptions(beam=5, maximum_target_tokens=cap)
-    alone = run(engine, models[engine], SENTENCES[:15], options)
-    several = run(engine, models[engine], SENTENCES[:15], options.with_changes(nbest=4))
+    alone = run(engine, tiny_model, SENTENCES[:15], options)
+    several = run(engine, tiny_model, SENTENCES[:15], options.with_changes(nbest=4))
     for one, many in zip(alone, several, strict=True):
         scores = [hypothesis.score for hypothesis in many.hypotheses]
-        assert len(scores) == 4
-        assert scores == sorted(scores, reverse=True)
+        assert len(scores) == 4 and scores == sorted(scores, reverse=True)
         assert many.hypotheses[0].text == one.hypotheses[0].text
         assert not any(hypothesis.empty for hypothesis in many.hypotheses)
 
 
-@pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
-def test_inputs_and_outputs_over_the_cap_are_marked(engine: str, models: dict[str, Path]) -> None:
+@EVERY_ENGINE
+def test_inputs_and_outputs_over_the_cap_are_marked(engine: str, tiny_model: Path) -> None:
     options = DecodingOptions(beam=5, maximum_source_tokens=8, maximum_target_tokens=4)
-    found = run(engine, models[engine], ["pes " * 30, "pes " * 7, "pes", " \t"], options)
+    found = run(engine, tiny_model, ["pes " * 30, "pes " * 7, "pes", " \t"], options)
     assert [one.source_truncated for one in found] == [True, False, False, False]
     long, fits, short, blank = (one.hypotheses for one in found)
     assert (long[0].output_truncated, long[0].tokens) == (True, 4)
@@ -112,18 +101,16 @@ def test_inputs_and_outputs_over_the_cap_are_marked(engine: str, models: dict[st
     assert long == fits  # the cut source is translated as if there were no more of it
 
 
-@pytest.mark.parametrize("engine", ["ctranslate2", "fairseq", "torch"])
-def test_unknown_sources_fail(engine: str, models: dict[str, Path]) -> None:
+@EVERY_ENGINE
+def test_unknown_sources_fail(engine: str, tiny_model: Path) -> None:
     """A source of nothing but unknown pieces is failed, not published as a fluent invention."""
-    found = run(engine, models[engine], ["pes spí", "😀😀", "漢字 漢字", "ѱѯѵ", "pes 😀"])
+    found = run(engine, tiny_model, ["pes spí", "😀😀", "漢字 漢字", "ѱѯѵ", "pes 😀"])
     assert [one.failed for one in found] == [None, *["unknown source"] * 3, None]
     assert not any(one.hypotheses for one in found[1:4])
 
 
-@pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
-def test_weights_that_are_not_numbers_are_marked_not_raised(
-    engine: str, tiny_fairseq: Path, tmp_path: Path
-) -> None:
+@EVERY_ENGINE
+def test_weights_that_are_no_numbers_are_marked(engine: str, tiny_fairseq: Path, tmp_path: Path) -> None:
     import torch
 
     from paraforge.translation.models.fairseq_compat import load_checkpoint
@@ -141,14 +128,12 @@ def test_weights_that_are_not_numbers_are_marked_not_raised(
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
 def test_threads_do_not_change_a_byte(engine: str, tiny_model: Path) -> None:
-    one, two, four = (
-        run(engine, tiny_model, SENTENCES, threads=threads, batch_tokens=64) for threads in (1, 2, 4)
-    )
+    one, two, four = (run(engine, tiny_model, SENTENCES, threads=n, batch_tokens=64) for n in (1, 2, 4))
     assert one == two == four
 
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
-def test_batch_size_changes_rounding_and_no_more(
+def test_batch_size_changes_only_rounding(
     engine: str, tiny_model: Path, production: list[Hypotheses]
 ) -> None:
     # Where production, which is CTranslate2's, is compared with torch.
@@ -170,9 +155,7 @@ def test_int8_is_close_and_auto_says_what_it_chose(tiny_model: Path, production:
 
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
-def test_tokens_that_a_hypothesis_is_made_to_begin_with_are_no_part_of_it(
-    engine: str, tiny_model: Path
-) -> None:
+def test_tokens_that_are_forced_are_no_part_of_a_hypothesis(engine: str, tiny_model: Path) -> None:
     model = dataclasses.replace(open_model(tiny_model), target_prefix=("▁house", "▁big"))
     translator = open_translator(engine, model, OPTIONS)
     (result,) = translator.translate(["pes spí velký dům"])
@@ -207,11 +190,11 @@ def test_tokens_that_a_hypothesis_is_made_to_begin_with_are_no_part_of_it(
     ],
 )
 def test_what_an_engine_cannot_do_is_refused(
-    engine: str, changes: dict[str, str], device: str, message: str, models: dict[str, Path]
+    engine: str, changes: dict[str, str], device: str, message: str, tiny_model: Path
 ) -> None:
     options = DecodingOptions.model_validate(changes)
     with pytest.raises(InputError, match=message):
-        open_translator(engine, models.get(engine, Path()), options, Placement(device))
+        open_translator(engine, tiny_model, options, Placement(device))
 
 
 @pytest.mark.parametrize(
@@ -224,10 +207,10 @@ def test_what_an_engine_cannot_do_is_refused(
     ],
 )
 def test_a_setting_that_an_engine_does_not_have_is_never_ignored(
-    engine: str, settings: dict[str, float], message: str, models: dict[str, Path]
+    engine: str, settings: dict[str, float], message: str, tiny_model: Path
 ) -> None:
     with pytest.raises(InputError, match=message):
-        open_translator(engine, models.get(engine, models["torch"]), settings=settings)
+        open_translator(engine, tiny_model, settings=settings)
 
 
 def test_a_broken_or_missing_model_is_an_error_that_names_it(tiny_model: Path, tmp_path: Path) -> None:

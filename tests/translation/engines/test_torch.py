@@ -40,15 +40,11 @@ from tests.translation.models.tiny import write_model
         pytest.param(
             {"share_all_embeddings": False, "share_decoder_input_output_embed": False}, id="own embeddings"
         ),
-        pytest.param(
-            {"activation_fn": "gelu", "no_scale_embedding": True}, id="gelu, embeddings as they are"
-        ),
+        pytest.param({"activation_fn": "gelu", "no_scale_embedding": True}, id="gelu, plain embeddings"),
         pytest.param({"layernorm_embedding": True, "encoder_layers": 3}, id="normalised embeddings"),
     ],
 )
-def test_architectures_agree_with_fairseq(
-    changes: dict[str, Any], tiny_fairseq: Path, tmp_path: Path
-) -> None:
+def test_architectures_are_fairseqs(changes: dict[str, Any], tiny_fairseq: Path, tmp_path: Path) -> None:
     model = write_variant(tiny_fairseq, tmp_path / "model", **changes)
     imported = write_model(model, tmp_path / "imported")
     # Random models seldom end a sentence, and cut hypotheses fairseq ranks by the end that it forces on them:
@@ -131,11 +127,8 @@ def test_tied_matrices_are_there_once(tiny_model: Path) -> None:
 
 def test_bfloat16_is_close(tiny_model: Path) -> None:
     expected = run("torch", tiny_model)
-    found = run(
-        "torch",
-        tiny_model,
-        options=DecodingOptions(beam=4, maximum_target_tokens=30, compute_type="bfloat16"),
-    )
+    options = DecodingOptions(beam=4, maximum_target_tokens=30, compute_type="bfloat16")
+    found = run("torch", tiny_model, options=options)
     same = [a.hypotheses[0].text == b.hypotheses[0].text for a, b in zip(expected, found, strict=True)]
     assert sum(same) > 0.8 * len(same)
     for one, other, equal in zip(expected, found, same, strict=True):
@@ -148,9 +141,8 @@ def test_sentences_that_give_no_number_are_translated_again_in_float32(
     options = OPTIONS.with_changes(nbest=2)
     found = []
     for kind, bad in (("bfloat16", []), ("float32", []), ("bfloat16", [1, 4])):
-        translator = open_translator(
-            "torch", tiny_model, options.with_changes(compute_type=kind), Placement("cpu")
-        )
+        chosen = options.with_changes(compute_type=kind)
+        translator = open_translator("torch", tiny_model, chosen, Placement("cpu"))
         assert isinstance(translator, TorchTranslator)
         monkeypatch.setattr(Findings, "non_finite", lambda self, bad=bad: bad)
         scored = translator.submit(translator.encode(SENTENCES[:6]))()
@@ -168,9 +160,7 @@ def test_recorded_steps_give_what_plain_steps_give(tiny_model: Path, monkeypatch
         def __init__(self, step: Any, state: Any, forcing: bool) -> None:
             self.replay = lambda: step(state, forcing)
 
-    monkeypatch.setattr(
-        RecordedSteps, "_recorded", lambda self, step, state, forcing: Recording(step, state, forcing)
-    )
+    monkeypatch.setattr(RecordedSteps, "_recorded", lambda self, *arguments: Recording(*arguments))
     translator = open_translator("torch", tiny_model, OPTIONS, Placement("cpu"))
     assert isinstance(translator, TorchTranslator)
     plain = translator._search("float32")

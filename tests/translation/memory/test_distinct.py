@@ -17,9 +17,7 @@ from tests.translation.stage.test_translate import Row, found, parameters, run, 
 TEXTS = [f"věta {number}" for number in range(153)]
 BY_KEY = sorted(TEXTS, key=lambda text: tuple(text_keys(pa.array([text]))[0].tolist()))
 # Each sentence comes twice, and at least once in a row that is not rejected.
-ROWS: list[Row] = [
-    (text, "too_long" if row % 10 == 9 else None, None) for row, text in enumerate([*TEXTS, *TEXTS])
-]
+ROWS: list[Row] = [(text, "too_long" if row % 10 == 9 else None, None) for row, text in enumerate(TEXTS * 2)]
 
 
 @pytest.mark.parametrize(("rows_per_shard", "threads", "block"), [(7, 1, 20), (50, 3, 70), (1000, 1, 1000)])

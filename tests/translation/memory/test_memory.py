@@ -227,9 +227,7 @@ def test_what_another_version_of_a_library_translated_is_used_with_a_warning(
     assert "(0.1 is installed); the manifest lists all versions" in caplog.text
 
 
-def test_what_the_installed_version_translated_is_preferred(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_installed_version_is_preferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.translation.engines.fake.LIBRARIES", ("numpy",))
     choice = EngineChoice("fake", DecodingOptions(), {}, "1", None)
     target = open_memory(choice, Resources(work=tmp_path))
@@ -256,11 +254,8 @@ def test_failed_sentences_are_tried_again_after_the_run(tmp_path: Path, seen: li
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
     run(tmp_path, corpus_of(tmp_path / "in", MANY), CHOSEN)
     work = tmp_path / "work"
-    assert sorted(path.name for path in (work / "translation").iterdir()) == [
-        "distinct",
-        "lock",
-        "tasks.json",
-    ]
+    left = sorted(path.name for path in (work / "translation").iterdir())
+    assert left == ["distinct", "lock", "tasks.json"]
     assert not list((work / "translate-sentences").glob("*.parquet"))
 
 

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import InputError
+from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.engines.imported import Imported
 from paraforge.translation.memory.files import import_file
 from paraforge.translation.stage.parameters import TranslateParameters
@@ -30,6 +31,11 @@ def imported(name: str) -> TranslateParameters:
     return parameters(engine="imported", nbest=1, imported=Imported(name=name))
 
 
+def scored(published: ShardDirectory) -> list[tuple[str | None, float | None]]:
+    """Each row's translation and score."""
+    return [(row["translation"], row["score"]) for row in found(published)]
+
+
 def test_translations_made_elsewhere_are_used_by_name(tmp_path: Path) -> None:
     rows: dict[str, Any] = {
         "sentence": ["věta 1", "věta 2", "věta 3", "věta 1"],
@@ -40,13 +46,9 @@ def test_translations_made_elsewhere_are_used_by_name(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path / "in", ["věta 3", "věta 1", "věta 9", "věta 2", "věta 1"])
     report, published = run(tmp_path, corpus, imported("marian"))
     assert counts(report) == (3, 0, 1)
-    assert [(row["translation"], row["score"]) for row in found(published)] == [
-        ("  ", -1.0),
-        ("one", -0.5),
-        (None, None),
-        ("caf\u00e9", None),  # in the form of the references
-        ("one", -0.5),
-    ]
+    cafe = ("caf\u00e9", None)  # in the form of the references
+    expected = [("  ", -1.0), ("one", -0.5), (None, None), cafe, ("one", -0.5)]
+    assert scored(published) == expected
     assert report.marks["empty_output"] == 1
     assert list(report.failed) == ["not among the imported translations 'marian'"]
     # What was missing may come later.
@@ -72,9 +74,7 @@ def test_corrected_translations_replace_those_of_the_run_before(tmp_path: Path) 
         shutil.rmtree(tmp_path / "work" / "memory", ignore_errors=True)
         add(tmp_path, "marian", {"sentence": sentences, "hypotheses": texts, "scores": [score] * 2})
         _, published = run(tmp_path, corpus, imported("marian"))
-        assert [(row["translation"], row["score"]) for row in found(published)] == [
-            (text, score) for text in texts
-        ]
+        assert scored(published) == [(text, score) for text in texts]
 
 
 @pytest.mark.parametrize(
@@ -85,24 +85,16 @@ def test_corrected_translations_replace_those_of_the_run_before(tmp_path: Path) 
         ({"sentence": ["a", "b"], "hypotheses": [["c"], []]}, r"row 2: hypotheses are \[\]"),
         ({"sentence": ["a"], "hypotheses": [["b", None]]}, "row 1: hypotheses are"),
         ({"sentence": ["a"], "hypotheses": [["b"] * 128]}, "row 1: 128 hypotheses"),
-        (
-            {"sentence": ["a"], "hypotheses": [["b"]], "scores": [[-1.0, -2.0]]},
-            r"row 1: the numbers of scores \(2\) and hypotheses \(1\) differ",
-        ),
+        ({"sentence": ["a"], "hypotheses": [["b"]], "scores": [[-1.0, -2.0]]}, r"row 1: .*\(2\).*\(1\)"),
         ({"sentence": ["a"], "hypotheses": ["b"], "scores": ["good"]}, "row 1: scores are 'good', not numb"),
-        (
-            {"sentence": ["a"], "hypotheses": [["b", "c"]], "scores": [[-0.1]]},
-            r"row 1: .*scores \(1\) and hypotheses \(2\)",
-        ),
+        ({"sentence": ["a"], "hypotheses": [["b", "c"]], "scores": [[-0.1]]}, r"row 1: .*\(1\).*\(2\)"),
         ({"sentence": [b"a"], "hypotheses": ["b"]}, "row 1: the sentence is b'a', not a text"),
         ({"sentence": [{"a": 1}], "hypotheses": ["b"]}, "row 1: the sentence is {'a': 1}, not a text"),
         ({"sentence": ["a"], "hypotheses": [3]}, "row 1: hypotheses are 3, not one or more texts"),
         ({"sentence": ["a", "b" * 100_001], "hypotheses": ["b", "c"]}, "row 2: a text of more than 100,000"),
     ],
 )
-def test_a_wrong_row_is_named_and_nothing_is_added(
-    tmp_path: Path, columns: dict[str, Any], message: str
-) -> None:
+def test_a_wrong_row_is_named_and_not_added(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
     pq.write_table(pa.table(columns), tmp_path / "wrong.parquet")
     with pytest.raises(InputError, match=message):
         import_file(tmp_path / "wrong.parquet", tmp_path / "memory", "mine")
@@ -157,10 +149,6 @@ def test_a_sentence_is_found_in_the_form_that_ingest_gives_it(tmp_path: Path) ->
     corpus = corpus_of(tmp_path / "in", ["věta  jedna", "věta dva", "věta tři", "ve\u030cta\tdva"])
     report, published = run(tmp_path, corpus, imported("x"))
     assert counts(report) == (4, 0, 0)
-    assert [(row["translation"], row["score"]) for row in found(published)] == [
-        ("one", None),
-        ("two lines ", -0.5),
-        ("caf\u00e9", None),
-        ("two lines ", -0.5),
-    ]
+    two = ("two lines ", -0.5)
+    assert scored(published) == [("one", None), two, ("caf\u00e9", None), two]
     assert report.marks["non_finite"] == 1

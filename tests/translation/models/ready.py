@@ -93,9 +93,7 @@ def write_m2m100(folder: Path) -> Path:
     train_vocabulary([side for pair in PAIRS for side in pair], folder / "sentencepiece.bpe.model", size=60)
     words = ["<s>", "<pad>", "</s>", "<unk>"]
     words += pieces_of(load_processor(folder / "sentencepiece.bpe.model"))[1:]
-    (folder / "vocab.json").write_text(
-        json.dumps({word: n for n, word in enumerate(words)}), encoding="utf-8"
-    )
+    (folder / "vocab.json").write_text(json.dumps({word: n for n, word in enumerate(words)}), "utf-8")
     tokenizer = transformers.M2M100Tokenizer(
         str(folder / "vocab.json"), str(folder / "sentencepiece.bpe.model"), src_lang="cs", tgt_lang="en"
     )

@@ -70,17 +70,13 @@ def test_an_imported_model_can_be_imported(imported: Path, tmp_path: Path) -> No
 
 
 def test_the_fingerprint_follows_what_decides_the_output() -> None:
-    digests = {
-        "ctranslate2/model.bin": "a",
-        "source.spm": "b",
-        "target.spm": "c",
-        "fairseq/checkpoint.pt": "d",
-    }
+    decide = ("ctranslate2/model.bin", "source.spm", "target.spm")
+    digests = {**{name: f"of {name}" for name in decide}, "fairseq/checkpoint.pt": "d"}
     affixes: dict[str, list[str]] = {"source_prefix": [], "source_suffix": [], "target_prefix": []}
     first = fingerprint(digests, affixes)
     assert fingerprint({**digests, "fairseq/checkpoint.pt": "other"}, affixes) == first
     assert fingerprint(dict(reversed(digests.items())), affixes) == first
-    for name in ("ctranslate2/model.bin", "source.spm", "target.spm"):
+    for name in decide:
         assert fingerprint({**digests, name: "other"}, affixes) != first
     assert fingerprint(digests, {**affixes, "source_suffix": ["</s>"]}) != first
 
@@ -135,7 +131,7 @@ def _keep_decoder(state: dict[str, Any]) -> None:
         ),
         (
             _edit(lambda state: setattr(state["args"], "hook", Path("x"))),
-            "refused: it holds more than weights",
+            "refused: it holds more than weight",
         ),
     ],
 )
@@ -211,15 +207,13 @@ def state(value: float) -> dict[str, Any]:
 def test_what_is_left_of_a_checkpoint(tmp_path: Path) -> None:
     write_checkpoint(weights_only_state(state(1.0)), tmp_path / "weights.pt")
     read = load_checkpoint(tmp_path / "weights.pt")
-    assert "encoder.layers.0.fc1.weight" in read["model"]
-    assert "encoder.layers.0.fc1_weight" not in read["model"]
-    assert "encoder.layers.0.in_proj_weight" not in read["model"]
+    layer = {name for name in read["model"] if name.startswith("encoder.layers")}
+    assert layer == {"encoder.layers.0.fc1.weight"}
     assert read["last_optimizer_state"] is None
     assert read["optimizer_history"][-1]["num_updates"] == 7
     assert read["cfg"]["common"] == {"choice": "first", "log_file": None, "ratio": 0.5, "list": [1, 2]}
     content = (tmp_path / "weights.pt").read_bytes()
-    assert b"/home/" not in content
-    assert b"exp_avg" not in content
+    assert b"/home/" not in content and b"exp_avg" not in content
     # Tied matrices are stored once.
     pointers = {read["model"][name].data_ptr() for name in read["model"] if "embed_tokens" in name}
     assert len(pointers) == 1
@@ -230,10 +224,7 @@ def test_bytes_depend_on_the_content_alone(tmp_path: Path) -> None:
     write_checkpoint(weights_only_state(state(1.0)), tmp_path / "another" / "name.pt")
     assert (tmp_path / "first" / "a.pt").read_bytes() == (tmp_path / "another" / "name.pt").read_bytes()
     # Equal strings may be one object or several: they are several after a training has resumed.
-    for name, kinds in (
-        ("one", ["lstm"] * 2),
-        ("two", ["".join(["ls", letters]) for letters in ("tm", "tm")]),
-    ):
+    for name, kinds in (("one", ["lstm"] * 2), ("two", ["".join(["ls", end]) for end in ("tm", "tm")])):
         settings = {"cfg": {"model": dict(zip(("arch", "_name"), kinds, strict=True))}}
         write_checkpoint(weights_only_state({**state(1.0), **settings}), tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()

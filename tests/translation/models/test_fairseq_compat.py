@@ -136,9 +136,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 def test_its_needs_are_those_of_the_extra() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    listed = re.search(r"^fairseq-needs = \[(.*)\]", project, re.MULTILINE)
-    assert listed is not None
-    assert names(NEEDS) == names(re.findall(r'"([^"]+)"', listed[1]))
+    (listed,) = re.findall(r"^fairseq-needs = \[(.*)\]", project, re.MULTILINE)
+    assert names(NEEDS) == names(re.findall(r'"([^"]+)"', listed))
 
 
 def test_what_pip_is_asked_for(calls: list[list[str]]) -> None:

@@ -32,19 +32,12 @@ def write_model(path: Path, **changes: object) -> Path:
         if file.is_file()
     }
     index = {
-        "schema_version": 1,
-        "origin": "trained",
-        "engines": {"ctranslate2": "ctranslate2"},
-        "source_language": "cs",
-        "target_language": "en",
+        "schema_version": 1, "origin": "trained", "engines": {"ctranslate2": "ctranslate2"},
+        "source_language": "cs", "target_language": "en", "maximum_source_tokens": 512,
         "sentencepiece": {"source": "source.spm", "target": "target.spm"},
-        "source_prefix": ["__cs__"],
-        "target_prefix": ["__en__"],
-        "maximum_source_tokens": 512,
-        "fingerprint": "a" * 64,
-        "files": files,
+        "source_prefix": ["__cs__"], "target_prefix": ["__en__"], "fingerprint": "a" * 64, "files": files,
         **changes,
-    }
+    }  # fmt: skip
     (path / "model.json").write_text(json.dumps(index), encoding="utf-8")
     return path
 
@@ -70,9 +63,7 @@ def test_the_projects_own_layout(tmp_path: Path) -> None:
         pytest.param({"files": {"source.spm": 3}}, "damaged index", id="no hashes"),
     ],
 )
-def test_an_index_that_does_not_hold_is_refused(
-    tmp_path: Path, changes: dict[str, object], message: str
-) -> None:
+def test_a_wrong_index_is_refused(tmp_path: Path, changes: dict[str, object], message: str) -> None:
     model = write_model(tmp_path / "nmt", **changes)
     for read in (open_model, lambda path: import_model(path, tmp_path / "copy")):
         with pytest.raises(InputError, match=message):
@@ -94,18 +85,15 @@ def test_no_code_of_a_repository_and_no_pickle_beside_plain_weights_is_wanted() 
     small = ["config.json", "source.spm"]
     code = ["modeling.py", "onnx/model.onnx", "tf_model.h5", "below/config.json"]
     pickles = ["pytorch_model-00001-of-00002.bin", "pytorch_model.bin"]
-    assert wanted([*small, *code, *pickles, "model.safetensors"]) == [
-        "config.json",
-        "model.safetensors",
-        "source.spm",
-    ]
+    weights = "model.safetensors"
+    assert wanted([*small, *code, *pickles, weights]) == ["config.json", weights, "source.spm"]
     assert wanted([*small, *code, *pickles]) == sorted([*small, *pickles])
 
 
 @pytest.mark.parametrize(
-    ("name", "revision"), [("a/b@v1", "v1"), ("a/b", None), ("a/empty", None), ("a/c", None)]
+    ("name", "revision"), [("a/b@v1", "v1"), *((f"a/{one}", None) for one in ("b", "empty", "c"))]
 )
-def test_a_model_of_the_hub_is_of_one_commit(
+def test_a_hub_model_is_of_one_commit(
     name: str, revision: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {"a/b": [SimpleNamespace(rfilename="model.bin")], "a/empty": None}
@@ -113,7 +101,7 @@ def test_a_model_of_the_hub_is_of_one_commit(
         model_info=lambda name, revision: SimpleNamespace(sha=f"{revision}-c0ffee", siblings=files[name])
     )
     hub: Any = SimpleNamespace(
-        HfApi=lambda: api, hf_hub_download=lambda *path, revision: f"{revision}/{path[1]}"
+        HfApi=lambda: api, hf_hub_download=lambda _, name, revision: f"{revision}/{name}"
     )
     monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
     if "b" in name:
@@ -205,13 +193,10 @@ def test_what_is_no_model(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "text.txt"]
 
 
-def test_languages_of_a_model_of_our_own_are_not_changed_in_silence(
-    tiny_fairseq: Path, tmp_path: Path
-) -> None:
+def test_languages_of_our_own_model_are_not_changed_in_silence(tiny_fairseq: Path, tmp_path: Path) -> None:
     import_model(tiny_fairseq, tmp_path / "nmt", source_language="cs", target_language="en")
-    for number, (asked, warned) in enumerate(
-        [(["--from", "de"], True), (["--from", "cs"], False), ([], False)]
-    ):
+    asked_for = [(["--from", "de"], True), (["--from", "cs"], False), ([], False)]
+    for number, (asked, warned) in enumerate(asked_for):
         place = str(tmp_path / f"a copy {number}")
         done = run_command("model", "import", str(tmp_path / "nmt"), place, *asked)
         assert ("from cs to en; its languages were not changed to de to en" in done.output) is warned

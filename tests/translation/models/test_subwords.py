@@ -119,9 +119,7 @@ def test_pieces_spell_the_sentences(tmp_path: Path, kind: Literal["unigram", "bp
     assert pieces_of(processor)[0] == "<unk>"
 
 
-def test_bytes_spell_what_was_never_seen_and_a_size_beyond_the_text_gives_what_there_is(
-    tmp_path: Path,
-) -> None:
+def test_bytes_spell_what_was_never_seen_and_sizes_beyond_the_text_are_cut(tmp_path: Path) -> None:
     for size, fallback in ((330, True), (5000, False)):
         train_vocabulary(SENTENCES, tmp_path / "m.spm", size=size, byte_fallback=fallback)
         processor = load_processor(tmp_path / "m.spm")

@@ -99,16 +99,8 @@ def save_checkpoint(path: Path, arguments: argparse.Namespace, weights: dict[str
         {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {"best": None}, "num_updates": 1}
     ]
     extra = {"epoch": 1, "train_iterator": {"epoch": 1, "iterations_in_epoch": 0}}
-    torch.save(
-        {
-            "args": arguments,
-            "cfg": None,
-            "model": weights,
-            "optimizer_history": history,
-            "extra_state": extra,
-        },
-        path,
-    )
+    state = {"args": arguments, "cfg": None, "model": weights, "extra_state": extra}
+    torch.save({**state, "optimizer_history": history}, path)
 
 
 def write_model(folder: Path, output: Path) -> Path:

@@ -20,14 +20,7 @@ from paraforge.interface.configuration import check_parameters
 from paraforge.stages import translate
 from paraforge.translation.stage.pivots import shared_references
 from tests.here import ended_at, inside, run_stage
-from tests.project import (
-    digests,
-    made_once,
-    make_project,
-    read_parameters,
-    run,
-    write_parameters,
-)
+from tests.project import digests, made_once, make_project, read_parameters, run, write_parameters
 
 STAGES = ("ingest", "nmt", "translate", "paragram", "score", "select", "publish")
 
@@ -60,9 +53,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(tmp_path_factory, "pivots", lambda project: run_all(make(project, "publish.pairs=all")))
 
 
-def test_references_are_counted_by_the_pivots_that_have_them(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_references_are_counted_by_their_pivots(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     own = {"cs": ["a", "b", "b", None], "de": ["b", "c", "é"], "fr": ["b", "é"], "pl": ["x"]}
     for name, references in own.items():
         rejected = [None if text else "empty" for text in references]
@@ -75,9 +66,8 @@ def test_references_are_counted_by_the_pivots_that_have_them(
     for text in {text for references in own.values() for text in references if text}:
         wanted["+".join(name for name in own if text in own[name])] += 1
     with caplog.at_level(logging.WARNING):
-        found = shared_references(
-            {name: tmp_path / name for name in own}, Resources(work=tmp_path / "it's [new]")
-        )
+        places = {name: tmp_path / name for name in own}
+        found = shared_references(places, Resources(work=tmp_path / "it's [new]"))
     assert found == wanted == {"cs": 1, "de": 1, "cs+de+fr": 1, "de+fr": 1, "pl": 1}
     with pytest.raises(ConfigurationError, match="two pivots have a source 'news-cs': rename one"):
         shared_references({"cs": tmp_path / "cs", "de": tmp_path / "cs"}, Resources(work=tmp_path))
@@ -90,10 +80,8 @@ def test_rows_are_those_of_each_pivot_and_pairs_of_their_translations(finished: 
     """Against the obvious join: the first usable row of each reference in each pivot."""
     rows = rows_of(finished / "data/translated")
     assert [path.name for path in (finished / "work/pivots").iterdir()] == ["lock"]
-    ingested = {
-        "cs": rows_of(finished / "data/ingested"),
-        "art": rows_of(finished / "data/ingested/pivots/art"),
-    }
+    places = {"cs": "data/ingested", "art": "data/ingested/pivots/art"}
+    ingested = {pivot: rows_of(finished / place) for pivot, place in places.items()}
     for pivot, own in ingested.items():
         here = [row for row in rows if row["pivot"] == pivot]
         assert [{name: row[name] for name in own[0]} for row in here] == own
@@ -244,10 +232,8 @@ def test_what_cannot_be_meant_is_refused_before_anything_runs(
         kind, named = one.get("kind", "bitext"), one.get("sources", name)
         columns = {"reference": 0, {"bitext": "source_text"}.get(kind, "translation"): 1}
         source = {"name": named, "format": "tsv", "path": "a.tsv", "columns": columns}
-        pivot = {
-            "ingest": {"kind": kind, "sources": [source]},
-            **({"nmt": one["nmt"]} if "nmt" in one else {}),
-        }
+        pivot = {"ingest": {"kind": kind, "sources": [source]}}
+        pivot |= {"nmt": one["nmt"]} if "nmt" in one else {}
         content.setdefault("pivots", {})[name] = pivot
     with pytest.raises(ConfigurationError) as raised:
         check_parameters(content, "params.yaml")

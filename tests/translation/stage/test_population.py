@@ -34,9 +34,8 @@ def test_the_sentences_are_those_that_translation_finds(tmp_path: Path, sentence
     corpus = write_corpus(tmp_path / "in", repeated, rejected={3, 77, 1100})
     population = survey(corpus)
     distinct = find_distinct(corpus, tmp_path / "distinct")
-    expected = [
-        text for texts in distinct.texts(corpus, np.arange(len(distinct))) for text in texts.to_pylist()
-    ]
+    parts = distinct.texts(corpus, np.arange(len(distinct)))
+    expected = [text for texts in parts for text in texts.to_pylist()]
     assert population.sentences == len(expected)
     assert population.text_bytes == sum(len(text.encode()) for text in expected)
     assert population.rows == 1250

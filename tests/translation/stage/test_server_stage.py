@@ -33,9 +33,8 @@ SENTENCES = [f"věta číslo {number} je tady" for number in range(90)]
 
 def run(root: Path) -> ShardDirectory:
     server = {"model": "m", "body": {"logprobs": None}, "max_retries": 0, "concurrency": 4}
-    chosen = TranslateParameters.model_validate(
-        {"engine": "server", "sentences_per_task": 30, "server": server}
-    )
+    content = {"engine": "server", "sentences_per_task": 30, "server": server}
+    chosen = TranslateParameters.model_validate(content)
     resources = Resources(work=root / "work")
     translate(chosen, root / "ingested", root / "no-model", root / "translated", resources)
     return ShardDirectory(root / "translated")

@@ -9,20 +9,11 @@ from pathlib import Path
 import pytest
 
 from paraforge.base.errors import IncompleteError
-from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.lines import PIPE
-from paraforge.intake.bitext.ingest import ingest
-from paraforge.interface.configuration import check_parameters
-from paraforge.interface.configuration.composition import compose
 from paraforge.translation.decoding.faults import EngineError
 from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
 from paraforge.translation.engines import open_translator
-from paraforge.translation.models.model import open_model
 from paraforge.translation.stage.text_file import read_sentences, translate_lines
-from paraforge.translation.stage.translate import translate
-from paraforge.translation.training.stage import build_nmt
-from tests.project import ROOT
-from tests.translation.models.ready import PAIRS, write_m2m100
 
 
 def test_a_sentence_that_fails_is_an_empty_row_and_an_error(tmp_path: Path) -> None:
@@ -86,47 +77,7 @@ def test_counts_and_bytes_are_the_same_each_time(tmp_path: Path) -> None:
         "\ufeff\ufeffpes\r\r\n\r",
     ],
 )
-def test_a_pipe_gives_the_sentences_of_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
-) -> None:
+def test_a_pipe_gives_what_a_file_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
     (tmp_path / "in.txt").write_bytes(content.encode())
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
     assert list(read_sentences(PIPE)) == list(read_sentences(tmp_path / "in.txt"))
-
-
-@pytest.mark.full
-def test_german_to_english_by_configuration_alone(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
-    bitext = tmp_path / "news.tsv"
-    bitext.write_text("".join(f"{english}\t{german}\n" for german, english in PAIRS[:40]), encoding="utf-8")
-    source = f"{{name: news, format: tsv, path: {bitext}, columns: {{reference: 0, source_text: 1}}}}"
-    overrides = [
-        "translation=ready",
-        f"ingest.sources=[{source}]",
-        f"nmt.model={write_m2m100(tmp_path / 'm2m')}",
-        "nmt.source_language=de",
-        "score.languages=[en,de]",
-        "publish.languages=[en,de]",
-        "publish.licences={news: CC-BY-4.0}",
-        "translate.beam=2",
-        "translate.maximum_target_tokens=12",
-        f"resources.work={tmp_path / 'work'}",
-        "resources.workers=1",
-    ]
-    parameters = check_parameters(compose(ROOT / "configs", overrides), where="test")
-    resources = parameters.resources
-    ingest(parameters.ingest, tmp_path / "ingested", resources)
-    report = build_nmt(
-        parameters.nmt, tmp_path / "ingested", tmp_path / "nmt", tmp_path / "plot.csv", resources
-    )
-    assert report.origin == "transformers"
-    model = open_model(tmp_path / "nmt")
-    assert (model.source_language, model.target_language) == ("de", "en")
-    assert (model.source_prefix, model.target_prefix) == (("__de__",), ("__en__",))
-    done = translate(
-        parameters.translate, tmp_path / "ingested", tmp_path / "nmt", tmp_path / "translated", resources
-    )
-    assert done.failed == {}
-    assert done.translated + done.rejected == done.rows == 40
-    for table in ShardDirectory(tmp_path / "translated").tables(["translation"]):
-        assert not any((text or "").startswith("__en__") for text in table["translation"].to_pylist())

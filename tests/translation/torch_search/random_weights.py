@@ -80,9 +80,8 @@ def sentences(count: int, seed: int = 1, longest: int = 6, cap: int = 6) -> list
     """Random source sentences."""
     dice = torch.Generator().manual_seed(seed)
     lengths = torch.randint(1, longest + 1, (count,), generator=dice).tolist()
-    return [
-        Request((*torch.randint(3, 7, (length,), generator=dice).tolist(), END), cap) for length in lengths
-    ]
+    texts = [torch.randint(3, 7, (length,), generator=dice).tolist() for length in lengths]
+    return [Request((*text, END), cap) for text in texts]
 
 
 @torch.inference_mode()
@@ -99,9 +98,8 @@ def token_scores(weights: Weights, request: Request, tokens: tuple[int, ...]) ->
     rows = []
     for position, token in enumerate((START, *tokens)):
         seen = masked(torch.arange(length) <= position, torch.float32)[None, None, None]
-        logits = decode_step(
-            weights, torch.tensor([[token]]), torch.tensor([position]), cache, seen, memory, mask
-        )
+        place, given = torch.tensor([position]), torch.tensor([[token]])
+        logits = decode_step(weights, given, place, cache, seen, memory, mask)
         rows.append(torch.log_softmax(logits[0, 0], 0))
     return torch.stack(rows)
 
@@ -135,8 +133,8 @@ def same(one: list[list[Found]], other: list[list[Found]]) -> None:
 def scored_alone(
     weights: Weights, requests: list[Request], results: list[list[Found]], free: int = 0
 ) -> None:
-    """Assert that each hypothesis has the score of its tokens alone, after the first ``free``, and no more
-    tokens than the cap."""
+    """Assert that each hypothesis has the score of its tokens alone, after the first ``free``, and ends or is
+    cut at the cap."""
     for request, result in zip(requests, results, strict=True):
         assert result
         for found in result:
@@ -144,4 +142,4 @@ def scored_alone(
             scores = token_scores(weights, request, found.tokens)
             logs = [float(scores[place, token]) for place, token in enumerate(tokens)][free:]
             assert found.score == pytest.approx(sum(logs) / len(logs), abs=1e-5)
-            assert len(logs) <= request.cap
+            assert len(logs) <= request.cap and (found.ended or len(logs) == request.cap)

@@ -43,7 +43,7 @@ def test_a_state_may_be_resized_in_its_own_memory() -> None:
         ("CUDA failed with error out of memory", graphs._OUT_OF_MEMORY + 1),
     ],
 )
-def test_steps_run_as_they_are_when_a_recording_fails(
+def test_steps_run_when_a_recording_fails(
     message: str, failures: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

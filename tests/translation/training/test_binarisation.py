@@ -50,9 +50,7 @@ def parameters(**changes: Any) -> NmtParameters:
     return NmtParameters.model_validate({**PARAMETERS, **changes})
 
 
-ROWS: list[Row] = [
-    (cs, en, "identical" if number % 11 == 0 else None) for number, (cs, en) in enumerate(bitext(400))
-]
+ROWS: list[Row] = [(cs, en, None if n % 11 else "identical") for n, (cs, en) in enumerate(bitext(400))]
 
 
 def prepare(place: Path, rows: list[Row] = ROWS, rows_per_shard: int = 100, **changes: Any) -> PreparedBitext:
@@ -220,7 +218,7 @@ def test_a_finished_preparation_is_taken_as_it_is(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("killed", ["train_vocabulary", "write_json"])
-def test_a_killed_preparation_begins_anew(
+def test_a_killed_preparation_begins_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: str
 ) -> None:
     """write_json: killed with everything written but the record of it."""

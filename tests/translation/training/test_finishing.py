@@ -35,11 +35,7 @@ def result(trained: TrainingRun, prepared: Prepared) -> TrainingResult:
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("scores", "weights"),
-    [
-        ((4.0, 4.0), "update 8"),
-        ((4.0, 5.0), "average of updates 8, 12"),
-        ((0.5, 2.9), "average of updates 8, 12"),
-    ],
+    [((4.0, 4.0), "update 8"), *((one, "average of updates 8, 12") for one in ((4.0, 5.0), (0.5, 2.9)))],
 )
 def test_the_better_of_best_and_average(
     tmp_path: Path,

@@ -114,9 +114,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
         assert [row[name] for row in last.history] == [row[name] for row in whole.history]
 
 
-def test_a_checkpoint_counts_the_batches_of_all_processes(
-    begin: Begin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkpoint_counts_batches_of_all_processes(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     run = begin()
     monkeypatch.setattr(trainer, "stop_requested", lambda: run.updates >= 1)
     with pytest.raises(Interrupted):
@@ -152,9 +150,7 @@ def test_a_batch_that_does_not_fit_is_not_left_out(begin: Begin, monkeypatch: py
         run.train()
 
 
-def test_a_finished_run_of_plain_values_is_not_continued(
-    tmp_path: Path, begin: Begin, trained: TrainingRun
-) -> None:
+def test_a_finished_run_is_not_continued(tmp_path: Path, begin: Begin, trained: TrainingRun) -> None:
     shutil.copytree(trained.directory, tmp_path / "run", symlinks=True)
     again = begin()
     assert again.finished == again.train() == "maximum_updates"

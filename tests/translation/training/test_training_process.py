@@ -32,9 +32,7 @@ from tests.translation.training.test_binarisation import accepted, write_shards
 from tests.translation.training.test_training import RESOURCES, parameters
 
 
-def test_the_training_device_is_the_first_gpu_that_is_named_and_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_training_device_is_the_first_gpu_named_and_there(monkeypatch: pytest.MonkeyPatch) -> None:
     generations = [(9, 0), (7, 5)]
     monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(generations))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: len(generations))
@@ -59,9 +57,8 @@ def test_the_environment_of_a_training(has_amx: bool, kernels: str, monkeypatch:
     """On the CPU it sees no GPU, to which fairseq would bring the norm of the gradients; and matrix kernels
     are kept where they take long to generate."""
     monkeypatch.setattr(processes, "cpu_has_amx", lambda: has_amx)
-    on_cpu, on_gpu = (
-        processes.training_environment({"threads": 1, "device": device}) for device in ("cpu", "cuda:1")
-    )
+    environment = processes.training_environment
+    on_cpu, on_gpu = (environment({"threads": 1, "device": device}) for device in ("cpu", "cuda:1"))
     assert on_cpu["CUDA_VISIBLE_DEVICES"] == ""
     assert on_gpu.get("CUDA_VISIBLE_DEVICES") == os.environ.get("CUDA_VISIBLE_DEVICES")
     assert on_cpu["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == kernels
@@ -110,12 +107,10 @@ def test_the_process_trains_reports_and_resumes(
 @pytest.mark.full
 def test_the_number_of_processes_changes_nothing_but_rounding(tmp_path: Path, shards: ShardDirectory) -> None:
     chosen = parameters(training={"accumulate": 2, "maximum_updates": 8})
-    results = {
-        threads: train_model(
-            shards, tmp_path / f"work-{threads}", chosen, Resources(threads=threads, devices=["cpu"])
-        )
-        for threads in (1, 2)
-    }
+    results = {}
+    for threads in (1, 2):
+        resources = Resources(threads=threads, devices=["cpu"])
+        results[threads] = train_model(shards, tmp_path / f"work-{threads}", chosen, resources)
     assert read_json(tmp_path / "work-1" / "settings.json")["ranks"] == 1
     assert read_json(tmp_path / "work-2" / "settings.json")["ranks"] == 2
     close = {"valid_loss": 2e-3, "train_loss": 2e-3, "target_tokens": 0, "epoch": 0.05}
@@ -131,7 +126,7 @@ def test_the_number_of_processes_changes_nothing_but_rounding(tmp_path: Path, sh
 
 
 @pytest.mark.full
-def test_a_process_that_dies_is_an_error(
+def test_a_dead_process_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: ShardDirectory
 ) -> None:
     written = trainer_settings
@@ -172,9 +167,7 @@ def test_a_path_that_fairseq_misreads_is_refused_before_any_work(tmp_path: Path,
         assert Path(read).samefile(folder) and part not in read
 
 
-def test_the_place_where_processes_meet_is_in_no_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_meeting_place_is_in_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     joined: dict[str, Any] = {}
     monkeypatch.setattr("torch.distributed.init_process_group", lambda backend, **how: joined.update(how))
     configuration = SimpleNamespace(distributed_training=SimpleNamespace(), checkpoint=SimpleNamespace())
