@@ -39,10 +39,8 @@ def slow(vectors: Vectors, synonyms: set[Pair], antonyms: set[Pair]) -> Vectors:
             new = unit[word] + 0.1 * np.mean(updates, axis=0) if updates else unit[word]
             moved[word] = new / np.linalg.norm(new)
         unit = moved
-    return {
-        word: unit[word] * np.linalg.norm(vectors[word]) if word in words else vectors[word]
-        for word in vectors
-    }
+    fitted = {word: unit[word] * np.linalg.norm(vectors[word]) for word in words}
+    return {**vectors, **fitted}
 
 
 def test_vectors_are_those_of_the_slow_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,9 +74,8 @@ def test_the_command_leaves_out_pairs_that_are_judged(tmp_path: Path) -> None:
     options = ["--synonyms", tmp_path / "synonyms.txt", "--antonyms", tmp_path / "antonyms.txt"]
     run_command("fit-words", vectors, fitted, *options, "--without", tmp_path / "judged.txt", app=app)
     found = WordVectors.from_text(fitted)
-    expected, used = counter_fit(
-        WordVectors.from_text(vectors), {("hot", "warm")}, {("cold", "hot"), ("icy", "warm")}
-    )
+    pairs = {("hot", "warm")}, {("cold", "hot"), ("icy", "warm")}
+    expected, used = counter_fit(WordVectors.from_text(vectors), *pairs)
     assert used == {"synonyms": 1, "antonyms": 2}
     np.testing.assert_array_equal(found.vectors, expected.vectors)
 

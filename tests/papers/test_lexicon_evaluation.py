@@ -159,9 +159,8 @@ def test_ppdb(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("separator", ["\t", " "])
 def test_pair_lists_are_read_in_both_orders(tmp_path: Path, separator: str) -> None:
-    text = "".join(
-        f"{separator.join(pair)}\n" for pair in (("Dog", "hound"), ("dog", "dog"), ("puppy", "dog"))
-    )
+    pairs = (("Dog", "hound"), ("dog", "dog"), ("puppy", "dog"))
+    text = "".join(f"{separator.join(pair)}\n" for pair in pairs)
     found = read_reference_lexicon(write(tmp_path / "pairs.txt", text))
     assert not found.scored
     assert found.scores == {("dog", "hound"): 1.0, ("puppy", "dog"): 1.0}

@@ -166,23 +166,17 @@ def test_parameters_are_tables_or_compositional() -> None:
         names = {parameter for parameter, _ in encoder.named_parameters()}
         assert names == set(encoder.tables()) | set(encoder.composition())
         assert not set(encoder.tables()) & set(encoder.composition())
-    assert build("addition").table_units() == {
-        "parts.0.table": "word",
-        "parts.1.table": "trigram",
-        "parts.2.table": "word",
-    }
+    units = ["word", "trigram", "word"]
+    assert build("addition").table_units() == {f"parts.{n}.table": unit for n, unit in enumerate(units)}
     assert build("addition").scrambled_units() == {"word": 0.3}
     assert build("word").scrambled_units() == {}
 
 
 def test_unequal_parts_cannot_be_added() -> None:
     parts = [AverageParameters(dimension=3), AverageParameters(dimension=4, unit="trigram")]
+    added = CombinationParameters(kind="addition", parts=parts)
     with pytest.raises(ConfigurationError, match=r"dimensions \[3, 4\] cannot be added"):
-        build_encoder(
-            CombinationParameters(kind="addition", parts=parts),
-            lambda part, n: torch.zeros(5, part.dimension),
-            0,
-        )
+        build_encoder(added, lambda part, n: torch.zeros(5, part.dimension), 0)
 
 
 def test_vectors_of_another_dimension_are_refused() -> None:

@@ -163,9 +163,8 @@ def test_words_of_held_out_splits_are_not_counted(tmp_path: Path) -> None:
         for row in range(len(table))
     ]
     assert corpus.training.rows < corpus.rows
-    assert word_counts(tmp_path / "corpus").counts == Counter(
-        word for text in texts for word in tokenize(text)
-    )
+    expected = Counter(word for text in texts for word in tokenize(text))
+    assert word_counts(tmp_path / "corpus").counts == expected
 
 
 @pytest.mark.parametrize(
@@ -205,29 +204,18 @@ def test_a_set_of_which_no_word_has_a_vector_is_left_as_it_is() -> None:
 
 def test_damaged(tmp_path: Path) -> None:
     path = tmp_path / "sif"
-
-    def fresh() -> Path:
-        save_sif(WordAverage(table(True), WEIGHTING), path)
-        return path
-
-    def described(**changes: object) -> None:
-        content = json.loads((path / "sif.json").read_text())
-        (path / "sif.json").write_text(json.dumps({**content, **changes}))
-
-    none = {"kind": "sif", "background": {"name": "x", "documents": 0, "counts": {}}}
-    less, nan = (
-        {"kind": "sif", "background": {"name": "x", "documents": 1, "counts": {"a": count}}}
-        for count in (-1, np.nan)
-    )
-    components = [[1.0, 2.0]], [[np.nan] * table(True).dimension]
-    wrong = [{"format": 9}, *({"components": one} for one in components)]
-    wrong += [{"weighting": one} for one in (none, less, nan, {})]
-    for changes in wrong:
-        fresh()
-        described(**changes)
+    save_sif(WordAverage(table(True), WEIGHTING), path)
+    right = (path / "sif.json").read_text()
+    wrong = [{"format": 9}, {"components": [[1.0, 2.0]]}, {"components": [[np.nan] * table(True).dimension]}]
+    for documents, counts in ((0, {}), (1, {"a": -1}), (1, {"a": np.nan})):
+        background = {"name": "x", "documents": documents, "counts": counts}
+        wrong.append({"weighting": {"kind": "sif", "background": background}})
+    for changes in (*wrong, {"weighting": {}}):
+        (path / "sif.json").write_text(json.dumps({**json.loads(right), **changes}))
         with pytest.raises(InputError, match="sif"):
             open_sif(path)
-    vectors = fresh() / "vectors" / "vectors.npy"
+    (path / "sif.json").write_text(right)
+    vectors = path / "vectors" / "vectors.npy"
     vectors.write_bytes(vectors.read_bytes()[:-4] + b"\0\0\0\1")
     with pytest.raises(InputError, match=r"differ from table\.json"):
         open_sif(path)

@@ -2,13 +2,20 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy.stats import pearsonr
 
-from paraforge.embeddings.evaluation.comparing import pearson, similarities, spearman
+from paraforge.embeddings.evaluation.comparing import (
+    OwnSimilarity,
+    SentenceEmbedder,
+    pearson,
+    similarities,
+    spearman,
+)
 from paraforge.embeddings.evaluation.sets import SentencePairs
 from paraforge.embeddings.evaluation.sts import (
     Compared,
@@ -19,6 +26,7 @@ from paraforge.embeddings.evaluation.sts import (
     difference,
     evaluate_sts,
 )
+from paraforge.embeddings.evaluation.word_lists import SimilarityList, evaluate_words
 
 VECTORS = {"east": [2, 0], "north": [0, 1], "north east": [3, 3], "west": [-1, 0], "": [0, 0]}
 
@@ -102,6 +110,23 @@ def test_what_has_no_correlation() -> None:
     assert all(pearson(np.array([1.0, 2, 3]), np.array([1, 2, wrong])) is None for wrong in (np.nan, np.inf))
 
 
+class DotProduct(Compass):
+    def similarity_of_vectors(self, left: Any, right: Any) -> Any:
+        return (left * right).sum(1, dtype=np.float64)
+
+
+def test_vectors_are_compared_by_their_cosine_or_as_the_model_does() -> None:
+    assert not isinstance(Compass(), OwnSimilarity) and isinstance(DotProduct(), SentenceEmbedder)
+    to_nothing = pairs("a", "a", *ROWS, ("east", "", 0.0))
+    np.testing.assert_allclose(similarities(Compass(), to_nothing), [1, 0, 0.5**0.5, -1, 0], atol=1e-6)
+    assert similarities(DotProduct(), to_nothing).tolist() == [4, 0, 6, -2, 0]
+    # Words, too: (north, north) is first by cosine, (east, north east) by dot product.
+    judged = [("east", "north east"), ("north", "north"), ("east", "north")]
+    judgements = SimilarityList("list", judged, [3.0, 2.0, 1.0])
+    assert evaluate_words(DotProduct(), judgements).spearman == pytest.approx(100)
+    assert evaluate_words(Compass(), judgements).spearman == pytest.approx(50)
+
+
 def test_a_similarity_without_vectors_and_one_that_adapts() -> None:
     assert similarities(Lengths(), SET).tolist() == [0, -1, -6, 0]
     adaptive = Counted()
@@ -144,9 +169,8 @@ def test_by_length_of_sets_without_a_year() -> None:
 
 
 def scores(**figures: float | None) -> StsScores:
-    return StsScores(
-        [SetScore(name, name.split("_")[0], figure, None, 9, 0) for name, figure in figures.items()]
-    )
+    items = figures.items()
+    return StsScores([SetScore(name, name.split("_")[0], figure, None, 9, 0) for name, figure in items])
 
 
 def test_difference() -> None:

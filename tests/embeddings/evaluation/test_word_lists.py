@@ -81,10 +81,7 @@ def test_every_form_of_a_table_gives_the_same_list(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "word1,word2,score,similarity\na,b,1,2\n",
-            "several columns may be the judgement: 'score' and 'similarity'",
-        ),
+        ("word1,word2,score,similarity\na,b,1,2\n", "several columns may be the judgement: 'score' and 'sim"),
         ("word1,word2,word1,score\na,b,c,1\n", "several columns may be the first word: 'word1' and 'word1'"),
         ("a,b,1,2\nc,d,3,4\n", "several columns may be the score: 3, 4"),
         ("word1,word2,x,y\na,b,1,2\n", "expected two words and a score"),

@@ -164,8 +164,7 @@ def test_a_loss_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert parameters.largest_mega_batch == 1
     pairs = sentence_pairs(100)
     store = store_of(tmp_path / "pairs", *map(list, zip(*pairs, strict=True)))
-    encoder = Average(
-        torch.randn(len(store.vocabularies["word"]), 6, generator=torch.Generator().manual_seed(1))
-    )
+    generator = torch.Generator().manual_seed(1)
+    encoder = Average(torch.randn(len(store.vocabularies["word"]), 6, generator=generator))
     history = encoder_trainer(encoder, store, parameters).run().history
     assert history[-1]["loss"] < 0.9 * history[0]["loss"]

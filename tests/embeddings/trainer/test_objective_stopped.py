@@ -196,9 +196,8 @@ def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path, scores: lis
     _, record = train(store, parameters(epochs=3), evaluate=lambda encoder: next(given), **options)
     finite = [score for score in scores if math.isfinite(score)]
     assert record.best_score == (max(finite) if finite else None)
-    assert [entry["score"] for entry in record.history] == [
-        score if math.isfinite(score) else None for score in scores
-    ]
+    expected = [score if math.isfinite(score) else None for score in scores]
+    assert [entry["score"] for entry in record.history] == expected
 
 
 @pytest.mark.parametrize("loss", loss_names())

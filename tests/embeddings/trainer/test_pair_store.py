@@ -201,11 +201,7 @@ def in_directory(directory: Path, name: str = "test.tsv") -> Path:
 
 @pytest.mark.parametrize(
     ("roles", "names"),
-    [
-        (ROLES[:2], ("test.tsv", "test.tsv")),
-        (ROLES[1:], ("a.tsv", "b.tsv")),
-        (ROLES[::2], ("a.tsv", "a.tsv")),
-    ],
+    [(ROLES[:2], ["test.tsv"] * 2), (ROLES[1:], ["a.tsv", "b.tsv"]), (ROLES[::2], ["a.tsv"] * 2)],
 )
 def test_sets_of_every_role_are_left_out_whatever_their_files_are_called(
     tmp_path: Path, roles: tuple[str, str], names: tuple[str, str]

@@ -34,12 +34,8 @@ def make_corpus(directory: Path, rows: int = 600) -> Path:
         first, second = SYNONYMS[generator.integers(len(SYNONYMS))]
         words = list(generator.choice(FILLERS, size=3))
         place = int(generator.integers(4))
-        content.append(
-            {
-                "reference": " ".join([*words[:place], first, *words[place:]]),
-                "translation": " ".join([*words[:place], second, *words[place:]]),
-            }
-        )
+        sides = (" ".join([*words[:place], word, *words[place:]]) for word in (first, second))
+        content.append(dict(zip(("reference", "translation"), sides, strict=True)))
     content.append({"reference": "refused", "translation": None, "rejected": "too_long"})
     return write_corpus(directory, content, rows_per_shard=250)
 

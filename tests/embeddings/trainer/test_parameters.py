@@ -1,21 +1,36 @@
-"""Section ``embeddings``: what is allowed, and what is said where it is not; schedules."""
+"""Section ``embeddings``: what is allowed, and what is said where it is not. Keys of trainings have the
+content of every file, and no path."""
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from pydantic import TypeAdapter, ValidationError
 
+from paraforge.base.files import hash_json
+from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import (
     EncoderParameters,
+    LstmParameters,
     encoders_with_files,
     named_encoder,
     units_of,
 )
-from paraforge.embeddings.trainer.parameters import EmbeddingsParameters, ModelParameters, TrainingParameters
+from paraforge.embeddings.trainer import paragram, train_model
+from paraforge.embeddings.trainer.data import TrainingData
+from paraforge.embeddings.trainer.objective import encoder_trainer
+from paraforge.embeddings.trainer.parameters import (
+    EmbeddingsParameters,
+    ModelParameters,
+    ParagramParameters,
+    TrainingParameters,
+)
 from paraforge.interface.configuration import check_parameters
 from paraforge.interface.configuration.composition import compose
 from paraforge.interface.configuration.inputs import link_inputs
+from tests.embeddings.trainer.training import make_encoder, make_store, parameters
 from tests.project import ROOT
 
 
@@ -68,8 +83,8 @@ def test_named_encoders_are_encoders() -> None:
 
 
 def test_kinds_are_of_encoders_and_not_of_the_modules_beside_them() -> None:
-    for kind, parameters in encoders_with_files().items():
-        assert parameters.model_fields["kind"].default == kind
+    for kind, section in encoders_with_files().items():
+        assert section.model_fields["kind"].default == kind
         ModelParameters.model_validate({"encoder": named_encoder(kind)})
     for module in ("parameters", "build", "protocol"):
         with pytest.raises(ValueError, match=f"unknown encoder '{module}'"):
@@ -91,3 +106,52 @@ def test_dvc_watches_the_files_that_are_named(tmp_path: Path) -> None:
     found = sorted(path.readlink() for path in (tmp_path / "inputs" / "embeddings").iterdir())
     names = ("dev.tsv", "pairs.tsv", "sts/2012/a.tsv", "vectors.txt")
     assert found == [tmp_path / name for name in names]
+
+
+@pytest.mark.parametrize("name", ["vectors", "sentencepiece_model", "teacher", "start"])
+def test_the_content_of_a_file_is_in_the_key(tmp_path: Path, name: str) -> None:
+    keys = []
+    for place, content in (("a", "one"), ("b", "one"), ("b", "two")):
+        path = tmp_path / place
+        if name in ("teacher", "start"):
+            path.mkdir(exist_ok=True)
+            (path / "modules.json").write_text(content)
+        else:
+            path.write_text(content)
+        section = ModelParameters().model_copy(update={name: str(path)})
+        keys.append(train_model._key(section, TrainingData()))
+    assert keys[0] == keys[1] != keys[2]
+
+
+@pytest.mark.parametrize(
+    ("module", "version", "settings", "changed"),
+    [
+        (train_model, "EMBEDDINGS", ModelParameters(), ModelParameters(unknown_words="shared")),
+        (paragram, "PARAGRAM", ParagramParameters(), ParagramParameters(dimension=7)),
+    ],
+)
+def test_version_parameters_and_data_are_in_the_key(
+    module: Any, version: str, settings: Any, changed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = TrainingData()
+    given = ((settings, data), (changed, data), (settings, TrainingData(drop_leaked=False)))
+    keys = {module._key(*one) for one in given}
+    monkeypatch.setattr(module, version, 0)
+    assert len(keys | {module._key(settings, data)}) == 4
+
+
+def test_a_checkpoint_is_of_one_encoder_its_pairs_and_their_order(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")
+    rows = len(store.vocabularies["word"])
+    pooled = [
+        build_encoder(LstmParameters(kind="lstm", pooling=one), lambda *_: torch.zeros(rows, 300), 1)
+        for one in ("mean", "max")
+    ]
+    runs = [
+        encoder_trainer(make_encoder(store), store, parameters()),
+        encoder_trainer(make_encoder(store), store, parameters(margin=0.5)),
+        encoder_trainer(make_encoder(store, dimension=6), store, parameters()),
+        *(encoder_trainer(encoder, store, parameters()) for encoder in pooled),
+        encoder_trainer(make_encoder(store), store.subset(np.arange(len(store))[::-1]), parameters()),
+    ]
+    assert len({hash_json(run.task.identity()) for run in runs}) == len(runs)

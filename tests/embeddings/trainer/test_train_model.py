@@ -1,4 +1,5 @@
-"""Training from pairs to the model's directory: what goes in, what comes out, and what a kill costs."""
+"""Training from pairs to the model's directory, also of a trained model: what goes in, what comes out, what
+is refused, and what a kill costs."""
 
 import logging
 import shutil
@@ -9,7 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import sentencepiece
 import torch
+from pydantic import ValidationError
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.resources import Resources
@@ -230,14 +233,9 @@ def test_a_model_of_the_section(
         "paraforge.embeddings.trainer.train_model.train_model",
         lambda _, data, *rest, **options: given.append(data) or report,
     )
+    changed = section.model_copy(update={"development": ["a"], "test_sets": ["b"], "drop_leaked": False})
     for corpus_pairs in (True, False):
-        changed = {
-            "corpus_pairs": corpus_pairs,
-            "development": ["a"],
-            "test_sets": ["b"],
-            "drop_leaked": False,
-        }
-        train_named_model("mine", section.model_copy(update=changed), *arguments)
+        train_named_model("mine", changed.model_copy(update={"corpus_pairs": corpus_pairs}), *arguments)
     expected = TrainingData(section.pair_files, [arguments[0]], ["a"], ["b"], drop_leaked=False, reserved=[])
     assert given == [expected, replace(expected, corpora=[], reserved=[arguments[0]])]
 
@@ -272,3 +270,93 @@ def test_a_model_that_says_the_same_of_all_sentences_is_warned_of(
     parameters = model_parameters({"kind": "lstm_last", "dimension": 8, "output_dimension": 8})
     report = train(tmp_path, parameters, data_of(write_pairs(tmp_path / "pairs.tsv", pairs)))
     assert ("every sentence gets nearly the same vector" in caplog.text) == warned == (report.alike > 0.95)
+
+
+# Further than this no element moves in two epochs.
+STILL = {"epochs": 2, "batch_size": 20, "loss": "softmax", "learning_rate": 1e-9}
+ENCODERS: list[dict[str, Any]] = [
+    {"kind": "average", "dimension": 8},
+    {"kind": "lstm", "dimension": 6, "output_dimension": 4},
+    {"kind": "average", "unit": "sentencepiece", "dimension": 5},
+    {"kind": "addition", "parts": [{"kind": "average"}, {"kind": "average", "unit": "trigram"}]},
+]
+
+
+def pieces_of(prefix: Path, pairs: list[tuple[str, str]]) -> Path:
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(text for pair in pairs for text in pair),
+        model_prefix=str(prefix),
+        vocab_size=40,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    return prefix.with_suffix(".model")
+
+
+def begun(tmp_path: Path, encoder: dict[str, Any], **values: Any) -> Path:
+    """A model of the first pairs."""
+    path = write_pairs(tmp_path / "first.tsv", sentence_pairs()[:60])
+    train(tmp_path / "first", model_parameters(encoder, **values), data_of(path))
+    return tmp_path / "first" / "model"
+
+
+def table_of(directory: Path) -> torch.Tensor:
+    return SentenceModel.open(directory).encoder.tables()["table"].detach()
+
+
+def further(start: Path, training: dict[str, Any] = STILL, **values: Any) -> ModelParameters:
+    return ModelParameters.model_validate({"start": str(start), "training": training, **values})
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_model_brings_encoder_vocabulary_and_parameters(tmp_path: Path, encoder: dict[str, Any]) -> None:
+    """On other pairs, with new words that stay unknown."""
+    pairs = sentence_pairs()
+    given: dict[str, Any] = {"unknown_words": "shared"}
+    if encoder.get("unit") == "sentencepiece":
+        given["sentencepiece_model"] = str(pieces_of(tmp_path / "pieces", pairs))
+    first = begun(tmp_path, encoder, **given)
+    before = digests(first)
+    other = write_pairs(tmp_path / "other.tsv", [*pairs[60:], ("entirely new words", "words quite new here")])
+    report = train(tmp_path, further(first), data_of(other))
+    old, new = SentenceModel.open(first), SentenceModel.open(tmp_path / "model")
+    assert report.pairs == len(pairs) - 60 + 1
+    assert new.parameters == old.parameters
+    assert new.unknown_words == "shared"
+    assert {unit: one.units for unit, one in new.vocabularies.items()} == {
+        unit: one.units for unit, one in old.vocabularies.items()
+    }
+    texts = [*pairs[3], *pairs[70], "entirely new words"]
+    np.testing.assert_allclose(new.encode(texts), old.encode(texts), atol=1e-6)
+    assert digests(first) == before
+    # It is trained: with another rate the parameters are others.
+    train(tmp_path / "moved", further(first, {**STILL, "learning_rate": 0.1}), data_of(other))
+    moved = SentenceModel.open(tmp_path / "moved" / "model").encode(texts)
+    assert not np.allclose(moved, old.encode(texts), atol=0.01)
+
+
+def test_the_penalty_is_for_leaving_the_model_that_was_given(tmp_path: Path) -> None:
+    first = begun(tmp_path, ENCODERS[0])
+    path = write_pairs(tmp_path / "other.tsv", sentence_pairs()[60:])
+    settings = {**STILL, "learning_rate": 0.01, "epochs": 20}
+    moved = []
+    for name, penalty in (("free", 0.0), ("held", 10.0)):
+        train(tmp_path / name, further(first, {**settings, "lambda_words": penalty}), data_of(path))
+        moved.append((table_of(first) - table_of(tmp_path / name / "model")).norm().item())
+    assert moved[1] < 0.5 * moved[0]
+
+
+def test_what_does_not_fit_is_refused_before_training(tmp_path: Path) -> None:
+    first = begun(tmp_path, ENCODERS[0])
+    data = data_of(write_pairs(tmp_path / "other.tsv", sentence_pairs()[60:]))
+    for encoder in ({"kind": "lstm"}, {"kind": "average"}):  # the default one is asked for, too
+        with pytest.raises(InputError, match=r"a different encoder.* Leave out 'encoder'"):
+            train(tmp_path, further(first, encoder=encoder), data)
+    train(tmp_path, further(first, encoder=ENCODERS[0]), data)
+    given = {"vectors": "words.txt", "sentencepiece_model": "pieces.model", "unknown_words": "shared"}
+    for name, value in {**given, "vocabulary": {"minimum_count": 1}}.items():
+        with pytest.raises(ValidationError, match=f"leave out {name}, because"):
+            further(first, **{name: value})
+    for wrong in (tmp_path / "nothing", tmp_path):
+        with pytest.raises(InputError, match="not a directory of a trained model"):
+            train(tmp_path, further(wrong), data)

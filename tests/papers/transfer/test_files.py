@@ -79,9 +79,9 @@ def test_tasks_are_found_and_the_others_are_missing(tmp_path: Path) -> None:
     write(tmp_path / "MR.tsv", LABELLED)
     write(tmp_path / "CR.tsv", LABELLED)
     for split in ("train", "test"):
-        write(tmp_path / f"SST_binary.{split}.tsv", LABELLED)
         write(tmp_path / f"TREC.{split}.tsv", "A\ta\tx\nB\tb\ty\n")
-    write(tmp_path / "SST_binary.dev.tsv", LABELLED)
+    for split in ("train", "dev", "test"):
+        write(tmp_path / f"SST_binary.{split}.tsv", LABELLED)
     write(tmp_path / "msr-para-train.tsv", MRPC)  # its test set is missing
     for split in ("train", "trial"):
         write(tmp_path / "sts" / f"SICK_{split}.txt", SICK.replace("a dog", split))
@@ -90,12 +90,9 @@ def test_tasks_are_found_and_the_others_are_missing(tmp_path: Path) -> None:
     assert list(found) == ["MR", "CR", "SST binary", "TREC", "SICK-E", "SICK-R"]
     assert missing == ["SUBJ", "MPQA", "SST fine", "MRPC"]
     assert set(TASKS) == {*found, *missing}
-    assert found["MR"].test is None
-    assert found["MR"].tested_on == "10-fold cross-validation"
-    assert found["SST binary"].development is not None
-    assert found["TREC"].development is None
+    assert (found["MR"].test, found["MR"].tested_on) == (None, "10-fold cross-validation")
     assert (found["SICK-R"].tested_on, found["SICK-R"].kind) == ("trial", "relatedness")
-    assert found["SICK-R"].development is None
+    assert [name for name, task in found.items() if task.development is not None] == ["SST binary"]
 
     write(tmp_path / "sts" / "MR.tsv", LABELLED.replace("bad", "poor"))
     for places in ([tmp_path, tmp_path / "sts"], [tmp_path / "sts", tmp_path]):

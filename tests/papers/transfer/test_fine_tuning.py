@@ -17,9 +17,8 @@ from tests.papers.transfer.models import WORDS, make_model, related, sentiment
 
 def test_folds_hold_out_every_example_once() -> None:
     examples = sentiment(60, 1)
-    numbered = Examples(
-        [f"{number} {text}" for number, text in enumerate(examples.first)], None, examples.labels
-    )
+    texts = [f"{number} {text}" for number, text in enumerate(examples.first)]
+    numbered = Examples(texts, None, examples.labels)
     splits = task_splits(Task("x", "classification", numbered), seed=4, folds=5)
     assert len(splits) == 5
     assert sorted(text for split in splits for text in split.test.first) == sorted(numbered.first)
@@ -60,9 +59,8 @@ def test_the_only_example_of_a_class_is_trained_on(labels: str) -> None:
 
 def test_variants() -> None:
     assert [variant.name for variant in make_variants()] == ["fine-tuned"]
-    variants = make_variants(
-        ["trained", "random"], [1e-3, 1e-4], {"learning_rate": ["0.01", "0.02"], "epochs": ["3"]}
-    )
+    changes = {"learning_rate": ["0.01", "0.02"], "epochs": ["3"]}
+    variants = make_variants(["trained", "random"], [1e-3, 1e-4], changes)
     assert [variant.name for variant in variants] == ["fine-tuned", "fine-tuned, L2", "from random"]
     plain, penalised, random = variants
     assert [candidate.learning_rate for candidate in plain.candidates] == [0.01, 0.02]
@@ -181,10 +179,8 @@ def test_seed_and_folds_are_those_asked_for(place: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("paraforge.papers.transfer.fine_tuning.fine_tune_transfer", noted)
     monkeypatch.setattr("paraforge.papers.evaluation.evaluate_transfer", noted)
     for more in ([], ["--fine-tune"]):
-        run(
-            *("evaluate", place / "model", "--transfer", place / "transfer", "--seed", "5", "--folds", "3"),
-            *more,
-        )
+        asked = ("--transfer", place / "transfer", "--seed", "5", "--folds", "3")
+        run("evaluate", place / "model", *asked, *more)
     assert given == [(5, 3)] * 3  # fixed; fixed and trained
 
 

@@ -26,9 +26,8 @@ def make_network(store: TripleStore, encoder: str = "gru", decoder: str = "gru")
 
 
 def settings(**values: Any) -> PredictionParameters:
-    return PredictionParameters.model_validate(
-        {"epochs": 2, "batch_size": 8, "learning_rate": 0.01, **values}
-    )
+    usual = {"epochs": 2, "batch_size": 8, "learning_rate": 0.01}
+    return PredictionParameters.model_validate({**usual, **values})
 
 
 def train(

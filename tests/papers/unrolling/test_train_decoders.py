@@ -1,4 +1,4 @@
-"""From files to a model's directory, and the commands around it."""
+"""From files to a model's directory and to similarities, and the commands around it."""
 
 import shutil
 from collections.abc import Sequence
@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
-from paraforge.base.errors import InputError
+from experiments.programs import app
+from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.resources import Resources
+from paraforge.papers.evaluation import open_model
 from paraforge.papers.unrolling import train_decoders as train_module
 from paraforge.papers.unrolling.model import DecoderModel
 from paraforge.papers.unrolling.parameters import DecodersParameters
 from paraforge.papers.unrolling.train_decoders import PredictionObjective, train_decoders
 from tests.embeddings.trainer.training import write_sts
+from tests.here import run_command
 from tests.papers.unrolling.corpus import random_documents
 from tests.project import digests
 
@@ -100,3 +103,43 @@ def test_wrong_input_is_an_error_and_no_model(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         train(tmp_path, tmp_path / "missing.txt")
     assert not (tmp_path / "model").exists()
+
+
+SETTINGS = ["--set", "network.word_dimension=6", "--set", "network.state_dimension=4"]
+SETTINGS += ["--set", "training.batch_size=8"]
+
+
+def run(*arguments: str | Path) -> str:
+    return str(run_command(*arguments, app=app).output)
+
+
+def test_from_a_book_to_similarities(tmp_path: Path) -> None:
+    book = tmp_path / "book.tsv"
+    rows = [f"{number}\t{one}" for number, document in enumerate(random_documents()) for one in document]
+    book.write_text("\n".join(rows) + "\n")
+    pairs = [(f"w{k} w{k + 1}", f"w{k} w{(3 * k) % 11}") for k in range(10)]
+    sets = write_sts(tmp_path / "2020.pairs.tsv", pairs)
+    model = tmp_path / "model"
+    arguments = ["train-decoders", book, model, *SETTINGS, "--threads", "1", "--work", tmp_path / "work"]
+    arguments += ["--set", "network.encoder=gru"]
+    output = run(*arguments)
+    assert "triples:" in output and "sentences seen" in output
+    run(*arguments, "--set", "training.updates=1", "--without", sets)
+    output = run("evaluate", f"{model}@unrolled:2", "--sts", sets, "--baseline", f"{model}@context")
+    assert "gru-gru, read by unrolled:2, 16 dimensions, dot" in output
+    assert f"{model}@context" in output
+    assert "read by unrolled:3" in open_model(str(model)).kind
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--set", "network.encoder=lstm"), "network.encoder"),
+        (("--set", "training.clip=1"), r"training\.clip"),
+        ((), "no such file"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
+    with pytest.raises((ConfigurationError, InputError), match=message):
+        run("train-decoders", tmp_path / "missing.txt", tmp_path / "model", *options,
+            "--work", tmp_path / "work")  # fmt: skip

@@ -2,14 +2,12 @@
 
 import gzip
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.sentence_set import SentenceSet
@@ -24,14 +22,14 @@ from paraforge.papers.unrolling.triples import (
     build_triple_store,
     read_sentences,
 )
+from tests.embeddings.trainer.equations import id_lists
 from tests.papers.unrolling.corpus import bags, block, make_store, random_documents
 
 LIMITS = VocabularyParameters(minimum_count=1, maximum_size=1000)
 
 
 def words_of(store: TripleStore, bags: Bags) -> list[list[str]]:
-    borders = bags.offsets.tolist()
-    return [[store.vocabulary.units[number] for number in bags.ids[a:b]] for a, b in pairwise(borders)]
+    return [[store.vocabulary.units[number] for number in ids] for ids in id_lists(bags)]
 
 
 def triples_of(store: TripleStore) -> list[tuple[list[str], ...]]:
@@ -160,6 +158,8 @@ def test_columns_of_a_tsv(tmp_path: Path) -> None:
     assert documents == [0, 0, 1, 1, 2]
     chapters = write(tmp_path / "chapters.tsv", CHAPTERS)
     assert read(chapters) == (texts, [0, 1, 2, 2, 3])
+    path.with_suffix(".tsv.gz").write_bytes(gzip.compress(TSV.encode()))
+    assert read(path.with_suffix(".tsv.gz")) == (texts, documents)
 
 
 def test_plain_text_and_blank_lines(tmp_path: Path) -> None:
@@ -176,20 +176,9 @@ def test_a_document_ends_at_a_sentence_that_is_held_out(tmp_path: Path) -> None:
     path = write(tmp_path / "book.txt", "One.\nTwo.\nThree.\nFour.\nFive.\n")
     blocks = list(read_sentences(path, SentenceSet({"set": ["three!", ""]})))
     assert [block.held_out for block in blocks] == [1]
-    assert [text for block in blocks for text in block.sentences.to_pylist()] == [
-        "One.",
-        "Two.",
-        "Four.",
-        "Five.",
-    ]
+    texts = [text for block in blocks for text in block.sentences.to_pylist()]
+    assert texts == ["One.", "Two.", "Four.", "Five."]
     assert ranks([int(number) for block in blocks for number in block.documents]) == [0, 0, 1, 1]
-
-
-def test_a_compressed_file(tmp_path: Path) -> None:
-    expected = read(write(tmp_path / "books.tsv", TSV))
-    path = tmp_path / "books.tsv.gz"
-    path.write_bytes(gzip.compress(TSV.encode()))
-    assert read(path) == expected
 
 
 @pytest.mark.parametrize("size", [7, 12])
@@ -219,20 +208,13 @@ def test_wrong_files_are_refused(tmp_path: Path, content: bytes, message: str) -
         read(path)
 
 
-WORDS = bags([1, 1, 3], [6], [0, 2, 2, 2], [5])
-
-
-def inputs() -> tuple[Tensor, Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(1)
-    shapes = ((4, 3), (7, 3), (7,))
-    states, weight, bias = (
-        torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_() for shape in shapes
-    )
-    return states, weight, bias
-
-
 def test_large_logits_do_not_overflow() -> None:
-    states, weight, bias = inputs()
-    value = negative_log_likelihood(1e4 * states, weight, bias, WORDS)
+    generator = torch.Generator().manual_seed(1)
+    states, weight, bias = (
+        torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
+        for shape in ((4, 3), (7, 3), (7,))
+    )
+    words = bags([1, 1, 3], [6], [0, 2, 2, 2], [5])
+    value = negative_log_likelihood(1e4 * states, weight, bias, words)
     gradients = torch.autograd.grad(value, (states, weight, bias))
     assert all(bool(torch.isfinite(item).all()) for item in (value, *gradients))
