@@ -1,16 +1,21 @@
-"""Measurements are valid, the page is what they give, and benchmarks record by themselves."""
+"""Measurements are valid, the page is what they give, benchmarks record by themselves, and the newest command
+of each can still be typed; an older one belongs to its commit."""
 
+import importlib
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 import yaml
 
 from benchmarks import pages
 from benchmarks.pages import Finding, Table, _findings, _table, render
 from benchmarks.results import Measurement, Paper, append, latest, read
+from experiments.tables import names, read_table
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "results").glob("*.jsonl"))
@@ -27,9 +32,8 @@ def test_a_page_is_what_the_data_give(page: Path) -> None:
 
 
 def test_every_table_of_the_papers_that_was_run_is_shown() -> None:
-    sources = [
-        (ROOT / "results" / f"{name}.yaml").read_text(encoding="utf-8") for name in ("papers", "results")
-    ]
+    places = [ROOT / "results" / f"{name}.yaml" for name in ("papers", "results")]
+    sources = [place.read_text(encoding="utf-8") for place in places]
     shown = {task for text in sources for table in yaml.safe_load(text)["tables"] for task in table["tasks"]}
     declared = {path.stem for path in (ROOT / "experiments" / "tables").glob("*.yaml")}
     assert {path.stem for path in FILES} & declared <= shown
@@ -153,3 +157,50 @@ def test_the_check_fails_where_the_page_differs(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(pages, "PAGES", {page: description})
     monkeypatch.setattr("sys.argv", ["pages", "--check"])
     assert pages.main() == 1
+
+
+LINES = [line for path in FILES for line in read(path)]
+REWRITTEN = {"engines"}
+"""Programs whose newest line an earlier version of them recorded."""
+PROGRAMS = sorted(
+    {path.stem for path in (ROOT / "benchmarks").glob("*.py") if "append(" in path.read_text()} - REWRITTEN
+)
+
+
+def test_every_line_has_its_command() -> None:
+    assert not [f"{line.task}: {line.configuration['name']}" for line in LINES if not line.command]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_newest_command_can_be_typed(program: str) -> None:
+    """Its options are options of the program."""
+    typed = [
+        (line.date or "", part)
+        for line in LINES
+        for part in re.split(r"; | && ", line.command or "")
+        if re.match(rf"python -m benchmarks\.{program}( |$)", part)
+    ]
+    if not typed:
+        pytest.skip("nothing is recorded")
+    newest = sorted(typed, key=lambda one: one[0])[-1][1]
+    module = importlib.import_module(f"benchmarks.{program}")
+    app = getattr(module, "app", None)
+    if app is None:
+        app = typer.Typer()
+        app.command()(module.main)
+    command, arguments = typer.main.get_command(app), shlex.split(newest)[3:]
+    if hasattr(command, "get_command"):
+        command = command.get_command(None, arguments[0])  # type: ignore[arg-type]  # the context is not used
+        assert command is not None, newest
+    known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    given = {argument.partition("=")[0] for argument in arguments if re.match(r"--?[a-z]", argument)}
+    assert given <= known, f"{newest}: no option {', '.join(sorted(given - known))}"
+
+
+def test_programs_of_experiments_exist() -> None:
+    """The tables name modules and rows that are still here."""
+    for name in names():
+        for row in read_table(name)[1]:
+            for command in row.commands:
+                if command[:2] == ["python", "-m"]:
+                    importlib.import_module(str(command[2]))

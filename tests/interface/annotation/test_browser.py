@@ -109,11 +109,8 @@ def test_a_session_by_keyboard_with_a_server_that_is_killed(page: AnnaPage, data
         assert page.element("progress").get_attribute("value") == "8"
         # A server that is killed may be in the middle of a reply.
         killed = ("ERR_CONNECTION_REFUSED", "ERR_CONTENT_LENGTH_MISMATCH", "ERR_EMPTY_RESPONSE")
-        errors = [
-            one
-            for one in page.chrome.get_log("browser")
-            if not any(name in one["message"] for name in killed)
-        ]
+        log = page.chrome.get_log("browser")
+        errors = [one for one in log if not any(name in one["message"] for name in killed)]
         assert [one for one in errors if one["level"] == "SEVERE"] == []
     answers = AnnotationStore(database).answers(1)
     assert answers.pop(ORDER[0]) == Answer(3, 2) and answers.pop(ORDER[1]) == Answer(1, 3)

@@ -28,10 +28,12 @@ def store(tmp_path: Path) -> AnnotationStore:
     return store
 
 
-def spread_of(graded: int, strong: int) -> float | None:
-    """The sample variance of whole grades."""
-    share = strong / graded
-    return share * (1 - share) * graded / (graded - 1) if graded > 1 else None
+def band(pairs: int, grades: tuple[int, int, int]) -> BandRow:
+    """A band of so many pairs with whole grades; its spread is their sample variance."""
+    graded = sum(grades)
+    share = grades[2] / graded
+    spread = share * (1 - share) * graded / (graded - 1) if graded > 1 else None
+    return BandRow("", pairs, 0.0, 0.0, graded, graded, grades, (0, 0, graded), spread)
 
 
 def test_table_3(store: AnnotationStore) -> None:
@@ -57,12 +59,8 @@ def test_strong_paraphrases_of_paranmt() -> None:
     """The paper's Table 3: 'approximately 30 million strong paraphrase pairs'."""
     millions = (4.0, 3.8, 6.9, 14.4, 18.0)
     grades = ((92, 6, 2), (53, 32, 15), (22, 45, 33), (1, 43, 56), (1, 13, 86))
-    table = [
-        BandRow("", round(number * 1e6), 0.0, 0.0, 100, 100, given, (0, 0, 100), spread_of(100, given[2]))
-        for number, given in zip(millions, grades, strict=True)
-    ]
+    table = [band(round(number * 1e6), given) for number, given in zip(millions, grades, strict=True)]
     estimate = estimate_strong(table)
-    assert estimate is not None and estimate.standard_error is not None
     # 4*0.02 + 3.8*0.15 + 6.9*0.33 + 14.4*0.56 + 18*0.86 = 26.471
     assert estimate.pairs == pytest.approx(26.471e6)
     # N * sqrt(p (1 - p) / 99): 0.056, 0.136, 0.326, 0.718, 0.628; the root of their squares' sum.
@@ -88,15 +86,9 @@ def test_strong_paraphrases_of_paranmt() -> None:
 def test_an_estimate_has_its_error_and_is_known_from_enough_answers(
     pairs: int, graded: tuple[int, ...], strong: tuple[int, ...], error: float | None, known: bool
 ) -> None:
-    table = [
-        BandRow(
-            *("", pairs, 0.0, 0.0, number, number, (number - grade, 0, grade), (0, 0, number)),
-            spread_of(number, grade),
-        )
-        for number, grade in zip(graded, strong, strict=True)
-    ]
-    estimate = estimate_strong(table)
-    assert estimate is not None and estimate.is_known == known
+    answers = zip(graded, strong, strict=True)
+    estimate = estimate_strong([band(pairs, (number - grade, 0, grade)) for number, grade in answers])
+    assert estimate.is_known == known
     expected = sum(pairs * grade / number for number, grade in zip(graded, strong, strict=True))
     assert estimate.pairs == pytest.approx(expected)
     assert (estimate.fewest_answers is None) == (graded == (pairs,))

@@ -1,24 +1,35 @@
-"""The pages and their script: what is shown, saved, changed, refused; and each annotator's order."""
+"""The pages and their script: what is shown, saved, changed, refused; each annotator's order. The server as a
+process: killed it has lost nothing; what it says when it cannot start."""
 
 import re
+import socket
 import sqlite3
+import sys
 import time
+from collections import Counter
 from contextlib import closing
-from html.parser import HTMLParser
+from functools import partial
 from pathlib import Path
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
 
 import pytest
-
-pytest.importorskip("flask")
-
 from flask.testing import FlaskClient
 from hypothesis import given
 from hypothesis import strategies as st
 from werkzeug.test import TestResponse
 
+from paraforge.base.errors import InputError
 from paraforge.interface.annotation.server import QUESTIONS, create_app, presentation_order
-from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store
-from tests.interface.annotation.evaluations import NASTY, small_draw
+from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store, open_evaluation
+from paraforge.interface.web.serving import serve_app
+from tests.corpus.selection.published import publish_pairs
+from tests.interface.annotation.evaluations import NASTY, ServerProcess, small_draw
+from tests.page_server import PATIENCE
+
+pytest.importorskip("flask")
+pytest.importorskip("waitress")
+
 
 BANDS = [pair.band for pair in small_draw().pairs]
 ORDER = [index + 1 for index in presentation_order(BANDS, 1, "Anna")]
@@ -43,9 +54,8 @@ class Annotating:
     def grade(self, place: int, paraphrase: str = "", fluency: str = "", **more: str) -> TestResponse:
         """Send the grades of the pair at a place."""
         fields = {"paraphrase": paraphrase, "fluency": fluency, **more}
-        return self.post(
-            f"/annotators/1/pairs/{place}", **{key: text for key, text in fields.items() if text}
-        )
+        given = {key: text for key, text in fields.items() if text}
+        return self.post(f"/annotators/1/pairs/{place}", **given)
 
 
 @pytest.fixture
@@ -76,9 +86,8 @@ def test_text_of_pairs_and_people_is_escaped(anna: Annotating) -> None:
     anna.grade(1, "1", "1", comment="</textarea><script>y</script>")
     for path in ("/", "/annotators/1/pairs/1", "/annotators/2/pairs/1"):
         page = anna.client.get(path).text
-        assert re.findall(r"<script[^>]*>", page) == re.findall(
-            r'<script src="/static/annotate\.js" defer>', page
-        )
+        ours = '<script src="/static/annotate.js" defer>'
+        assert re.findall(r"<script[^>]*>", page) == [ours] * page.count(ours)
         assert "<b>" not in page and "A <corpus>" not in page
     shown = anna.client.get("/annotators/1/pairs/1").text
     assert "&lt;script&gt;document.title" in shown and "&lt;/textarea&gt;" in shown
@@ -97,10 +106,8 @@ def test_guidelines_are_beside_the_pair_and_scores_are_not_shown(anna: Annotatin
 def test_an_answer_is_shown_and_changed(anna: Annotating, store: AnnotationStore) -> None:
     anna.grade(2, "1", "3", comment="first thought")
     page = anna.client.get("/annotators/1/pairs/2").text
-    assert re.findall(r'name="(\w+)" value="(\d)"[^>]* checked', page) == [
-        ("paraphrase", "1"),
-        ("fluency", "3"),
-    ]
+    checked = re.findall(r'name="(\w+)" value="(\d)"[^>]* checked', page)
+    assert checked == [("paraphrase", "1"), ("fluency", "3")]
     assert "first thought</textarea>" in page
     longest = "x" * 1_998
     assert anna.grade(2, "2", "3", comment=f" a\r\n{longest} ").status_code == 200
@@ -165,37 +172,17 @@ def test_a_grade_that_cannot_be_saved_is_answered_soon(anna: Annotating, store: 
     assert len(store.judgements()) == 1
 
 
-class _Labels(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fields: list[dict[str, str | None]] = []
-        self.labelled: set[str | None] = set()
-        self.in_label = 0
-        self.addresses: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = dict(attrs)
-        self.addresses += [values[name] or "" for name in ("src", "href", "action") if name in values]
-        if tag == "label":
-            self.in_label += 1
-            self.labelled.add(values.get("for"))
-        if tag in ("input", "textarea", "progress") and values.get("type") != "hidden":
-            named = self.in_label > 0 or "aria-label" in values
-            self.fields.append({**values, "named": "yes" if named else None})
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "label":
-            self.in_label -= 1
-
-
 @pytest.mark.parametrize("path", ["/", "/annotators/1/pairs/1"])
 def test_every_field_has_a_label_and_nothing_is_remote(anna: Annotating, path: str) -> None:
-    page = _Labels()
-    page.feed(anna.client.get(path).text)
-    assert page.fields
-    for field in page.fields:
-        assert field["named"] or field.get("id") in page.labelled, field
-    assert all(address.startswith(("/", "#")) and not address.startswith("//") for address in page.addresses)
+    page = anna.client.get(path).text
+    labelled = set(re.findall(r'<label for="([^"]+)"', page))
+    outside = re.sub(r"<label\b.*?</label>", "", page, flags=re.S)
+    fields = re.findall(r"<(?:input|textarea|progress)\b[^>]*>", outside)
+    assert len(fields) == 2
+    for field in fields:
+        assert " aria-label=" in field or re.search(r' id="([^"]+)"', field)[1] in labelled, field
+    addresses = re.findall(r'\b(?:src|href|action)="([^"]*)"', page)
+    assert addresses and all(re.match(r"#|/(?!/)", address) for address in addresses)
 
 
 def test_assets_are_there_and_name_no_host(anna: Annotating) -> None:
@@ -222,3 +209,61 @@ def test_orders_differ_and_bands_cannot_be_guessed_from_the_place() -> None:
     assert anna not in (presentation_order(bands, 1, "Boris"), presentation_order(bands, 2, "Anna"))
     rounds = {tuple(bands[index] for index in anna[start : start + 5]) for start in range(0, 100, 5)}
     assert all(sorted(one) == [0, 1, 2, 3, 4] for one in rounds) and len(rounds) > 10
+
+
+def post(address: str, **fields: str | int) -> None:
+    """Send a form as a browser without scripts does."""
+    urlopen(Request(address, urlencode(fields).encode()), timeout=PATIENCE).close()
+
+
+@pytest.mark.full
+def test_killed_it_has_lost_nothing_and_a_signal_is_code_130(tmp_path: Path) -> None:
+    """What was confirmed is there after SIGKILL, and the same pages continue at the same address."""
+    path = tmp_path / "annotations.sqlite"
+    create_store(path, small_draw([number % 5 for number in range(200)]))
+    with ServerProcess(path) as server:
+        post(f"{server.address}annotators", name="Anna")
+        for place in range(1, 31):
+            post(f"{server.address}annotators/1/pairs/{place}", paraphrase=place % 3 + 1, fluency=2)
+        server.kill()
+    confirmed = Counter(answer.paraphrase for answer in AnnotationStore(path).answers(1).values())
+    assert confirmed == {1: 10, 2: 10, 3: 10}
+    with ServerProcess(path, server.port) as server:
+        post(f"{server.address}annotators/1/pairs/31", paraphrase=3, fluency=3)
+        assert server.terminate() == 130
+    assert AnnotationStore(path).annotators()[0].graded == 31
+    assert "31 answers" in "".join(server.errors)
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    store = create_store(tmp_path / "annotations.sqlite", small_draw())
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(InputError, match=f"port {port}.*--port 0 takes a free one"):
+            serve_app(partial(create_app, store), "127.0.0.1", port)
+
+
+def test_an_address_in_brackets_is_shown_in_them_once(tmp_path: Path) -> None:
+    store = create_store(tmp_path / "annotations.sqlite", small_draw())
+    with pytest.raises((SystemExit, InputError), match=r"http://\[::1\]:\d+/|cannot listen on ::1"):
+        serve_app(partial(create_app, store), "[::1]", 0, sys.exit)
+
+
+def test_the_second_call_continues_with_the_same_draw(tmp_path: Path) -> None:
+    corpus, database = tmp_path / "corpus", tmp_path / "annotations.sqlite"
+    with pytest.raises(InputError, match="Use a corpus"):
+        open_evaluation(None, database, None, None, None)
+    publish_pairs(tmp_path, rows=200)
+    first, new = open_evaluation(corpus, database, 5, 3, None)
+    assert new
+    for named in (corpus, None):
+        again, new = open_evaluation(named, database, None, None, None)
+        assert not new and again.draw == first.draw
+    for other in ((6, None, None), (None, 4, None), (None, None, False)):
+        with pytest.raises(InputError, match="5 from each band with seed 3"):
+            open_evaluation(corpus, database, *other)
+    publish_pairs(tmp_path / "other", rows=100)
+    with pytest.raises(InputError, match="drawn from a different corpus"):
+        open_evaluation(tmp_path / "other" / "corpus", database, None, None, None)

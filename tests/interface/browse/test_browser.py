@@ -168,12 +168,9 @@ def test_reasons_and_other_pairs(page: BrowsePage, server: PageServer) -> None:
     page.wait(lambda: page.text("#pairs") != before and "draw=2" in page.chrome.current_url)
     page.click("#reasons [data-reason=length]")
     page.wait(lambda: page.text(".side.rejected h2").startswith("Rejected: more than 10 tokens"))
-    words = "more than 10 tokens on one side"
-    page.wait(
-        lambda: (
-            {one.text for one in page.chrome.find_elements(By.CSS_SELECTOR, ".side.rejected .why")} == {words}
-        )
-    )
+    reasons = (By.CSS_SELECTOR, ".side.rejected .why")
+    words = {"more than 10 tokens on one side"}
+    page.wait(lambda: {one.text for one in page.chrome.find_elements(*reasons)} == words)
     page.element("input[name=q]").send_keys("x" * 200)
     page.wait(lambda: page.kept() == 0)
     page.element("input[name='overlap_3.min']").send_keys("0.9")

@@ -67,14 +67,12 @@ def test_at_first_the_page_is_as_published(client: FlaskClient, browser: Browser
 
 def test_what_was_refused_is_taken_back(client: FlaskClient, browser: Browser, hostile: Path) -> None:
     page = client.get(LOWER).text
-    report = select(
-        section(page), [hostile / "translated", hostile / "scored"], hostile / "again", resources(hostile)
-    )
+    inputs = [hostile / "translated", hostile / "scored"]
+    report = select(section(page), inputs, hostile / "again", resources(hostile))
     assert headline(page)[0] == report.counts.kept > browser.manifest.counts.kept
     assert headline(client.get(LOWER.replace("/?", "/counts?")).text) == headline(page)
-    entering, leaving = (
-        int(number) for number in re.findall(r"(\d+) more and (\d+) fewer than published", page)[0]
-    )
+    ((entering, leaving),) = re.findall(r"(\d+) more and (\d+) fewer than published", page)
+    entering, leaving = int(entering), int(leaving)
     assert entering - leaving == report.counts.kept - browser.manifest.counts.kept and leaving > 0
 
 
@@ -177,9 +175,8 @@ def test_kept_pairs_alone(hostile: Path) -> None:
 
 
 def test_nothing_kept_nothing_rejected_and_nothing_to_select_from(tmp_path: Path) -> None:
-    table = with_columns(
-        hostile_pairs(30), rejected=["duplicate"] * 30, failed=[None] * 30, copy_rate=[0.5] * 30
-    )
+    columns = {"rejected": ["duplicate"] * 30, "failed": [None] * 30, "copy_rate": [0.5] * 30}
+    table = with_columns(hostile_pairs(30), **columns)
     every: dict[str, Any] = {"required": [], "filters": []}
     for name, options in {
         "none": {"rows": 60, "filters": {"filters": [{"kind": "length", "minimum": 100, "maximum": 200}]}},

@@ -128,10 +128,8 @@ def test_an_edit_becomes_a_choice(project: Path) -> None:
         Path("params.yaml").write_text("\n".join(header) + "\n" + yaml.safe_dump(content))
         assert f"report.entries: {'default' if entries == 3 else 3} -> {entries}" in configure()
         found = reconfigure(Path("configs"), [], Path("params.yaml"))
-        assert [one for one in found.choices if "name" not in one] == [
-            "translate.beam=4",
-            f"report.entries={entries}",
-        ]
+        own = [one for one in found.choices if "name" not in one]
+        assert own == ["translate.beam=4", f"report.entries={entries}"]
         assert written() == content and found.edited == found.changes == []
     configure("publish.name=two\n#+ lines")
     assert written()["publish"]["name"] == "two\n#+ lines" and "nothing changes" in configure()
@@ -219,11 +217,7 @@ def test_mistakes_on_the_command_line(
     ("old", "new", "message"),
     [
         ("mine.tsv", "gone.tsv", r"ingest: source 'mine': gone\.tsv: no such file"),
-        (
-            "source_text: 1",
-            "source_text: 7",
-            r"ingest: source 'mine': .*mine\.tsv:1: no column 7 for source_text",
-        ),
+        ("source_text: 1", "source_text: 7", r"source 'mine': .*mine\.tsv:1: no column 7 for source_text"),
         ("mine.tsv", "pipe", r"pipe: not a regular file"),
         ("mine.tsv", "/dev/zero", r"/dev/zero: not a regular file"),
         ("mine.tsv", "empty.tsv", r"empty\.tsv: "),

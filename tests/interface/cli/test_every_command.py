@@ -40,12 +40,8 @@ WRITERS: dict[str, tuple[str, ...]] = {
     "export as text": ("export", "missing", "OUT", "--format", "word2vec"),
 }
 # Commands that write no file that a user names, or none at all.
-READERS = {
-    "annotate report",
-    *("plan", "verify", "push", "summary", "browse", "doctor", "init"),
-    "memory import",
-    "lexicon lookup",
-}
+READERS = {"plan", "verify", "push", "summary", "browse", "doctor", "init"}
+READERS |= {"annotate report", "memory import", "lexicon lookup"}
 NAMES = ("thesis.tsv", "thesis.parquet", "thesis.json", "thesis.npy", "thesis.txt")
 
 
@@ -212,7 +208,7 @@ def run(name: str, output: str, *more: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "name", [one for one in WRITERS if not one.startswith(("configure", "annotate serve"))]
+    "name", [one for one in WRITERS if "configure" not in one and one != "annotate serve"]
 )
 def test_only_what_the_command_makes_is_replaced(name: str, place: Path, corpus: Path) -> None:
     before = digests(place), digests(corpus)

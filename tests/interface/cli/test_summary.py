@@ -74,10 +74,8 @@ def test_every_pivot_has_its_figures(project: Path) -> None:
     for stage in ("nmt", "translate"):
         write_json(project / "metrics" / f"{stage}.json", {**pivots["cs"], "pivots": pivots})
     text = " ".join(run_command("summary", project).stdout.split())
-    assert (
-        "BLEU 9.0 on held-out pairs from cs" in text
-        and "BLEU 3.0, chrF 7.0 on held-out pairs from de" in text
-    )
+    for told in ("BLEU 9.0 on held-out pairs from cs", "BLEU 3.0, chrF 7.0 on held-out pairs from de"):
+        assert told in text
     assert "this is a dry run" in text
 
 

@@ -86,9 +86,7 @@ def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
         pytest.param(b"pes\n", ["--nbest", "6", "--beam", "5"], 2, "--nbest is 6", id="nbest over beam"),
         pytest.param(b"pes\n", ["--engine", "moses"], 2, "there is no engine 'moses'", id="no engine"),
         pytest.param(b"pes\n", ["--engine", "ctranslate2"], 2, "needs a model", id="no model"),
-        pytest.param(
-            b"pes\n", ["--engine", "ctranslate2", "--model", "/none"], 2, "/none", id="no directory"
-        ),
+        pytest.param(b"pes\n", ["--engine", "ctranslate2", "--model", "/none"], 2, "/none", id="no folder"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -104,9 +102,8 @@ def test_mistakes_are_one_line(
     if content is not None:
         source.write_bytes(content)
     # The last --engine counts.
-    monkeypatch.setattr(
-        sys, "argv", ["paraforge", "translate", str(source), str(output), "--engine", "fake", *arguments]
-    )
+    given = ["translate", str(source), str(output), "--engine", "fake", *arguments]
+    monkeypatch.setattr(sys, "argv", ["paraforge", *given])
     with pytest.raises(SystemExit) as stop:
         main()
     assert stop.value.code == code

@@ -73,9 +73,8 @@ def test_with_pivots_there_is_no_limit_of_sentences() -> None:
     ("given", "language"), [([], "art"), (["pivots.art.nmt.source_language=art_Latn"], "art_Latn")]
 )
 def test_each_pivot_has_a_language_and_a_work_directory_of_its_own(given: list[str], language: str) -> None:
-    parameters = check_parameters(
-        compose(CONFIGS, ["pivots=sample", "pivots.art.nmt.model=none", *given]), "here"
-    )
+    content = compose(CONFIGS, ["pivots=sample", "pivots.art.nmt.model=none", *given])
+    parameters = check_parameters(content, "here")
     first, (name, place, other) = parameters.by_pivot()
     assert first == ("cs", Path(), parameters)
     assert (name, place, other.nmt.source_language) == ("art", Path("pivots/art"), language)
@@ -105,9 +104,8 @@ def test_all_problems_are_named_at_once() -> None:
 
 def test_no_stage_removes_what_is_kept() -> None:
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"].values()
-    outputs = {
-        one.removesuffix("/${item.name}") for stage in stages for one in stage["outs"] if str(one) == one
-    }
+    named = [one for stage in stages for one in stage["outs"] if str(one) == one]
+    outputs = {one.removesuffix("/${item.name}") for one in named}
     unlike = {*STAGE_OUTPUTS} ^ (outputs - {"reports/report.html"})
     assert not unlike, f"of STAGE_OUTPUTS (configuration/parameters.py) and dvc.yaml, only one has {unlike}"
     compose(CONFIGS, ["resources.work=data/work", "resources.translation_memory=models/memory"])

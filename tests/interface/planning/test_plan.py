@@ -1,11 +1,13 @@
-"""Plans of the whole: from a corpus to hours, cost and disk."""
+"""Plans of the whole: from a corpus to hours, cost and disk; of a server also tokens and prices, and nothing
+is paid twice."""
 
 import json
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -31,10 +33,13 @@ from paraforge.interface.planning.plan import (
     plan_text,
 )
 from paraforge.interface.query.pairs import duration
+from paraforge.translation.decoding.faults import EngineError
+from paraforge.translation.decoding.server_settings import Server
 from paraforge.translation.stage.population import Population
 from paraforge.translation.stage.translate import translate
 from tests.here import run_command
 from tests.project import ROOT, make_project
+from tests.translation.engines.fake_server import FakeServer, Json, Reply, translated
 from tests.translation.stage.test_population import write_corpus
 
 SENTENCES = [f"věta číslo {number} " + "slovo " * (number % 17) for number in range(900)]
@@ -114,9 +119,8 @@ def test_a_given_rate_needs_no_model_and_any_number_of_sentences(
     section = parameters.translate.model_copy(update={"sentences_per_task": set_size})
     parameters = parameters.model_copy(update={"translate": section})
     corpus = write_corpus(tmp_path / "in", [f"věta {number}" for number in range(3000)])
-    plan = make_plan(
-        parameters, corpus, tmp_path / "none", devices=[1], rate=rate, sentences=51_400_000, price=3.0
-    )
+    given = {"devices": [1], "rate": rate, "sentences": 51_400_000, "price": 3.0}
+    plan = make_plan(parameters, corpus, tmp_path / "none", **given)
     expected = 51.4e6 / rate + math.ceil(51.4e6 / size) * TASK_SECONDS + 10 + 51.4e6 * ROW_SECONDS
     assert plan.walls[0].hours * 3600 == pytest.approx(expected, rel=1e-9)
     assert "sentences/s" not in plan_text({"": plan}, 3.0)
@@ -154,17 +158,10 @@ def test_the_plan_is_for_what_the_parameters_say_now(parameters: Parameters, tmp
         source = tmp_path / f"{name}.tsv"
         text = "".join(f"sentence {name} {number}\tvěta {name} {number}\n" for number in range(pairs))
         source.write_text(text, encoding="utf-8")
-        section = {
-            "sources": [
-                {
-                    "name": name,
-                    "format": "tsv",
-                    "path": str(source),
-                    "columns": {"reference": 0, "source_text": 1},
-                }
-            ]
-        }
-        return parameters.model_copy(update={"ingest": IngestParameters.model_validate(section)})
+        columns = {"reference": 0, "source_text": 1}
+        entry = {"name": name, "format": "tsv", "path": str(source), "columns": columns}
+        section = IngestParameters.model_validate({"sources": [entry]})
+        return parameters.model_copy(update={"ingest": section})
 
     old, new = corpus_of("old", 50), corpus_of("new", 70)
     assert ingested_corpus(old).total_rows == 50
@@ -211,9 +208,8 @@ def test_each_pivot_is_planned_and_their_sum(tmp_path: Path, monkeypatch: pytest
     assert "# cs\n" in printed and "# cs + art, one after the other" in printed
     total = sum(one["walls"][0]["hours"] for one in found.values())
     row = next(line.split() for line in printed.splitlines() if line.split()[:1] == ["1"])
-    assert duration(3600 * total).split() == row[1:3] and float(row[-1]) == pytest.approx(
-        2 * total, abs=0.006
-    )
+    assert duration(3600 * total).split() == row[1:3]
+    assert float(row[-1]) == pytest.approx(2 * total, abs=0.006)
     assert list(json.loads(run_command("plan", "--rate", 5, "--sentences", 9, "--json").output)) == ["cs"]
 
 
@@ -229,3 +225,77 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             run_command("plan", "--devices", devices)
     for option in ("--rate", "--price", "--input-price", "--output-price"):
         run_command("plan", option, "inf", expect=2)
+
+
+def parameters_of(work: Path, **server: Any) -> Parameters:
+    """Parameters of a translation by a server."""
+    content = compose(ROOT / "configs", ["translation=server", "translate.server.model=m"])
+    content["resources"] |= {"work": str(work)}
+    content["translate"]["server"] |= server
+    return check_parameters(content, where="test")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_server_is_paid_by_tokens(tmp_path: Path, server: FakeServer, counts: bool) -> None:
+    """Of the sample, which is small, the server counts 50 and 10 tokens a sentence."""
+    pytest.importorskip("openai")
+    corpus = write_corpus(tmp_path / "in", SENTENCES, rows=300)
+
+    def behave(sentence: str, body: Json, nth: int) -> Reply:
+        reply = translated(sentence, body)
+        return reply if counts else Reply({"choices": reply.body["choices"]})
+
+    server.behave = behave
+    asked = {"devices": [1], "seconds": 600, "token_prices": (2.0, 10.0), "sentences": 10_000}
+    plan = make_plan(parameters_of(tmp_path / "work"), corpus, tmp_path, **asked)
+    # 6 blocks of 64, of which some of a rare length come twice.
+    assert 375 < len(server.bodies) <= 384
+    assert set(server.asked.values()) == {1}
+    assert plan.tokens == ((50, 10) if counts else None)
+    if counts:
+        assert plan.token_price == pytest.approx(10_000 * (50 * 2 + 10 * 10) / 1e6)
+        assert "500,000 input, 100,000 output" in plan_text({"": plan}, None)
+        assert "price 2.00" in plan_text({"": plan}, None)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("dies", "repeated"),
+    [
+        (False, range(1)),
+        # The block that was under way is lost; what was being asked when the server died was asked again.
+        (True, range(64 + Server().concurrency + 1)),
+    ],
+)
+def test_what_a_plan_has_paid_for_is_not_paid_for_again(
+    tmp_path: Path, server: FakeServer, dies: bool, repeated: range
+) -> None:
+    parameters = parameters_of(tmp_path / "work", max_retries=0)
+    corpus = write_corpus(tmp_path / "in", SENTENCES, rows=300)
+    none, output = tmp_path / "none", tmp_path / "out"
+    if dies:
+        server.at[200] = server.die
+    with pytest.raises(EngineError) if dies else nullcontext():
+        make_plan(parameters, corpus, none, devices=[1])
+    if dies:
+        server.start()
+    translate(parameters.translate, tmp_path / "in", none, output, parameters.resources)
+    assert set(server.asked) == set(SENTENCES)
+    assert sum(server.asked.values()) - len(SENTENCES) in repeated
+    with pytest.raises(InputError, match=r"nothing to translate.*--rate"):
+        make_plan(parameters, corpus, none, devices=[1])
+
+
+def test_a_plan_of_a_few_sentences_asks_for_each_once(tmp_path: Path, server: FakeServer) -> None:
+    for count in (1, 2, 13):
+        corpus = write_corpus(tmp_path / f"in{count}", SENTENCES[:count], rows=300)
+        server.asked.clear()
+        parameters = parameters_of(tmp_path / f"work{count}")
+        plan = make_plan(parameters, corpus, tmp_path, devices=[1])
+        assert set(server.asked.values()) == {1}
+        assert plan.left == count - len(server.asked)
+        assert "sentences/s" in plan_text({"": plan}, None)
+        if plan.left:  # another plan asks for these
+            assert make_plan(parameters, corpus, tmp_path, devices=[1]).left == 0
+            assert set(server.asked) == set(SENTENCES[:count]) and set(server.asked.values()) == {1}

@@ -110,11 +110,7 @@ def test_languages_are_what_names_say_in_two_letters(
     [
         ("a.cs", lambda data: data.decode().encode("iso8859-2", "replace"), "not UTF-8: byte"),
         ("a.cs", lambda data: b"\0" + data, "a NUL character"),
-        (
-            "a.txt",
-            lambda data: data.decode().encode("cp1250").decode("cp1252", "replace").encode(),
-            "damaged",
-        ),
+        ("a.txt", lambda text: text.decode().encode("cp1250").decode("cp1252", "replace").encode(), "damage"),
     ],
 )
 def test_what_configure_will_say_is_said_at_once(
@@ -142,9 +138,7 @@ CZECH_ENGLISH = {"source_text": "cs", "reference": "en"}
 
 def _rows(tmp_path: Path) -> Rows:
     czech, english = bitext(tmp_path, "a.cs", "a.en")
-    return list(
-        zip(*(path.read_text(encoding="utf-8").splitlines() for path in (czech, english)), strict=True)
-    )
+    return list(zip(*(path.read_text("utf-8").splitlines() for path in (czech, english)), strict=True))
 
 
 def _lines(rows: Iterable[Iterable[object]]) -> str:

@@ -105,9 +105,8 @@ def test_wrong_counts_are_found(tmp_path: Path) -> None:
         assert "pivots do not add up" in problems_with(directory, {"cs": more, **others})
         moved = Counts(one.rows_in, one.kept - 1, one.rejected + Counter(length=1), one.failed)
         assert "cs" in problems_with(directory, {"cs": moved, **others})
-        assert "rows of 'cs', which is missing from the counts" in problems_with(
-            directory, {"fr": one, **others}
-        )
+        said = problems_with(directory, {"fr": one, **others})
+        assert "rows of 'cs', which is missing from the counts" in said
         assert problems_with(directory, pivots) == ""
 
 

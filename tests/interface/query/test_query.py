@@ -17,6 +17,7 @@ from hypothesis import example, given
 from hypothesis.strategies import characters, floats, integers, text
 
 from paraforge.base.errors import InputError
+from paraforge.base.files import write_json
 from paraforge.base.shards.store import write_index, write_shard
 from paraforge.corpus.publication import lexicon_layout as layout
 from paraforge.corpus.publication.datasets import open_published
@@ -230,30 +231,26 @@ def test_a_file_with_a_flipped_byte(own_corpus: Path) -> None:
         ask(own_corpus, "SELECT sum(length(reference)), sum(length(source_text)), sum(line) FROM corpus")
 
 
-def write_lexicon(directory: Path, rows: int, manifest_format: int = layout.FORMAT) -> None:
+def write_lexicon(directory: Path, entries: list[dict[str, Any]], version: int = layout.FORMAT) -> None:
     """A lexicon as the stage leaves it; without entries it has no file."""
     directory.mkdir()
-    files = []
-    if rows:
-        numbers = {"string": "a", "int32": 1, "int64": 12, "float": 0.5}
-        table = pa.table(
-            {column.name: [numbers[str(column.type)]] * rows for column in layout.SCHEMA},
-            schema=layout.SCHEMA,
-        )
+    columns = [column for column in layout.SCHEMA if not column.nullable]
+    usual = {column.name: "a" if column.type == pa.string() else 1 for column in columns}
+    if entries:
+        table = pa.Table.from_pylist([usual | entry for entry in entries], layout.SCHEMA)
         pq.write_table(table, directory / "lexicon-00000.parquet")
-        files = [{"file": "lexicon-00000.parquet", "rows": rows}]
-    manifest = {"format": manifest_format, "files": files}
-    (directory / "lexicon.json").write_text(json.dumps(manifest), encoding="utf-8")
+    files = [{"file": path.name, "rows": len(entries)} for path in directory.iterdir()]
+    write_json(directory / "lexicon.json", {"format": version, "files": files})
 
 
 @pytest.mark.parametrize("rows", [0, 3])
 def test_the_lexicon_is_a_view(own_corpus: Path, rows: int) -> None:
-    write_lexicon(own_corpus.parent / "lexicon", rows)
+    write_lexicon(own_corpus.parent / "lexicon", [{}] * rows)
     assert rows_of(own_corpus, "SELECT count(word) AS n FROM lexicon") == [{"n": rows}]
 
 
 def test_a_damaged_lexicon_only_matters_when_asked_for(own_corpus: Path) -> None:
-    write_lexicon(own_corpus.parent / "lexicon", 1, manifest_format=99)
+    write_lexicon(own_corpus.parent / "lexicon", [{}], 99)
     assert ask(own_corpus, "SELECT count(*) FROM corpus")
     with pytest.raises(InputError, match=r"no view 'lexicon'.*format 99"):
         ask(own_corpus, "SELECT * FROM lexicon")

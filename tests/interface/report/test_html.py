@@ -1,9 +1,11 @@
-"""The HTML report: the description with histograms, escaped, self-contained, the same for the same corpus."""
+"""The HTML report: the description with histograms, escaped, self-contained, the same for the same corpus; in
+a real browser it fits every width, follows the colour scheme, and asks nothing of the network."""
 
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +16,6 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import write_json
 from paraforge.corpus.columns import LABELS, SCALES
 from paraforge.corpus.publication.datasets import neighbours, open_published
-from paraforge.corpus.publication.lexicon_layout import FORMAT, SCHEMA
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.statistics.counts import Figures
 from paraforge.interface.report.charts import Bar, bars_of, count_mismatched, count_pairs, histogram, pictures
@@ -23,6 +24,7 @@ from paraforge.interface.report.parameters import ReportParameters
 from tests.corpus.publication.test_verdict_words import NUMBER, drawn, published
 from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
+from tests.interface.query.test_query import write_lexicon
 
 OVERRIDE = "\u202e"  # what comes after it runs from right to left
 EVIL = f'<script>alert("x")</script><img src=x onerror=alert(1)>&{{{{ 7*7 }}}}$style{OVERRIDE}'
@@ -228,13 +230,7 @@ def test_entries_of_two_pairs_are_not_the_best(
 ) -> None:
     rows = [("ask", "sondwom", pairs, 9.0), ("big", "large", 40, 4.0), ("large", "big", 40, 4.0)]
     names = ("word", "paraphrase", "pairs", "adjusted_pmi")
-    entries = [dict(zip(names, row, strict=True)) for row in rows]
-    (tmp_path / "lexicon").mkdir()
-    others = {field.name: 1 for field in SCHEMA if not field.nullable}
-    table = pa.Table.from_pylist([others | entry for entry in entries], SCHEMA)
-    pq.write_table(table, tmp_path / "lexicon" / "lexicon-00000.parquet")
-    files = [{"file": "lexicon-00000.parquet", "rows": 3}]
-    write_json(tmp_path / "lexicon" / "lexicon.json", {"format": FORMAT, "files": files})
+    write_lexicon(tmp_path / "lexicon", [dict(zip(names, row, strict=True)) for row in rows])
     (tmp_path / "corpus").symlink_to(root / "plain" / "corpus")
     write_report(tmp_path / "corpus", tmp_path / "a.html", ReportParameters())
     text = (tmp_path / "a.html").read_text(encoding="utf-8")
@@ -243,3 +239,47 @@ def test_entries_of_two_pairs_are_not_the_best(
     for part, expected in ((best, shown), (worst, shown[::-1])):
         found = re.findall(r"<td>(\w+)</td>\s*<td>(\w+)</td>\s*<td style", part)
         assert [" / ".join(one) for one in found] == expected
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("report")
+    publish_pairs(root, rows=400, name="A corpus with " + "a-very-long-name-" * 8)
+    write_report(root / "corpus", root / "report.html", ReportParameters())
+    return root / "report.html"
+
+
+def shown(chrome: Any, report: Path, width: int, scheme: str) -> Any:
+    chrome.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    chrome.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600},
+    )
+    chrome.get(report.as_uri())
+    return chrome
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("width", [320, 390, 768, 1600])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_and_follows_the_scheme(chrome: Any, report: Path, width: int, scheme: str) -> None:
+    page = shown(chrome, report, width, scheme)
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
+    ground = page.execute_script("return getComputedStyle(document.body).backgroundColor")
+    brightness = sum(int(part) for part in ground[4:-1].split(",")) / 3
+    assert (brightness > 128) == (scheme == "light")
+
+
+@pytest.mark.full
+def test_it_asks_nothing_of_the_network(chrome: Any, report: Path) -> None:
+    page = shown(chrome, report, 1200, "light")
+    assert page.get_log("browser") == []
+    requests = [
+        entry["message"]
+        for entry in page.get_log("performance")
+        if "Network.requestWillBeSent" in entry["message"]
+    ]
+    assert not [message for message in requests if '"url":"http' in message]
+    assert page.execute_script("return performance.getEntriesByType('resource').length") == 0
