@@ -29,8 +29,8 @@ _FORMATS = {
     ".tsv": "tsv", ".tab": "tsv", ".txt": "tsv", ".csv": "csv", ".parquet": "parquet", ".pq": "parquet",
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".tmx": "tmx",
 }  # fmt: skip
-NO_LANGUAGES = {"txt", "tok", "src", "ref", "trg", "tgt", "hyp", "raw", "bpe", "tc", "lc"}
-"""Ends of names that look like codes of languages."""
+NO_LANGUAGES = {"txt", "tok", "src", "ref", "trg", "tgt", "hyp", "raw", "bpe", "tc", "lc", "mt"}
+"""Ends of names that look like codes of languages; `mt` is rarely Maltese, whose texts are identified."""
 _NUMBER = re.compile(r"[-+]?\d[\d.,:/%eE+-]*|")
 _MOST_WORDS = 3  # in the name of a column
 # Of a column of sentences, this share has several words or another script, and so many texts are distinct.

@@ -330,12 +330,16 @@ def test_columns_that_do_not_say_enough_are_not_guessed(tmp_path: Path) -> None:
 def test_two_columns_of_english_are_paraphrases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("py3langid")
     path = tmp_path / "a.tsv"
-    path.write_text("".join(f"{english}\tWell, {english}\n" for _, english in _rows(tmp_path)))
+    rows = "".join(f"{english}\tWell, {english}\n" for _, english in _rows(tmp_path))
+    path.write_text(f"en\tmt\n{rows}")  # not Maltese
     assert "a project with your paraphrases" in run_command("init", tmp_path / "my", "--table", path).output
     monkeypatch.chdir(tmp_path / "my")
     parameters, source = chosen(Path())
     assert isinstance(source, ColumnSource)
-    assert (parameters.ingest.kind, source.columns) == ("paraphrases", {"reference": 0, "translation": 1})
+    assert (parameters.ingest.kind, source.columns) == (
+        "paraphrases",
+        {"reference": "en", "translation": "mt"},
+    )
 
 
 @pytest.mark.parametrize("code", ["twi", "luo", "pcm"])

@@ -173,7 +173,8 @@ def _units(path: Path, reading: Reading) -> Iterator[Element | None]:
     def refuse_unit(name: str, attributes: object) -> None:
         if name == "tu":
             problem = "a <tu> element is not closed, or is in another one"
-            raise InputError(problem, path, document.CurrentLineNumber, "The file may be cut off.")
+            remedy = "The file may be cut off, or the unit has a comment or CDATA with <tu>: remove that."
+            raise InputError(problem, path, document.CurrentLineNumber, remedy)
 
     document.EntityDeclHandler, document.StartElementHandler = refuse_entity, refuse_unit
     text, line = "", 1
