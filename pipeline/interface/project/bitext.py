@@ -193,8 +193,8 @@ def _check_name(path: Path) -> None:
 
 def _named(path: Path) -> str | None:
     """Return the code of a language that a file's name says."""
-    ends = [one[1:] for one in reversed(path.suffixes) if one not in _COMPRESSED]
-    codes = [one for one in ends if LANGUAGE.fullmatch(one.lower()) and one.lower() not in NO_LANGUAGES]
+    ends = [one[1:] for one in map(str.lower, reversed(path.suffixes)) if one not in _COMPRESSED]
+    codes = [one for one in ends if LANGUAGE.fullmatch(one) and one not in NO_LANGUAGES]
     return next(filter(is_identifiable, codes), codes[0] if codes[:1] == ends[:1] else None)
 
 

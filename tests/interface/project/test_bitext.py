@@ -93,6 +93,7 @@ def test_references_that_are_not_english_have_another_scorer(tmp_path: Path) -> 
         (("a.ces_Latn", "a.eng_Latn"), ("cs", "en")),
         (("a.cs.bpe.gz", "a.en.bpe.gz"), ("cs", "en")),
         (("a.cs_CZ", "a.en-GB"), ("cs", "en")),
+        (("a.CS", "a.EN"), ("cs", "en")),
         (("a.raw", "b.txt"), ("cs", "en")),
         (("a.dat", "b.dat"), ("cs", "en")),
         (("a.hsb", "a.en"), ("hsb", "en")),  # not known: what the name says
