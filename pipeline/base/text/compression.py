@@ -22,7 +22,7 @@ _MAGIC = {
     # Skippable frames, which pzstd and other programs write before the data.
     **{bytes([0x50 + number]) + b"\x2a\x4d\x18": "zstd" for number in range(16)},
 }
-_SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd"}
+SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd"}
 _RAW_BLOCK = 1 << 18
 _XZ_MEMORY = 512 << 20  # 'xz -9' needs 65 MB; a file that asks for more than this is refused
 _MEMBERS: dict[str, Callable[[], Any]] = {
@@ -60,7 +60,7 @@ def compression_of(path: Path) -> str | None:
     if head == _LFS_POINTER:
         raise _lfs_pointer(path)
     found = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
-    named = _SUFFIXES.get(path.suffix.lower())
+    named = SUFFIXES.get(path.suffix.lower())
     if named is not None and found != named:
         what = found or "not compressed"
         raise InputError(f"named {path.suffix}, but its content is {what}", path, remedy="Rename it.")

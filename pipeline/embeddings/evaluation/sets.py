@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from paraforge.base.errors import InputError
 from paraforge.base.text import ppdb
+from paraforge.base.text.compression import SUFFIXES
 from paraforge.base.text.lines import Row, finite_number, numbered_lines
 
 logger = logging.getLogger(__name__)
@@ -175,7 +176,7 @@ def _read(path: Path) -> list[SentencePairs]:
 
 def uncompressed_name(path: Path) -> str:
     """Return a file's name without the suffix of its compression."""
-    return path.stem if path.suffix in (".gz", ".bz2", ".xz", ".zst") else path.name
+    return path.stem if path.suffix.lower() in SUFFIXES else path.name
 
 
 def _once(sets: Sequence[tuple[Path, SentencePairs]]) -> list[SentencePairs]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import hash_json, sha256_file
+from paraforge.base.text.compression import SUFFIXES
 from paraforge.base.text.lines import Reading, numbered_lines
 from paraforge.base.text.paths import files_of
 from paraforge.intake.bitext.block import Block
@@ -123,12 +124,9 @@ def _pairing_problems(groups: Mapping[str, Sequence[Path]]) -> Iterator[str]:
             return
 
 
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
-
-
 def _stem(path: Path) -> str:
     """Return a file's name without compression and language: ``news`` for ``news.cs.gz``."""
-    plain = path.with_suffix("") if path.suffix in _COMPRESSED else path
+    plain = path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
     return plain.stem
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paraforge.base.errors import InputError
+from paraforge.base.text.compression import SUFFIXES
 from paraforge.base.text.lines import Reading
 from paraforge.base.text.paths import files_of
 from paraforge.base.yaml_text import yaml_text
@@ -26,7 +27,6 @@ from paraforge.intake.bitext.parameters import TEXTS, IngestParameters
 from paraforge.intake.bitext.source import LONGEST_NAME, ONLY
 from paraforge.interface.project.table import NO_LANGUAGES, SAMPLE_ROWS, Place, format_of, text_columns
 
-_COMPRESSED = {".gz", ".bz2", ".xz", ".zst"}
 # A language that is neither named nor identified.
 _UNKNOWN = "und"
 # The language that English text alone is translated to, and the models, until others are named.
@@ -193,7 +193,7 @@ def _check_name(path: Path) -> None:
 
 def _named(path: Path) -> str | None:
     """Return the code of a language that a file's name says."""
-    ends = [one[1:] for one in map(str.lower, reversed(path.suffixes)) if one not in _COMPRESSED]
+    ends = [one[1:] for one in map(str.lower, reversed(path.suffixes)) if one not in SUFFIXES]
     codes = [one for one in ends if LANGUAGE.fullmatch(one) and one not in NO_LANGUAGES]
     return next(filter(is_identifiable, codes), codes[0] if codes[:1] == ends[:1] else None)
 
