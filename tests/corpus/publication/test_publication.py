@@ -102,6 +102,18 @@ def test_common_readers_take_the_directory_as_it_is(
     assert READERS[reader](str(published / content)) == manifest.rows
 
 
+@pytest.mark.parametrize("content", ["corpus", "rejected"])
+def test_the_code_on_the_card_runs(
+    published: Path, content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for reader in ("datasets", "pandas", "polars"):
+        pytest.importorskip(reader)
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path)
+    card = (published / content / CARD_NAME).read_text(encoding="utf-8")
+    code = card.partition("```python\n")[2].partition("```")[0]
+    exec(code.replace("PATH", str(published / content)))
+
+
 def test_an_empty_dataset_has_its_schema(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pairs = random_pairs(100, seed=1)
     sound = pairs.filter(pa.compute.is_valid(pairs["translation"]))
