@@ -13,6 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from zipfile import BadZipFile
 
+# What would steer a terminal, if a name or a text of a file has it.
+_CONTROLS = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)], "\ufffd")
+
 
 class ParaforgeError(Exception):
     """Base of every error that is reported to the user without a traceback.
@@ -56,7 +59,7 @@ class InputError(ParaforgeError):
         text = f"{where}: {self.message}" if where else self.message
         if self.remedy:
             text = f"{text}{'' if text.endswith(('.', '?', '!')) else '.'} {self.remedy}"
-        return text
+        return text.translate(_CONTROLS)
 
 
 @contextmanager

@@ -42,6 +42,7 @@ from tests.project import ROOT
         (InputError("blank", "a.tsv", 7), "a.tsv:7: blank"),
         (InputError("blank.", "a.tsv", 7, "Fill it in."), "a.tsv:7: blank. Fill it in."),
         (InputError("blank?", "a.tsv", 7, "Fill it in."), "a.tsv:7: blank? Fill it in."),
+        (InputError("a\x1b[2J\n\tb", "c\x9b"), "c\ufffd: a\ufffd[2J\n\tb"),
         (ConfigurationError(["one"]), "one"),
         (ConfigurationError(["one", "two"]), "2 problems in the parameters:\n  - one\n  - two"),
         (MissingPackageError("openai", "server"), f"pip install --editable '{ROOT}[server]'"),

@@ -123,11 +123,12 @@ def report_lines(found: Report) -> list[str]:
     """Print the report as text."""
     from paraforge.base.markdown import text_table
     from paraforge.interface.annotation.results import LEAST_ANSWERS
+    from paraforge.interface.query.pairs import one_line
 
     graders = ", ".join(f"{name} ({graded:,})" for name, graded in found.graded.items())
     lines = [
-        found.draw.name,
-        found.draw.signature,
+        one_line(found.draw.name),
+        one_line(found.draw.signature),
         f"seed {found.draw.seed}; graded by {graders or 'nobody yet'}",
     ]
     header = ["score", "pairs", "trigram overlap", "graded", "para. 1", "2", "3", "fluency 1", "2", "3"]

@@ -61,6 +61,7 @@ def verify(
     from paraforge.base.shards.resources import available_cores
     from paraforge.corpus.publication.verification import counterpart
     from paraforge.corpus.publication.verification import verify as check
+    from paraforge.interface.query.pairs import one_line
 
     failed = False
     models = [path for path in corpora if is_model(path)]
@@ -84,7 +85,7 @@ def verify(
             manifest = outcome.manifest
             files = counted(len(manifest.files), "file")
             typer.echo(f"{corpus}: OK: {counted(manifest.rows, 'row')} in {files}")
-            typer.echo(f"  {manifest.signature}")
+            typer.echo(f"  {one_line(manifest.signature)}")
     if failed:
         raise typer.Exit(InputError.exit_code)
 

@@ -1,10 +1,12 @@
 """``paraforge verify``: exit codes and messages."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from paraforge.base.files import write_digests
+from paraforge.corpus.publication.manifest import read_manifest
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
 
@@ -29,6 +31,8 @@ def test_sound_corpora(root: Path) -> None:
     result = run_command("verify", root / "corpus", root / "rejected")
     assert "corpus: OK:" in result.stdout
     assert "src:news+tatoeba|mt:3fa9c1d2" in result.stdout
+    replace(read_manifest(root / "corpus"), signature="a\x9bb").write(root / "corpus")
+    assert "  a\ufffdb\n" in run_command("verify", root / "corpus").stdout  # it may be from anywhere
 
 
 def test_a_damaged_file_of_a_model_is_named(tmp_path: Path) -> None:
