@@ -1,7 +1,6 @@
 """The training loop against a plain oracle, under any split."""
 
 from collections.abc import Sequence
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -173,18 +172,6 @@ def test_threads_change_no_bit(tmp_path: Path, negatives: str) -> None:
     tables = [train(store, settings, threads=threads, **options)[0] for threads in (1, 2, 4)]
     assert torch.equal(tables[0], tables[1])
     assert torch.equal(tables[0], tables[2])
-
-
-def test_every_mega_batch_has_its_own_random_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[float] = []
-
-    def record(*arguments: Any, generator: np.random.Generator, **options: Any) -> Tensor:
-        drawn.append(deepcopy(generator).random())
-        return choose_negatives(*arguments, generator=generator, **options)
-
-    monkeypatch.setattr("paraforge.embeddings.trainer.objective.choose_negatives", record)
-    train(make_store(tmp_path / "pairs"), parameters(negatives="mix"))
-    assert len(set(drawn)) == len(drawn) == 6
 
 
 def test_the_default_is_that_of_the_definitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.pair_blocks import PairBlock, read_corpus_pairs
+from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.tokens import TokenColumn, tokenize
 from paraforge.base.text.units import Trigrams, Words
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
@@ -23,7 +23,6 @@ from paraforge.embeddings.trainer import pair_store
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.trainer.parameters import PairFileParameters, VocabularyParameters
-from tests.base.text.test_pair_blocks import write_corpus
 from tests.base.text.test_units import slices
 from tests.embeddings.trainer.equations import id_lists
 from tests.embeddings.trainer.training import block, sentence_pairs, write_pairs, write_sts
@@ -102,16 +101,6 @@ def test_a_view_of_some_units(tmp_path: Path) -> None:
     assert list(view.select(np.array([0]))) == ["bare_word"]
     assert texts(view, "bare_word") == [["b"], ["c"]]
     assert list(store.select(np.array([0]))) == ["word", "bare_word", "trigram"]
-
-
-def test_an_empty_shard_and_a_corpus_with_nothing_in_it(tmp_path: Path) -> None:
-    nothing: list[dict[str, str | None]] = [{"reference": "a", "translation": None, "failed": "x"}]
-    corpus = write_corpus(tmp_path / "nothing", nothing)
-    with pytest.raises(InputError, match="no pair to train on: 0 read"):
-        build_pair_store(tmp_path / "store", read_corpus_pairs(corpus), [Words()], EVERYTHING)
-    something = [*nothing * 3, {"reference": "a", "translation": "b"}]
-    corpus = write_corpus(tmp_path / "something", something)
-    assert len(build_pair_store(tmp_path / "store", read_corpus_pairs(corpus), [Words()], EVERYTHING)) == 1
 
 
 def test_damage_is_found(tmp_path: Path) -> None:
