@@ -27,7 +27,7 @@ from paraforge.base.shards.store import ShardWriter
 from paraforge.embeddings.encoders.parameters import EncoderParameters
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.parameters import TrainingParameters
-from tests.experiments.small_table import SMALL, run
+from tests.experiments.conftest import SMALL, run
 
 
 @pytest.mark.parametrize("name", names())

@@ -18,12 +18,14 @@ from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.tokens import TokenColumn, tokenize
 from paraforge.base.text.units import Trigrams, Words
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.corpus.publication.datasets import open_published, published_tables
 from paraforge.embeddings.learning import id_sequences
 from paraforge.embeddings.trainer import pair_store
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.trainer.parameters import PairFileParameters, VocabularyParameters
 from tests.base.text.test_units import slices
+from tests.corpus.selection.published import publish_pairs
 from tests.embeddings.trainer.equations import id_lists
 from tests.embeddings.trainer.training import block, sentence_pairs, write_pairs, write_sts
 
@@ -243,3 +245,17 @@ def test_files_of_one_name_are_two_sources(tmp_path: Path) -> None:
     paths = [write_pairs(in_directory(tmp_path / name, "ppdb.tsv"), sentence_pairs(3)) for name in "ab"]
     data = TrainingData([PairFileParameters(path=str(path)) for path in paths])
     assert len({block.source for block in data.blocks()}) == 2
+
+
+def test_pairs_of_a_corpus_are_those_of_its_training_split_with_their_sources(tmp_path: Path) -> None:
+    publish_pairs(tmp_path, rows=300, splits={"test": 60})
+    columns = ["source", "reference", "translation"]
+    training = open_published(tmp_path / "corpus").training
+    rows = [row for table in published_tables(training, columns) for row in table.to_pylist()]
+    found = [
+        (block.source, *row)
+        for block in TrainingData(corpora=[tmp_path / "corpus"]).blocks()
+        for row in zip(block.left.to_pylist(), block.right.to_pylist(), strict=True)
+    ]
+    assert sorted(found, key=str) == sorted((tuple(row[name] for name in columns) for row in rows), key=str)
+    assert len(found) == training.rows > 0

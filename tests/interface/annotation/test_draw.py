@@ -67,17 +67,6 @@ def test_draw_equals_an_oracle(published: Path, seed: int, names: tuple[str, ...
             assert figures.overlap_3_sd == pytest.approx(np.std(np.array(overlaps, float)))
 
 
-def test_low_bands_come_from_the_rejected_pairs(published: Path) -> None:
-    drawn = draw(published)
-    lowest = [pair for pair in drawn.pairs if pair.band == 0]
-    # The corpus' own filter keeps 0.2 itself, which still is of the lowest band.
-    assert all(pair.rejected or pair.paraphrase_score == pytest.approx(0.2) for pair in lowest)
-    assert len(lowest) == 20
-    kept = draw(published, with_rejected=False)
-    assert 0 < kept.bands[0].pairs < drawn.bands[0].pairs
-    assert all(pair.rejected is None for pair in kept.pairs)
-
-
 def test_files_do_not_matter(published: Path, tmp_path: Path) -> None:
     publish_pairs(tmp_path, rows=1_000, shard_rows=400, rows_per_file=120)
     files = [[*(place / "corpus").glob("*.parquet")] for place in (tmp_path, published)]

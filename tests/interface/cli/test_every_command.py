@@ -1,8 +1,12 @@
 """What holds for every command: one idea is written in one way, nothing that exists is replaced without
---force, and with it only what the command itself makes."""
+--force, and with it only what the command itself makes. Commands import late: what takes a second to import
+is imported by those alone that compute with it."""
 
 import errno
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +20,7 @@ from paraforge.interface import cli
 from paraforge.interface.cli import COMMANDS, app
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
-from tests.project import digests
+from tests.project import digests, environment
 
 # A command's arguments, OUT for its output. What they name is made below, or does not exist: then an output
 # is refused before anything else is looked at.
@@ -230,3 +234,48 @@ def test_force_replaces_a_file(name: str, place: Path) -> None:
     output.write_text("anything")
     run_command(*arguments, "--force")
     assert output.read_bytes() == made
+
+
+HEAVY = {"torch", "scipy", "sklearn", "transformers", "sentence_transformers", "ctranslate2", "fairseq"}
+HEAVY |= {"numba", "sacremoses", "dask", "distributed", "stanza", "datasets", "polars"}
+# Runs commands one after the other in one process, so that what a later one imports shows.
+RUN = f"""
+import json, sys
+from typer.testing import CliRunner
+from paraforge.interface.cli import app
+for arguments in json.load(sys.stdin):
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, (arguments, result.output, result.exception)
+    heavy = sorted({HEAVY!r} & set(sys.modules))
+    assert not heavy, (arguments, heavy)
+"""
+
+
+def run_all(commands: list[list[str]], directory: Path) -> None:
+    program = [sys.executable, "-c", RUN]
+    options = {"cwd": directory, "env": environment(), "capture_output": True, "text": True}
+    done = subprocess.run(program, input=json.dumps(commands), check=False, **options)
+    assert done.returncode == 0, done.stderr
+
+
+def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
+    run_all([["--help"], *([*name.split(), "--help"] for name, _ in commands())], tmp_path)
+
+
+@pytest.mark.full
+def test_looking_at_results_imports_nothing_heavy(tmp_path: Path) -> None:
+    publish_pairs(tmp_path / "data", rows=200)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "sentences.txt").write_text("Pes běží.\n", encoding="utf-8")
+    run_all(
+        [
+            ["configure", "corpus=sample"],
+            ["verify", "data/corpus", "data/rejected"],
+            ["sample", "data/corpus", "-n", "2"],
+            ["query", "data/corpus", "SELECT count(*) FROM corpus"],
+            ["summary"],
+            ["translate", "sentences.txt", "translations.tsv", "--engine", "fake"],
+            ["doctor", "--repair"],
+        ],
+        tmp_path,
+    )

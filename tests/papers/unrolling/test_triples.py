@@ -46,19 +46,26 @@ def expected(documents: list[list[str]]) -> list[tuple[list[str], ...]]:
     return triples
 
 
-def test_neighbours_are_of_one_document(tmp_path: Path) -> None:
-    documents = [["a", "b c", "d", "e f g"], ["h"], ["i", "j"], ["k", "l", "m"]]
+@pytest.mark.parametrize(
+    ("documents", "counts"),
+    [
+        ([["a", "b c", "d", "e f g"], ["h"], ["i", "j"], ["k", "l", "m"]], (10, 4, 0)),
+        ([["", "a", " ", "b", "c", ""], ["", ""]], (3, 1, 5)),
+        ([[" ".join(["a"] * count + ["b"]) for count in (35, 29, 28)]], (3, 1, 0)),
+    ],
+    ids=["of one document", "without blank ones", "cut where they are long"],
+)
+def test_triples_are_neighbours(
+    tmp_path: Path, documents: list[list[str]], counts: tuple[int, int, int]
+) -> None:
     store = make_store(tmp_path, documents)
-    assert triples_of(store) == expected(documents)
-    assert [(" ".join(t[0]), " ".join(t[2])) for t in triples_of(store)] == [
-        ("a \n", "d \n"),
-        ("b c \n", "e f g \n"),
-        ("k \n", "m \n"),
-    ]
-    assert (store.sentences, store.documents, store.skipped) == (10, 4, 0)
-    # The same sentences in other documents, and other words in their places.
-    others = [[[*"abcd"], ["e"]], [[*"abc"], ["d", "e"]], [[*"xbcd"], ["e"]]]
-    stores = [make_store(tmp_path / str(place), one) for place, one in enumerate(others)]
+    assert triples_of(store) == expected(documents) != []
+    assert (store.sentences, store.documents, store.skipped) == counts
+
+
+def test_stores_of_other_documents_or_words_are_others(tmp_path: Path) -> None:
+    documents = [[[*"abcd"], ["e"]], [[*"abc"], ["d", "e"]], [[*"xbcd"], ["e"]]]
+    stores = [make_store(tmp_path / str(place), one) for place, one in enumerate(documents)]
     assert len({one.fingerprint for one in stores}) == 3
 
 
@@ -77,20 +84,6 @@ def test_blocks_of_any_size_give_the_same_bytes(tmp_path: Path, rows: int) -> No
     assert store.centres.tolist() == whole_store.centres.tolist()
     for name in ("word.ids", "word.starts", "word.vocabulary.json"):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-
-
-def test_a_sentence_without_words_is_left_out(tmp_path: Path) -> None:
-    documents = [["", "a", " ", "b", "c", ""], ["", ""]]
-    store = make_store(tmp_path, documents)
-    assert triples_of(store) == expected(documents) == [(["a", END], ["b", END], ["c", END])]
-    assert (store.sentences, store.skipped) == (3, 5)
-
-
-def test_long_sentences_are_cut_and_still_end(tmp_path: Path) -> None:
-    documents = [[" ".join(["a"] * count + ["b"]) for count in (35, 29, 28)]]
-    store = make_store(tmp_path, documents)
-    assert triples_of(store) == expected(documents)
-    assert triples_of(store)[0] == ([*["a"] * 29, END], [*["a"] * 29, END], [*["a"] * 28, "b", END])
 
 
 def test_rare_words_are_unknown(tmp_path: Path) -> None:
