@@ -6,8 +6,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -125,38 +123,6 @@ def test_header_lines_count_as_lines(tmp_path: Path) -> None:
     columns = {"source_text": "cs", "reference": "en"}
     _, rows = run(tmp_path, tsv(tmp_path / "?.tsv", header=True, columns=columns))
     assert [row["line"] for row in rows] == [2, 4]
-
-
-def test_every_format_gives_the_same_rows(tmp_path: Path) -> None:
-    pairs = [(f"česká věta {n}", f"English sentence {n}") for n in range(250)] + [("", "blank"), ("x", "x")]
-    cs, en = zip(*pairs, strict=True)
-    write(tmp_path / "a.tsv.zst", "".join(f"{b}\t{a}\n" for a, b in pairs))
-    write(tmp_path / "a.cs.xz", "\r\n".join(cs))
-    write(tmp_path / "a.en.bz2", "\n".join(en) + "\n")
-    write(tmp_path / "a.jsonl.gz", "\n".join(json.dumps({"cs": a, "en": b}) for a, b in pairs))
-    pq.write_table(pa.table({"cs": cs, "en": en}), tmp_path / "a.parquet")
-    body = "".join(
-        f'<tu><tuv xml:lang="en"><seg>{b}</seg></tuv><tuv xml:lang="cs"><seg>{a}</seg></tuv></tu>\n'
-        for a, b in pairs
-    )
-    write(tmp_path / "a.tmx.gz", f"<tmx>{body}</tmx>")
-    named = {"columns": {"source_text": "cs", "reference": "en"}}
-    moses = {"source_text": str(tmp_path / "a.cs.xz"), "reference": str(tmp_path / "a.en.bz2")}
-    sources = [
-        tsv(tmp_path / "a.tsv.zst"),
-        {"name": "a", "format": "moses", "paths": moses},
-        {"name": "a", "format": "jsonl", "path": str(tmp_path / "a.jsonl.gz"), **named},
-        {"name": "a", "format": "parquet", "path": str(tmp_path / "a.parquet"), **named},
-        {"name": "a", "format": "tmx", "path": str(tmp_path / "a.tmx.gz"), **named},
-    ]
-    results = []
-    for number, source in enumerate(sources):
-        results.append(run(tmp_path / str(number), source)[1])
-    assert results[0][-2:] == [
-        row_of(251, "", "blank", "blank_source", None),
-        row_of(252, "x", "x", "identical", None),
-    ]
-    assert all(rows == results[0] for rows in results)
 
 
 @pytest.mark.parametrize(
