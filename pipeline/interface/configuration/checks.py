@@ -1,8 +1,9 @@
 """Finds problems in files that the parameters name."""
 
+import importlib.util
 from pathlib import Path
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, MissingPackageError
 from paraforge.base.text.paths import expand
 from paraforge.intake.bitext.examination import problems
 from paraforge.intake.bitext.parameters import IngestParameters
@@ -35,10 +36,14 @@ def check_files(parameters: Parameters) -> list[str]:
 
 
 def _model_problems(name: str) -> list[str]:
-    """Return the problem of a ready model that exists locally but has no known format."""
+    """Return the problem of a ready model: a local one of no known format, or one on the Hub without the
+    package that downloads it."""
     path = Path(expand(name))
-    if name in ("train", "none") or not path.exists() or (path / MODEL_FILE).is_file():
+    if name in ("train", "none") or (path / MODEL_FILE).is_file():
         return []
+    if not path.exists():
+        is_known = importlib.util.find_spec("huggingface_hub") is not None
+        return [] if is_known else [str(MissingPackageError("huggingface_hub", "hub"))]
     try:
         importer_for(path)
     except InputError as error:

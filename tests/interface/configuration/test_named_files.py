@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from paraforge.base.text.paths import UserFile
 from paraforge.interface.configuration import Parameters, check_parameters
+from paraforge.interface.configuration.checks import check_files
 from paraforge.interface.configuration.composition import compose
 from paraforge.interface.configuration.inputs import LINKED, link_inputs, named_files, unreadable_files
 from tests.project import ROOT
@@ -220,6 +221,11 @@ def test_a_model_is_a_path_a_word_or_a_hub_name(tmp_path: Path, monkeypatch: pyt
         assert problems(model) == []
     for model in ("/nowhere", "nowhere.zip", "./models/mine", "models/mine"):
         assert len(problems(model)) == 1
+    content["nmt"]["model"] = "Helsinki-NLP/opus-mt-cs-en"
+    parameters = check_parameters(content, "here")
+    assert check_files(parameters) == []
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert "'huggingface_hub'" in str(check_files(parameters))
 
 
 def test_what_is_read_beside_a_checkpoint_is_watched(tmp_path: Path) -> None:
