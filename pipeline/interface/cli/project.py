@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 from shlex import quote
@@ -96,6 +97,8 @@ def init(
             f"  This first trains a translation model, which takes about {nmt.training_time} on two "
             "CPU cores."
         )
+        if importlib.util.find_spec("fairseq") is None:
+            typer.echo("  It needs fairseq, so first run: paraforge doctor --install-fairseq")
         if found is not None and (doubt := doubt_about(found.lines)):
             typer.echo(f"  But {doubt}.")
         typer.echo(f"  To use a ready model instead, first run: {READY_MODEL}")

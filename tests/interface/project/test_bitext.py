@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import importlib.util
 import io
 import json
 import re
@@ -263,7 +264,10 @@ NAME = 'it\'s "my" \\1'
 def test_a_project_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("py3langid")
     (tmp_path / "t.csv").write_text(str(TABLES["t.csv"][0](_rows(tmp_path))), encoding="utf-8")
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "fairseq" else find(name))
     said = run_command("init", tmp_path / NAME, "--table", tmp_path / "t.csv").output
+    assert "It needs fairseq, so first run: paraforge doctor --install-fairseq" in said
     assert re.search(r"source_text: column .* of .*t\.csv, 200 lines, cs", said)
     monkeypatch.chdir(tmp_path / NAME)
     parameters, source = chosen(Path())
