@@ -125,6 +125,8 @@ def _from_its_file(value: Any, handler: Callable[[Any], Any]) -> Any:
         return found.model_validate(value)
     if isinstance(kind, str) and kind not in _USUAL:
         raise ValueError(f"unknown kind {kind}: use {', '.join([*_USUAL, *encoders_with_files()])}")
+    if isinstance(value, str):
+        raise ValueError("write its parameters, such as {kind: average, unit: trigram} (docs/embeddings.md)")
     return handler(value)
 
 

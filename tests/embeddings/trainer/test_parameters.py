@@ -64,6 +64,8 @@ def test_what_an_encoder_needs() -> None:
         ModelParameters.model_validate({"encoder": named_encoder("word+sentencepiece")})
     with pytest.raises(ValidationError, match="needs an encoder that reads words"):
         ModelParameters.model_validate({"encoder": named_encoder("trigram"), "vectors": "vectors.txt"})
+    with pytest.raises(ValidationError, match="write its parameters, such as"):
+        ModelParameters.model_validate({"encoder": "trigram"})
     fixed = {**named_encoder("word"), "fixed": True}
     for encoder in (fixed, {"kind": "addition", "parts": [fixed, fixed]}):
         with pytest.raises(ValidationError, match="nothing to train but its vectors"):
