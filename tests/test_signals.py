@@ -220,6 +220,22 @@ def test_after_the_last_words_a_signal_is_code_130_or_comes_too_late(place: str,
     assert (process.returncode, words) == ((0, "") if late else (130, "interrupted\n"))
 
 
+WAITING = """
+import sys, time
+from concurrent.futures import ThreadPoolExecutor
+from paraforge.base import interrupts
+interrupts._GRACE_SECONDS = 0.1
+interrupts.end_on_signals()
+with interrupts.last_words():
+    ThreadPoolExecutor().submit(time.sleep, 60)
+    sys.exit(3)
+"""
+
+
+def test_after_an_error_nothing_waits_for_threads() -> None:
+    assert subprocess.run([sys.executable, "-c", WAITING], timeout=30).returncode == 3
+
+
 CHILDREN = """
 from paraforge.base.interrupts import end_on_signals, last_words
 end_on_signals()

@@ -136,9 +136,14 @@ def _watch(reading: int) -> None:
                 _exit_now()
 
 
-def _exit_now() -> None:
+def _exit_now(code: int = Interrupted.exit_code) -> None:
     remove_unfinished()
-    os._exit(Interrupted.exit_code)
+    os._exit(code)
+
+
+def _exit_later(code: int) -> None:
+    time.sleep(_GRACE_SECONDS)
+    _exit_now(code)
 
 
 def _forget() -> None:
@@ -155,6 +160,7 @@ def last_words() -> Iterator[None]:
 
     A signal gives code 130, even if a library replaced or ignored SystemExit, and also after the block until
     the interpreter has shut down. A closed standard output is not an error: its reader has seen enough.
+    After an error, threads that still work for nobody, such as requests to a server, get five seconds.
     """
     _begun.set()
     try:
@@ -170,6 +176,8 @@ def last_words() -> Iterator[None]:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
             if closed:
                 raise SystemExit(0 if 1 in closed else 1) from None
+        if isinstance(error, SystemExit) and error.code and signal.getsignal(signal.SIGTERM) is _end:
+            threading.Thread(target=_exit_later, args=(error.code,), daemon=True, name="exit").start()
         raise
     finally:
         _begun.clear()  # SystemExit has nothing left to clean up
