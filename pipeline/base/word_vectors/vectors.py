@@ -310,7 +310,8 @@ def table_directory(path: Path, cache: Path | None = None) -> Path:
     cache: where a file's table is stored, under the SHA-256 of the file's bytes; by default
         :func:`~paraforge.base.files.cache_directory`.
 
-    Raises InputError: no such file or directory, or see :func:`vector_files.read_vector_file`.
+    Raises InputError: no such file or directory, or see
+        :func:`~paraforge.base.word_vectors.files.read_vector_file`.
     """
     if path.is_dir():
         return path

@@ -1,8 +1,9 @@
 """Extracts a paraphrase lexicon: each word's paraphrases by adjusted PMI (ParaNMT, appendix A.1).
 
 Scores are pointwise mutual information: across the sides of a pair, within a sentence, and the difference.
-    All logarithms are natural. `#(u)` is the number of sentences with u, and N of all sentences; a word
-    counts once per sentence."""
+All logarithms are natural. `#(u)` is the number of sentences with u, and N of all sentences; a word counts
+once per sentence.
+"""
 
 import logging
 import time
@@ -82,7 +83,7 @@ def ordinary_pmi(
     If only one side has the two words together, that side's value is used. If neither has, it is `ln( k / (E
     + k) )` over both sides' 2 x pairs sentences, with E = `#(u) #(v) / N` sentences expected by
     chance: the ratio of found to expected sentences is pulled toward 1, as if k more had been both found and
-        expected. Never being together is strong evidence for frequent words and none for rare ones.
+    expected. Never being together is strong evidence for frequent words and none for rare ones.
 
     Args:
         within: number of references, and of translations, with both words. first: the same with u.
