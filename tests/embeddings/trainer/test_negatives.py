@@ -132,14 +132,3 @@ def test_random_candidates_are_allowed_ones(pairs: int, kinds: int, seed: int) -
             and texts[(k + pairs) % (2 * pairs)] != texts[anchor]
         ]
         assert candidate in allowed if allowed else candidate == -1
-
-
-def test_mix_is_a_function_of_its_generator() -> None:
-    embeddings = _embeddings(20, 4, 6)
-
-    def choose(seed: int) -> list[int]:
-        generator = np.random.default_rng(seed)
-        return choose_negatives(embeddings, 20, strategy="mix", generator=generator).tolist()
-
-    assert choose(1) == choose(1)
-    assert choose(1) != choose(2)

@@ -29,13 +29,6 @@ def test_an_arena_is_as_large_as_the_largest_state() -> None:
     assert arena.generation > generation
 
 
-def test_a_state_may_be_resized_in_its_own_memory() -> None:
-    weights = random_weights()
-    arena = Arena(weights.device, weights.dtype)
-    plain = Search(weights, rules(3), PACE)
-    same(plain.run(sentences(40)), Search(weights, rules(3), PACE, arena.state).run(sentences(40)))
-
-
 @pytest.mark.parametrize(
     ("message", "failures"),
     [
