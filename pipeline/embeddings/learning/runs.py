@@ -47,7 +47,7 @@ def run_once(
         InputError: `output` cannot be written, checked before training.
         WorkLockedError: another process runs the same training. And what `train` raises.
     """
-    _check_place(output)
+    _check_place(output, root)
     work = WorkDirectory(f"{kind}/{key[:_KEY_DIGITS]}", root)
     with work.lock():
         model, report = work.path / MODEL, work.path / _REPORT
@@ -72,7 +72,10 @@ def open_or_build(open_: Callable[[], Store], build: Callable[[], Store]) -> Sto
         return build()
 
 
-def _check_place(output: Path) -> None:
+def _check_place(output: Path, root: Path) -> None:
+    if root.resolve().is_relative_to(output.resolve()):
+        problem = "it contains the work directory, which the model would replace"
+        raise InputError(problem, output, remedy="Choose another output.")
     if output.is_file() and not output.is_symlink():
         raise InputError("is a file, but a directory must be written there", output, remedy="Move it first.")
     try:

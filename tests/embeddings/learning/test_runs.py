@@ -45,6 +45,8 @@ def test_what_was_damaged_is_trained_again(tmp_path: Path, changed: str | None) 
     (tmp_path / "models" / "out").write_text("a thesis")
     with pytest.raises(InputError, match="models/out: is a file"):
         run()
+    with pytest.raises(InputError, match="contains the work directory"):
+        run_once("x", key, tmp_path / "work", tmp_path, train=train, open_model=open_model, scratch=[])
     assert not trained  # in vain
     (tmp_path / "models" / "out").unlink()
     assert run() == run() == {"pairs": 7} and len(trained) == 1
