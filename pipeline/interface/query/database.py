@@ -144,8 +144,14 @@ def explained(remedy: str | None = None) -> Iterator[None]:
         raise InputError(
             f"the query needs more memory: {first_line(error)}", remedy="Raise --memory of 'paraforge query'."
         ) from error
+    except UnicodeDecodeError as error:  # a message that quotes bytes
+        raise _damaged(error) from error
     except (duckdb.IOException, duckdb.InvalidInputException, duckdb.InternalException) as error:
-        if any(word in str(error).lower() for word in ("parquet", "decompress")):
+        text = str(error).lower()
+        if "no space left" in text:
+            raise InputError("the disk is full", remedy="Free some space, and try again.") from error
+        missing = any(words in text for words in ("no files found", "cannot open file"))
+        if not missing and any(word in text for word in ("parquet", "decompress")):
             raise _damaged(error) from error
         raise InputError(str(error).strip(), remedy=remedy) from error
     except duckdb.Error as error:

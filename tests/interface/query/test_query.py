@@ -21,6 +21,7 @@ from paraforge.base.files import write_json
 from paraforge.base.shards.store import write_index, write_shard
 from paraforge.corpus.publication import lexicon_layout as layout
 from paraforge.corpus.publication.datasets import open_published
+from paraforge.interface.query.database import explained
 from paraforge.interface.query.pairs import fixed, one_line, sample_pairs
 from tests.here import run_command
 
@@ -107,6 +108,8 @@ def test_json_has_null_for_what_is_no_number(corpus: Path) -> None:
         (["SELECT pivot FROM corpus"], r'(?s)"pivot".*need quotation marks.*Views: corpus'),
         (["SELECT * FROM lexicon"], "no view 'lexicon': there is no directory"),
         (["SELECT reference::INTEGER FROM corpus"], "Conversion"),
+        (["COPY (SELECT 1) TO '/dev/full' (FORMAT parquet)"], "the disk is full"),
+        (["FROM 'nowhere.parquet'"], r"^IO Error: No files found .*nowhere\.parquet.*Views: corpus"),
         (["FROM delta_scan('x')"], r"(?s)^(?!a file cannot be read).*Views: corpus"),
         ([" ; "], "the query is empty"),
         (["SELECT 1", "-o", "result.xyz"], "cannot infer the format"),
@@ -175,6 +178,11 @@ def test_an_empty_corpus(projects: dict[str, Path]) -> None:
     assert rows_of(empty, "SELECT count(*) AS n FROM corpus") == [{"n": 0}]
     columns = rows_of(empty, "DESCRIBE corpus")
     assert [row["column_name"] for row in columns] == open_published(empty).schema.names
+
+
+def test_a_message_that_quotes_damaged_bytes() -> None:
+    with pytest.raises(InputError, match="paraforge verify"), explained():
+        b"\xcc\xcc".decode()
 
 
 def test_paths_mean_nothing(own_corpus: Path) -> None:
