@@ -140,7 +140,10 @@ def look_at_table(path: Path) -> Bitext:
     english = [place for place, one in languages.items() if one is not None and is_english(one)]
     foreign = [place for place in languages if place not in english]
     if (len(english), len(foreign)) not in ((1, 1), (2, 0)):
-        seen = ", ".join(f"{json.dumps(place)} in {one!r}" for place, one in languages.items())
+        seen = ", ".join(
+            f"{json.dumps(place, ensure_ascii=False)} {f'in {one!r}' if one else 'of unknown language'}"
+            for place, one in languages.items()
+        )
         problem = f"one column must be English and one in another language, or two English; it has {seen}"
         remedy = (
             "For English alone use --english. Otherwise make the project without --table, and set the "

@@ -288,6 +288,7 @@ def test_a_project_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("a.csv", b'a,"' + b"x" * 200_000 + b'"\n', "no column has sentences. Is it UTF-8"),
         ("A.JSON", b'[{"a": "text"}, 1]', r"A\.JSON:2: not a JSON object"),
         ("a.jsonl", b'{"a": "text"}\n\n' + b"[" * 100_000 + b"\n", r"a\.jsonl:3: not a JSON object\."),
+        ("a.tmx", b"<tmx><tu><tuv><seg>one two</seg></tuv></tu></tmx>", '"" of unknown language'),
         ("a.tmx", b"<tmx><body></body></tmx>", "no column has sentences. Is it UTF-8"),
         ("a.parquet", b"version https://git-lfs.github.com/spec/v1\noid", "a Git LFS pointer"),
         ("a.parquet", b"PAR1nothing", "not a complete Parquet file"),
