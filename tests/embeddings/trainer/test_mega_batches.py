@@ -1,7 +1,9 @@
-"""Packing: scrambling, sentence identity, and encoding in parts. Mini-batches made all at once are those made
-one by one."""
+"""Mega-batches: every pair of an epoch exactly once, M as annealed, the same from any point on. Packing:
+scrambling, sentence identity, and encoding in parts."""
 
+from contextlib import AbstractContextManager
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,8 +14,10 @@ from hypothesis import strategies as st
 from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.trainer import mega_batches as module
 from paraforge.embeddings.trainer import objective
+from paraforge.embeddings.trainer import schedule as schedules
 from paraforge.embeddings.trainer.mega_batches import distinct_ids, encode, scramble, sentence_identity
-from paraforge.embeddings.trainer.schedule import generator_for
+from paraforge.embeddings.trainer.schedule import Schedule, generator_for, spans
+from tests.embeddings.trainer import oracle
 from tests.embeddings.trainer.equations import bags, id_lists
 from tests.embeddings.trainer.training import make_store, parameters, train
 
@@ -66,3 +70,83 @@ def test_each_use_of_random_numbers_has_its_own(monkeypatch: pytest.MonkeyPatch,
 
 def test_distinct_ids() -> None:
     assert distinct_ids(torch.tensor([4, 1, 4, 0]), 6).tolist() == [0, 1, 4]
+
+
+def windows(window: int, block: int, whole: int = 1) -> AbstractContextManager[object]:
+    return patch.multiple(schedules, WHOLE=whole, WINDOW=window, BLOCK=block, MEGA_BATCHES=0)
+
+
+SETTINGS = st.fixed_dictionaries(
+    {
+        "batch_size": st.integers(1, 20),
+        "mega_batch": st.integers(1, 6),
+        "anneal": st.integers(0, 4),
+        "seed": st.integers(0, 9),
+    }
+).filter(lambda one: one["batch_size"] > 1 or (one["mega_batch"] > 1 and not one["anneal"]))
+
+
+@given(st.integers(2, 300), SETTINGS, st.data())
+def test_mega_batches_are_the_definitions(pairs: int, settings: dict[str, int], data: st.DataObject) -> None:
+    """Of two epochs, also where each mini-batch has one source."""
+    sources = data.draw(st.none() | st.lists(st.integers(0, 3), min_size=pairs, max_size=pairs))
+    numbers = None if sources is None else np.array(sources, dtype=np.int32)
+    schedule = Schedule(pairs, **settings, sources=numbers)
+    found, updates = [], 0
+    for epoch in range(2):
+        order, first = schedule.order(epoch)[:].tolist(), 0
+        while first < pairs:
+            last = schedule.end(first, updates)
+            found.append([order[first:last][a:b] for a, b in spans(last - first, settings["batch_size"])])
+            first, updates = last, updates + len(found[-1])
+    assert found == list(oracle.schedule(pairs, epochs=2, **settings, sources=sources))
+
+
+@given(st.integers(2, 300), st.integers(1, 9), st.integers(1, 80), st.integers(1, 50), st.integers(0, 3))
+def test_windows_hold_shuffled_blocks(pairs: int, batch: int, window: int, block: int, epoch: int) -> None:
+    with windows(window, block):
+        schedule = Schedule(pairs, batch, 3, 0, seed=3)
+        order = schedule.order(epoch)
+        every = order[:]
+        # From any place on, as a run that resumes sees it.
+        for first in range(0, pairs, order.window):
+            middle, last = min(first + batch, pairs - 1), first + order.window + 1
+            assert schedule.order(epoch)[middle:last].tolist() == every[middle:last].tolist()
+    assert sorted(every) == list(range(pairs))
+    assert order.window % batch == 0
+    # Slow and obvious: a window's pairs are those that the order of the blocks brings there.
+    numbers = np.random.default_rng([3, 0, epoch]).permutation(-(-pairs // block))
+    unmixed = [k for b in numbers.tolist() for k in range(b * block, min((b + 1) * block, pairs))]
+    for first in range(0, pairs, order.window):
+        last = first + order.window
+        assert sorted(every[first:last]) == sorted(unmixed[first:last])
+
+
+def test_a_window_is_for_more_pairs_than_are_shuffled_as_a_whole() -> None:
+    plain = np.random.default_rng([1, 0, 2]).permutation(100)
+    schedule = Schedule(100, 10, 5, 0, seed=1)
+    with windows(20, 4, whole=100):
+        assert schedule.order(2)[:].tolist() == plain.tolist()
+    with windows(20, 4, whole=99):
+        windowed = schedule.order(2)[:]
+    assert windowed.tolist() != plain.tolist()
+    assert {len(set(windowed[first : first + 20] // 4)) for first in range(0, 100, 20)} == {5}
+
+
+@given(st.lists(st.integers(0, 2), min_size=30, max_size=80), st.integers(2, 4))
+def test_mini_batches_of_one_source_in_each_window(sources: list[int], batch: int) -> None:
+    numbers = np.array(sources, dtype=np.int32)
+    with windows(16, 5):
+        order = Schedule(len(sources), batch, 1, 0, 3, numbers).order(0)
+        every = order[:]
+    assert sorted(every) == list(range(len(sources)))
+    for first in range(0, len(sources), order.window):
+        here = numbers[every[first : first + order.window]]
+        whole = int((np.bincount(here) // batch).sum())
+        assert all(len(set(here[k * batch : (k + 1) * batch].tolist())) == 1 for k in range(whole))
+
+
+def test_a_window_holds_enough_mega_batches() -> None:
+    """Of so few that neighbours in the files meet as negatives, a training collapsed."""
+    assert Schedule(10**8, 100, 40, 0, seed=1).order(0).window == (1 << 20) // 100 * 100
+    assert Schedule(10**8, 1024, 100, 0, seed=1).order(0).window == 256 * 100 * 1024
