@@ -66,7 +66,7 @@ def run_stage(name: str, main: Callable[[], None]) -> None:
         except ParaforgeError as error:
             logger.error("%s", error)
             sys.exit(error.exit_code)
-        except OSError as error:
-            # A full disk or a missing right is the machine's trouble, not a defect: say so in one line.
+        except (OSError, MemoryError) as error:
+            # A full disk, memory or a missing right is the machine's trouble, not a defect: one line says so.
             logger.error("%s", describe_os_error(error))
             sys.exit(1)

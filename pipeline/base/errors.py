@@ -204,9 +204,12 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def describe_os_error(error: OSError) -> str:
+def describe_os_error(error: OSError | MemoryError) -> str:
     """Describe an error of the operating system in one line: what, where, and, if known, what to do."""
     text = str(error)
+    if isinstance(error, MemoryError):
+        remedy = "free some or set resources.workers to a lower number, and run the same command"
+        return f"{one_line(text) or 'memory ran out'}: {remedy}; finished work is kept"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         text += ": free some space and run the same command; finished work is kept"
     elif error.errno in _DISK:

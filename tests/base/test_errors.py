@@ -96,6 +96,8 @@ def test_a_full_disk_says_what_to_do() -> None:
     error = OSError(errno.ENOSPC, "No space left on device", "work/x")
     assert "free some space" in describe_os_error(error)
     assert describe_os_error(OSError(errno.EACCES, "Permission denied", "x")).endswith("'x'")
+    for error, words in ((MemoryError(), "memory ran out"), (MemoryError("for an\narray"), "for an array")):
+        assert describe_os_error(error).startswith(f"{words}: free some")
 
 
 def test_a_format_is_one_that_this_version_knows() -> None:

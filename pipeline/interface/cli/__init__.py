@@ -159,7 +159,7 @@ def main() -> None:
         except ParaforgeError as error:
             typer.echo(f"paraforge: {error}", err=True)
             sys.exit(error.exit_code)
-        except OSError as error:
+        except (OSError, MemoryError) as error:
             if isinstance(error, BrokenPipeError):
                 raise
             typer.echo(f"paraforge: {describe_os_error(error)}", err=True)
