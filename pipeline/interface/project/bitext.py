@@ -153,6 +153,7 @@ def look_at_table(path: Path) -> Bitext:
             problem = "no column has sentences"
             remedy = f"Is it UTF-8, with columns as its name says? {remedy}"
         raise InputError(problem, path, remedy=remedy)
+    english.sort(key=lambda place: "ref" not in str(place).lower())  # of two, the reference comes first
     kind = "bitext" if foreign else "paraphrases"
     columns = dict(zip(TEXTS[kind], [*foreign, *english], strict=True))
     sides = {side: languages[place] for side, place in columns.items()}

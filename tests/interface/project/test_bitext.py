@@ -337,14 +337,14 @@ def test_two_columns_of_english_are_paraphrases(tmp_path: Path, monkeypatch: pyt
     pytest.importorskip("py3langid")
     path = tmp_path / "a.tsv"
     rows = "".join(f"{english}\tWell, {english}\n" for _, english in _rows(tmp_path))
-    path.write_text(f"en\tmt\n{rows}")  # not Maltese
+    path.write_text(f"mt\treference\n{rows}")  # not Maltese
     assert "a project with your paraphrases" in run_command("init", tmp_path / "my", "--table", path).output
     monkeypatch.chdir(tmp_path / "my")
     parameters, source = chosen(Path())
     assert isinstance(source, ColumnSource)
     assert (parameters.ingest.kind, source.columns) == (
         "paraphrases",
-        {"reference": "en", "translation": "mt"},
+        {"reference": "reference", "translation": "mt"},
     )
 
 
