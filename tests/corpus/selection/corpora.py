@@ -14,10 +14,6 @@ WORDS = [
     "the", "cat", "dog", "house", "sees", "a", "small", "big", "red", "old", "new", "runs", "walks",
     "tree",
 ]  # fmt: skip
-SCORED = [
-    "reference_tokens", "translation_tokens", "paraphrase_score", "overlap_1", "overlap_2",
-    "overlap_3", "copy_rate", "digit_mismatch",
-]  # fmt: skip
 TRANSLATED = [
     "source", "line", "source_text", "reference", "translation", "translation_score", "rank",
     "source_truncated", "output_truncated", "non_finite", "runaway", "rejected", "failed", "first_row",

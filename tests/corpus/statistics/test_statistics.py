@@ -60,14 +60,13 @@ def write(directory: Path, rows: list[Row], schema: pa.Schema, per_shard: int) -
     return write_shards(pa.Table.from_pylist(rows, schema), directory, per_shard)
 
 
-def describe(path: Path, rows: list[Row], per_shard: int = 90, workers: int = 1, **values: Any) -> Statistics:
+def describe(path: Path, rows: list[Row], per_shard: int = 90, **values: Any) -> Statistics:
     inputs = [
         write(path / f"translated{per_shard}", rows, SCHEMA, per_shard),
         write(path / f"scored{per_shard}", rows, SCORES, per_shard),
     ]
     selected = write(path / f"selected{per_shard}", rows, SELECTED, per_shard)
-    resources = Resources(workers=workers, in_process_rows=0, memory_limit="1GB")
-    return describe_corpus(inputs, selected, StatisticsParameters(**values), resources)
+    return describe_corpus(inputs, selected, StatisticsParameters(**values), Resources(workers=1))
 
 
 def described(rows: list[Row]) -> list[Row]:

@@ -25,16 +25,11 @@ EACH_PAIR = LexiconParameters(filters=FILTERS, minimum_pairs=1)
 
 
 def count(
-    corpus: Corpus,
-    path: Path,
-    minimum: int = 1,
-    memory: int = 1 << 24,
-    rows: int = 50_000,
-    jobs: Jobs | None = None,
+    corpus: Corpus, path: Path, minimum: int = 1, memory: int = 1 << 24, rows: int = 50_000
 ) -> PairCounts:
     source = open_pairs([write_corpus(path / "corpus", corpus, rows)], FILTERS)
     parameters = EACH_PAIR.model_copy(update={"minimum_pairs": minimum})
-    return count_pairs(source, parameters, path / "work", memory, jobs or Jobs())
+    return count_pairs(source, parameters, path / "work", memory, Jobs())
 
 
 def as_dictionary(counts: PairCounts) -> dict[tuple[str, str], tuple[int, ...]]:

@@ -69,13 +69,10 @@ def publish(root: Path, rows: int = 300, per_file: int = 100, table: pa.Table | 
     return root / "corpus"
 
 
-def mine(
-    corpus: Path, output: Path, allow_empty: bool = False, workers: int = 1, **values: Any
-) -> TripletsReport:
+def mine(corpus: Path, output: Path, allow_empty: bool = False, **values: Any) -> TripletsReport:
     """Mine with the built-in scorer's words, without a GPU."""
     parameters = TripletsParameters.model_validate({"encoder": "general", **values})
-    few = 0 if workers > 1 else 20_000
-    resources = Resources(workers=workers, work=output.parent / "work", devices=["cpu"], in_process_rows=few)
+    resources = Resources(workers=1, work=output.parent / "work", devices=["cpu"])
     return mine_triplets(parameters, corpus, output, resources, allow_empty)
 
 
