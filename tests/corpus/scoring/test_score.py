@@ -20,6 +20,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardView
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.columns import COLUMNS, schema_of
+from paraforge.corpus.scorer import scorer_types
 from paraforge.corpus.scoring import corpus_counts, general, lexical_learning
 from paraforge.corpus.scoring import score as score_module
 from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_shard, put_together, source_rows
@@ -28,21 +29,19 @@ from paraforge.corpus.scoring.lexical_learning import drawn_rows, learn
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.score import build_scorers, score, score_steps, score_table
 from paraforge.corpus.scoring.scorers import language, models
-from paraforge.corpus.scoring.scorers.meaning import Meaning
 from paraforge.corpus.scoring.verdict import judge
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs, other_rows
 from tests.corpus.selection.corpora import write_shards
 
 WITHOUT_LANGUAGE = ScoreParameters(identify_language=False)
-# What needs no counts of the corpus, and the signs that do.
-ALONE = [
-    "reference_tokens", "translation_tokens", "paraphrase_score", "overlap_1", "overlap_2", "overlap_3",
-    "copy_rate", "digit_mismatch", *(column.name for column in Meaning.columns), "adequacy",
-]  # fmt: skip
+ALL = [column.name for scorer in scorer_types() for column in scorer.columns]
+LANGUAGES = ["reference_language", "translation_language"]
+SCORES = [name for name in ALL if name not in (*LANGUAGES, "cosine", "cross_encoder")]
+"""What is scored without being asked for."""
 SIGNS = ["unknown_words", "length_surprise", "copied_words", "source_similarity"]
+ALONE = [name for name in SCORES if name not in SIGNS]
+"""What needs no counts of the corpus."""
 SIDES = [("reference", "dog"), ("translation", "hound")]
-_BEFORE = ALONE.index("digit_mismatch") + 1
-SCORES = [*ALONE[:_BEFORE], SIGNS[0], *ALONE[_BEFORE:-1], *SIGNS[1:], ALONE[-1]]
 
 
 @pytest.fixture
@@ -253,7 +252,7 @@ def test_languages_are_columns_unless_the_package_is_absent(
     monkeypatch.undo()
     pytest.importorskip("py3langid")
     scored = score_table(rows(20), build_scorers(vectors, identify_language=True, languages=["en", "cs"]))
-    assert scored.schema.names == [*ALONE, "reference_language", "translation_language"]
+    assert scored.schema.names == [name for name in ALL if name in (*ALONE, *LANGUAGES)]
 
 
 def test_missing_things_are_found_before_any_work(tmp_path: Path, vectors: Path) -> None:

@@ -253,8 +253,8 @@ def test_tasks_are_found_and_the_others_are_missing(tmp_path: Path) -> None:
     tasks, missing = find_tasks([tmp_path, tmp_path / "sts"])
     found = {task.name: task for task in tasks}
     assert list(found) == ["MR", "CR", "SST binary", "TREC", "SICK-E", "SICK-R"]
-    assert missing == ["SUBJ", "MPQA", "SST fine", "MRPC"]
-    assert set(TASKS) == {*found, *missing}
+    assert {"SUBJ", "MPQA", "SST fine", "MRPC"} <= set(missing)
+    assert missing == [name for name in TASKS if name not in found]
     assert (found["MR"].test, found["MR"].tested_on) == (None, "10-fold cross-validation")
     assert (found["SICK-R"].tested_on, found["SICK-R"].kind) == ("trial", "relatedness")
     assert [name for name, task in found.items() if task.development is not None] == ["SST binary"]
