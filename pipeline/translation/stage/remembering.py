@@ -172,11 +172,10 @@ def translate_unknown(
 def finish_tasks(work: Path) -> None:
     """Record that the corpus is written. The next run tries failed sentences again."""
     tasks = _read_state(work)
+    remove_directory(work / _TASKS)  # first, because it takes time: until the end, the run is the same one
     if tasks is not None:
         tasks.finished = True
         _write_state(work, tasks)
-    for name in (_TASKS, "recall", "hypotheses"):
-        remove_directory(work / name)
 
 
 def remember(choice: EngineChoice, resources: Resources, answers: Mapping[str, Hypotheses]) -> None:

@@ -130,9 +130,9 @@ def translate(
             if error.path is None or not Path(error.path).is_relative_to(distinct.path):
                 raise
             raise InputError(error.message, error.path, error.line, distinct.remedy) from error
+        work.keep_only(["calibration", "distinct", "tasks"])
         if finish:
             finish_tasks(work.path)
-        work.keep_only(["calibration", "distinct", "tasks"])
     report = _report(ShardDirectory(output), choice, corpus.total_rows, distinct.row_counts())
     report.sentences = sentences
     report.calibration = calibration

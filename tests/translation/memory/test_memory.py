@@ -20,7 +20,7 @@ from paraforge.translation.engines.fake import Fake
 from paraforge.translation.memory import memory
 from paraforge.translation.memory.memory import HypothesisRows
 from paraforge.translation.memory.recall import recall
-from paraforge.translation.stage import ordered_hypotheses, translate
+from paraforge.translation.stage import ordered_hypotheses, remembering, translate
 from paraforge.translation.stage.remembering import open_memory, remember, usable_segments
 from paraforge.translation.stage.sentences import EngineChoice
 from paraforge.translation.stage.translate import TranslationReport
@@ -237,10 +237,13 @@ def test_the_installed_version_is_preferred(tmp_path: Path, monkeypatch: pytest.
     assert ordered == ["00000002", "00000001", "00000003"]
 
 
-def test_failed_sentences_are_tried_again_after_the_run(tmp_path: Path, seen: list[str]) -> None:
+def test_failed_sentences_are_tried_again_after_the_run(
+    tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     corpus = corpus_of(tmp_path / "in", ["dobrá", "špatná", "dobrá"])
-    resources = Resources(workers=1, work=tmp_path / "work", devices=["cpu"])
-    translate.translate(CHOSEN, corpus, tmp_path, tmp_path / "translated", resources, finish=False)
+    with monkeypatch.context() as killed, pytest.raises(ZeroDivisionError):
+        killed.setattr(remembering, "remove_directory", lambda _: 1 / 0)
+        run(tmp_path, corpus, CHOSEN)
     seen.clear()
     failing, _ = run(tmp_path, corpus, CHOSEN)
     assert counts(failing) == (0, 1, 1) and not seen
