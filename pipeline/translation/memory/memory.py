@@ -134,7 +134,7 @@ class Segment:
     @property
     def digest(self) -> str:
         """The SHA-256 of its content, from its name."""
-        return self.path.stem.partition("-")[2]
+        return _digest(self.path)
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Read columns. Raises InputError if it cannot be read."""
@@ -182,7 +182,7 @@ class MemorySet:
         Returns the digests of the segments that contain them; a segment with the same bytes is not added
         again.
         """
-        known = {segment.digest for segment in self.segments()}
+        known = {_digest(path) for path in self.path.glob(_NAMES)}
         self.begin()
         begun: list[Path] = []
 
@@ -220,6 +220,10 @@ class MemorySet:
         for number, (digest, path) in enumerate(written.items(), start=1 + _last_number(self.path)):
             path.rename(self.path / f"{number:08d}-{digest}.parquet")
         sync_directory(self.path)
+
+
+def _digest(path: Path) -> str:
+    return path.stem.partition("-")[2]
 
 
 def _last_number(directory: Path) -> int:

@@ -263,7 +263,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
 
 
 def test_what_failed_outside_of_a_run_is_not_remembered(tmp_path: Path) -> None:
-    """A later run asks again."""
+    """A later run asks again. What was translated is added beside a damaged file."""
     choice = EngineChoice("fake", DecodingOptions(), {}, "1", None)
     place = Resources(work=tmp_path)
     failed = Hypotheses((), failed="HTTP 400")
@@ -272,3 +272,6 @@ def test_what_failed_outside_of_a_run_is_not_remembered(tmp_path: Path) -> None:
     remember(choice, place, {"a": Hypotheses((Hypothesis("A", -1.0, 2),)), "b": failed})
     (segment,) = open_memory(choice, place).segments()
     assert read_parquet(segment.path)["source_text"].to_pylist() == ["a"]
+    segment.path.write_bytes(b"")
+    remember(choice, place, {"c": Hypotheses((Hypothesis("C", -1.0, 2),))})
+    assert len([*segment.path.parent.glob("*.parquet")]) == 2
