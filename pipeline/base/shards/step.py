@@ -25,6 +25,8 @@ ShardFunction = Callable[[pa.Table], pa.Table]
 # The function of the current step in this process, by the step's identity.
 _functions: dict[str, ShardFunction] = {}
 _building = threading.Lock()
+# Failures that the final error repeats.
+_LISTED = 10
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,9 @@ def run_step(
         failures: list[str] = []
         done = _make_missing(step, view, keys, found, work, resources, workers, failures)
         if failures:
-            listed = "\n".join(f"  - {failure}" for failure in failures)
+            # All of them are above, as they happened.
+            more = [f"and {len(failures) - _LISTED:,} more"] if len(failures) > _LISTED else []
+            listed = "\n".join(f"  - {failure}" for failure in [*failures[:_LISTED], *more])
             raise IncompleteError(
                 f"{step.name}: {len(failures)} of {len(keys)} shards failed; "
                 f"the others are kept in {work.path}:\n{listed}"

@@ -104,6 +104,9 @@ def test_a_failing_shard_is_reported_and_the_rest_is_kept(place: Path) -> None:
     assert not (place / "out").exists()
     report = run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
     assert report.reused == 9
+    write_input(place / "all", rows=130, line=44)
+    with pytest.raises(IncompleteError, match=r"(?s)13 of 13 shards failed.*shard 9 .*\n  - and 3 more$"):
+        run_step(multiply_step(3, fail_at=44), [place / "all"], place / "none", resources(place))
 
 
 def test_a_changed_input_shard_is_refused(place: Path) -> None:
