@@ -65,10 +65,10 @@ def round_trip(
         logger.info("back-translation: from source_text")
         section = parameters.model_copy(update={"maximum_sentences": None})  # it limits the way there
         back = translate(section, turned, model, output, resources, lineage, finish=False)
-        if finish:
-            finish_translations(resources)
         remove_directory(translated)
         remove_directory(turned)
+        if finish:  # last, because removing takes time: until the end, the run is the same one
+            finish_translations(resources)
     return forward, back
 
 
