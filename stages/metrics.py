@@ -65,7 +65,7 @@ _ADDED: Final = {
     "sentences_translated sentences_failed marks reused_tasks tasks seconds",
 }
 # What is measured for each pivot, and null for the whole. Of the rest the whole has what the first one has.
-_MEASURED: Final = ("mean_score", "sentences_per_second", "bleu", "chrf", "forward")
+_MEASURED: Final = ("mean_score", "pairs_per_second", "sentences_per_second", "bleu", "chrf", "forward")
 
 
 def of_pivots(stage: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,10 +78,13 @@ def of_pivots(stage: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
     first, *others = each.values()
     if not others:
         return first
-    total = {name: None if name in _MEASURED else value for name, value in first.items()}
+    total: dict[str, Any] = {name: None if name in _MEASURED else value for name, value in first.items()}
     for name in _ADDED[stage].split():
         for other in others:
             total[name] = _sum(total[name], other[name])
+    for source in total["sources"].values() if stage == "ingest" else ():
+        for reason, found in source["frequent"].items():
+            found["share"] = round(source["rejected"][reason] / source["rows"], 4)
     if all("forward" in one for one in each.values()):
         total["forward"] = of_pivots(stage, {name: one["forward"] for name, one in each.items()})
     return {**total, "pivots": each}

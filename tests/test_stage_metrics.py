@@ -117,12 +117,19 @@ def test_result_lines(stage: str, content: dict[str, Any], line: str) -> None:
 
 def test_metrics_of_pivots_are_sums_and_those_of_each() -> None:
     alike = {"changes": {}, "shards": 1, "rate": 7}
-    one = {**alike, "rows": 2, "kept": 1, "rejected": {"a": 1}, "sources": {"x": 2}, "seconds": 0.5}
-    other = {**alike, "rows": 9, "kept": 5, "rejected": {"a": 2, "b": 2}, "sources": {"y": 9}, "seconds": 2}
+    # Two pivots can have a source of the same name.
+    x, more_x, y, all_x = (
+        {"rows": rows, "rejected": {"a": number}, "frequent": {"a": {"share": number / rows}}}
+        for rows, number in ((2, 1), (6, 1), (3, 1), (8, 2))
+    )
+    one = {**alike, "rows": 2, "kept": 1, "rejected": {"a": 1}, "sources": {"x": x}, "seconds": 0.5}
+    other = {**alike, "rows": 9, "kept": 5, "rejected": {"a": 2, "b": 2}, "seconds": 2}
+    other["sources"] = {"x": more_x, "y": {**y, "frequent": {}}}
     assert of_pivots("ingest", {"cs": one}) == one
     both = {"cs": one, "de": other}
     total = {"rows": 11, "kept": 6, "rejected": {"a": 3, "b": 2}, "changes": {}, "shards": 2, "seconds": 2.5}
-    assert of_pivots("ingest", both) == {**total, "rate": 7, "sources": {"x": 2, "y": 9}, "pivots": both}
+    sources = {"x": all_x, "y": other["sources"]["y"]}
+    assert of_pivots("ingest", both) == {**total, "rate": 7, "sources": sources, "pivots": both}
     trained = {name: {"seconds": 1, "bleu": 9, "forward": {"seconds": 2}} for name in both}
     forward = {"seconds": 4, "pivots": {name: {"seconds": 2} for name in both}}
     assert of_pivots("nmt", trained) == {"seconds": 2, "bleu": None, "forward": forward, "pivots": trained}

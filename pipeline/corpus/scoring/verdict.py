@@ -148,8 +148,7 @@ def maximum_of(wrong_pairs: pa.Table, share: float = LOST_SHARE, score: str = CO
     if f"{RIGHT}{score}" in rows.column_names:
         right, _, weights = _columns(rows, score)
         if not np.isnan(right).all():
-            # A score at the maximum is kept, so no more exceed it than reach it.
-            return max(0.0, minimum_for(right, weights, share))
+            return max(0.0, minimum_for(right, weights, share, above=False))
     raise ValueError(f"none of the corpus' own pairs has {score}: run 'dvc repro score', or set a number")
 
 
@@ -237,12 +236,14 @@ def upper_bound(passing: Numbers, number: float) -> Numbers:
     return np.where(above < number, bounds, 1.0)
 
 
-def minimum_for(wrong: npt.NDArray[Any], weights: Numbers, share: float) -> float:
+def minimum_for(wrong: npt.NDArray[Any], weights: Numbers, share: float, above: bool = True) -> float:
     """Return the least rounded minimum that at most a share of such mismatched pairs reaches, with 95%
     confidence; with too few pairs for that, a minimum that none of them reaches.
 
     wrong: their scores, NaN for none, which never reaches a minimum; at least one is a number.
     share: share of the weight, 0 to less than 1.
+    above: whether the result must be above the best score that too many reach. A maximum can be that score,
+        because a score does not exceed itself.
     """
     known = ~np.isnan(wrong)
     order = np.argsort(-wrong[known], kind="stable")
@@ -258,7 +259,7 @@ def minimum_for(wrong: npt.NDArray[Any], weights: Numbers, share: float) -> floa
     bound = scores[refused[0]]
     place = math.floor(float(bound) / unit)
     minimum = round(place * unit, digits)
-    while wrong.dtype.type(minimum) <= bound:
+    while (reached := wrong.dtype.type(minimum)) < bound or (above and reached == bound):
         place += 1
         minimum = round(place * unit, digits)
     return minimum

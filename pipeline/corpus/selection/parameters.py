@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError, ValidationInfo, field_
 
 from paraforge.base.errors import did_you_mean
 from paraforge.base.section import Section
-from paraforge.corpus.columns import LABELS
+from paraforge.corpus.columns import COLUMNS, LABELS
 from paraforge.corpus.selection.filters import (
     FilterParameters,
     Name,
@@ -96,9 +96,11 @@ class SelectParameters(Section):
         if twice:
             raise ValueError(f"two filters are called {', '.join(twice)}: set a name for each")
         # Rows are counted by reason, so two filters with one reason could not be distinguished.
-        if of_ingest := [reason for reason in reasons if reason in REASONS]:
+        taken = {*REASONS, *map(missing_reason, COLUMNS)}
+        if used := [reason for reason in reasons if reason in taken]:
             raise ValueError(
-                f"{', '.join(of_ingest)}: ingest uses this name for a reason; choose another name"
+                f"{', '.join(used)}: this is the reason of pairs that ingest rejects or that have no score; "
+                "choose another name"
             )
         return self
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pydantic import ValidationError
 
 from paraforge.base.errors import ConfigurationError
 from paraforge.corpus.scorer import inside
@@ -47,7 +48,10 @@ def settle(
                 logger.info("%s: no pair has a %s, so this filter rejects nothing", where, one.reason)
                 continue
             try:
-                one = one.model_copy(update=_found_bounds(one, wrong_pairs, where))
+                one = one.model_validate({**one.model_dump(), **_found_bounds(one, wrong_pairs, where)})
+            except ValidationError as error:
+                found = error.errors()[0]["msg"].removeprefix("Value error, ")
+                problems.append(f"{where}: no usable bound was found: {found}. Set a number")
             except ValueError as error:
                 problems.append(f"{where}: {error}")
         filters.append(one)

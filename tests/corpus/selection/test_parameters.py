@@ -103,7 +103,8 @@ FAILED = {
          "the sample of good pairs has no unknown_words"),
         ([DECONTAMINATION | {"files": [{"path": "a", "columns": [-1]}]}], "greater than or equal to 0"),
         ([DECONTAMINATION | {"files": [{"path": ""}]}], "at least 1 character"),
-        *(([{"kind": "length", "maximum": 3, "name": name}], f"{name}: ingest uses") for name in REASONS),
+        *(([{"kind": "length", "maximum": 3, "name": name}], f"{name}: this is the reason")
+          for name in (*REASONS, "no_overlap_3")),
     ],
 )  # fmt: skip
 def test_what_is_refused(filters: list[Any] | dict[str, Any], message: str) -> None:
@@ -266,14 +267,22 @@ def test_the_verdict_says_what_the_maximum_finds_and_loses() -> None:
     assert f"loses {100 * changed['chosen_lost']:.2g}% of the good pairs" in sentence
 
 
+def all_scored(score: float) -> pa.Table:
+    """Pairs that all have the same scores, right or wrong."""
+    same = pa.array(np.full(400, score, np.float32))
+    table = sampled(200).select(["source", "rule", "weight"])
+    for name in ("contradiction", "paraphrase_score"):
+        table = table.append_column(name, same).append_column(f"right_{name}", same)
+    return table
+
+
 def test_a_score_at_the_maximum_is_not_above_it() -> None:
-    table = sampled(200)
-    same = pa.array(np.full(400, 0.3, np.float32))
-    for name in ("contradiction", "right_contradiction"):
-        table = table.set_column(table.column_names.index(name), name, same)
     for maximum, above in ((0.3, 0), (0.29, 1)):
-        changed = judge_changed(table, maximum)
+        changed = judge_changed(all_scored(0.3), maximum)
         assert (changed["chosen_found"], changed["chosen_lost"]) == (above, above)
+    for number in (0.0, 0.3, 0.7, 1.0):
+        asked = bounded(maximum={"good_pairs": 0.02})
+        assert thresholds.maxima(settle(asked, all_scored(number))) == {"contradiction": number}
 
 
 def test_other_selections_have_the_figures_that_they_had() -> None:
@@ -290,3 +299,7 @@ def test_what_cannot_be_found_is_refused() -> None:
         settle(asked, None)
     with pytest.raises(ConfigurationError, match="none of the corpus' own pairs has contradiction"):
         settle(asked, sampled(500).drop_columns(["right_contradiction"]))
+    for number, maximum, found in ((1.0, None, "1.001 is outside the scale"), (0.8, 0.5, "0.801 is above")):
+        asked = bounded(**SHARE, maximum=maximum)
+        with pytest.raises(ConfigurationError, match=f"paraphrase_score: .*: minimum {found}.* Set a number"):
+            settle(asked, all_scored(number))
