@@ -80,8 +80,8 @@ def lookup(
 
     \b
     Examples:
-      paraforge lexicon lookup laughed respectful
-      paraforge lexicon lookup laughed -l my-lexicon --minimum-pairs 100 --json
+      paraforge lexicon lookup journalist garden
+      paraforge lexicon lookup garden -l my-lexicon --minimum-pairs 20 --json
     """
     from paraforge.products.lexicon.lookup import Lexicon
 

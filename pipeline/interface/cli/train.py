@@ -71,10 +71,10 @@ def train(
 
     \b
     Examples:
-      paraforge train data/corpus models/embeddings/word
-      paraforge train pairs.tsv.gz ppdb-xl.gz models/embeddings/mixed --encoder word+trigram
-      paraforge train my-pairs.tsv models/mine --start models/embeddings/word
-      paraforge train data/corpus models/embeddings/best --encoder blstm --set encoder.output_dimension=900 \\
+      paraforge train data/corpus models/mine
+      paraforge train pairs.tsv.gz ppdb-xl.gz models/mixed --encoder word+trigram
+      paraforge train my-pairs.tsv models/continued --start models/embeddings/word
+      paraforge train data/corpus models/best --encoder blstm --set encoder.output_dimension=900 \\
           --development sts/2017.track5.en-en.tsv --drop-leaked sts
     """
     from paraforge.embeddings.trainer.data import TrainingData
