@@ -11,10 +11,24 @@ from paraforge.base.documentation import replacement
 from paraforge.base.errors import ConfigurationError, InputError, did_you_mean
 from paraforge.base.yaml_text import read_yaml_text
 from paraforge.interface.configuration.parameters import Parameters as Parameters
+from paraforge.translation.training.parameters import LANGUAGE
 
 PARAMETERS = Path("params.yaml")
 Location = Sequence[str | int]
 """The keys and indices that lead to a value."""
+# What the regular expressions of the parameters ask for.
+PATTERNS = {
+    r"^[a-z][a-z0-9_.-]*$": "a lowercase letter, then lowercase letters, digits, '_', '.' or '-'",
+    r"^[\w][\w.+-]*$": "letters, digits, '_', '.', '+' or '-', beginning with a letter, digit or '_'",
+    r"\S": "a text that is not blank",
+    r"^[a-z]{2,3}$": "a code of two or three lowercase letters, e.g. en",
+    LANGUAGE: "the code of a language, e.g. cs, pt-BR or ces_Latn",
+    r"^[a-z0-9][a-z0-9.+-]*$": "the Hub's identifier of a license, e.g. cc-by-4.0",
+    r"^[a-z]{2,3}(-[A-Za-z0-9]+)*$": "the code of a language, e.g. cs or pt-BR",
+    r"^(tcp|tls|ucx|ws|wss)://.+": "an address such as tcp://HOST:8786",
+    r"^(auto|(cpu|cuda)(:[0-9]+)?)$": "auto, cpu, or cuda:0, cuda:1, ...",
+    r"^(auto|[0-9]+(\.[0-9]+)? ?([kKMGTP]i?)?B?)$": "auto, or a size such as 4GB",
+}
 
 
 def load_parameters(path: Path = PARAMETERS) -> Parameters:
@@ -97,6 +111,8 @@ def _describe(
         message, shown = f"there is no such parameter{f'. {gone}' if gone else close}", ""
     elif missing:
         message, shown = "missing", ""
+    elif problem["type"] == "string_pattern_mismatch":
+        message = f"should be {PATTERNS.get(problem['ctx']['pattern'], problem['ctx']['pattern'])}"
     elif problem["type"] == "value_error" and isinstance(problem["input"], dict | list):
         shown = ""  # the message names its subject itself
     return ": ".join(filter(None, (file, ".".join(map(str, location)), shown, message)))

@@ -1,6 +1,8 @@
 """Every choice that is offered composes; every mistake is named, all at once."""
 
 import itertools
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from paraforge.base.section import Section
 from paraforge.base.yaml_text import read_yaml_text, yaml_text
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.embeddings.trainer.parameters import TrainingParameters
-from paraforge.interface.configuration import check_parameters, load_parameters
+from paraforge.interface.configuration import PATTERNS, Parameters, check_parameters, load_parameters
 from paraforge.interface.configuration.composition import choices, compose, value_of, value_text
 from paraforge.interface.configuration.parameters import STAGE_OUTPUTS
 from paraforge.translation.training.parameters import NmtTrainingParameters
@@ -100,6 +102,13 @@ def test_all_problems_are_named_at_once() -> None:
     message = str(caught.value)
     assert message.startswith("5 problems") and ".yaml" not in message
     assert all(part in message for part in expected.values())
+
+
+def test_no_regular_expression_is_shown() -> None:
+    asked = set(re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', json.dumps(Parameters.model_json_schema())))
+    assert set(map(json.loads, asked)) == set(PATTERNS)
+    with pytest.raises(ConfigurationError, match=r"sources.0.name: 'a b': should be letters, digits, "):
+        compose(CONFIGS, ["ingest.sources=[{name: a b, format: sample}]"])
 
 
 def test_no_stage_removes_what_is_kept() -> None:
