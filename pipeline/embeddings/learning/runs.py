@@ -57,8 +57,8 @@ def run_once(
             found = train(work.path)
             write_digests(model)
             write_json(report, found)  # last: a training with a report is finished
-            for name in scratch:
-                remove_directory(work.path / name)
+        for name in scratch:  # also what a run left that was killed here
+            remove_directory(work.path / name)
         with replaced_directory(output) as temporary:
             copy_files(model, temporary)
         return read_json(report)
