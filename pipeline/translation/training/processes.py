@@ -54,6 +54,7 @@ def training_processes(directory: Path, settings: Mapping[str, Any]) -> Iterator
     """Start the training processes. If the block ends before them, they are asked to end and waited for."""
     environment = training_environment(settings)
     processes: list[subprocess.Popen[str]] = []
+    (directory / LOG).unlink(missing_ok=True)  # its errors are an earlier run's
     with (directory / LOG).open("a", encoding="utf-8") as log:
         try:
             for rank in range(settings["ranks"]):

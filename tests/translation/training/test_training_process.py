@@ -209,6 +209,13 @@ def test_a_process_that_says_it_has_ended_must_end_well(tmp_path: Path, code: in
         assert found == ("patience", [])
 
 
+def test_an_error_of_an_earlier_run_is_not_this_ones(tmp_path: Path) -> None:
+    (log := tmp_path / processes.LOG).write_text("OSError: No space left on device")
+    settings = {"ranks": 0, "threads": 1, "device": "cpu", "rendezvous": "none"}
+    with processes.training_processes(tmp_path, settings):
+        assert log.read_text(encoding="utf-8") == ""
+
+
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize(
     "ended",
