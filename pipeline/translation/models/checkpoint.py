@@ -150,12 +150,17 @@ def _named_languages(state: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def write_checkpoint(state: Mapping[str, Any], path: Path) -> None:
-    """Write a checkpoint atomically."""
+    """Write a checkpoint atomically. Raises OSError if the disk is full."""
     import torch
 
     with atomic_path(path) as temporary, temporary.open("wb") as file:
-        # A file object, because torch writes a path's name into the archive.
-        torch.save(dict(state), file)
+        try:
+            # A file object, because torch writes a path's name into the archive.
+            torch.save(dict(state), file)
+        except RuntimeError as error:
+            if isinstance(error.__context__, OSError):  # torch's own error does not say that the disk is full
+                raise error.__context__ from None
+            raise
 
 
 def average_checkpoints(paths: Sequence[Path]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from paraforge.base.errors import InputError, Interrupted
-from paraforge.base.files import atomic_path
 from paraforge.base.interrupts import stop_requested
 from paraforge.translation.decoding.faults import is_out_of_memory
 from paraforge.translation.models.checkpoint import is_copy, weights_only_state, write_checkpoint
@@ -78,7 +77,12 @@ class TrainingRun:
             if is_copy(name):
                 parameter.requires_grad_(False)
         self.trainer = Trainer(self.configuration, self.task, model, loss)
-        state = self.trainer.load_checkpoint(str(directory / "checkpoints" / LAST))
+        last = directory / "checkpoints" / LAST
+        try:
+            state = self.trainer.load_checkpoint(str(last))
+        except InputError as error:
+            remedy = "Remove the file, and the same command trains from the beginning."
+            raise InputError(error.message, last, remedy=remedy) from error
         self.epochs = self._epochs(state["train_iterator"] if state else None)
         own = (state or {}).get("paraforge", {})
         self.history: list[dict[str, float]] = own.get("history", [])
@@ -87,6 +91,8 @@ class TrainingRun:
         self.task.load_dataset("valid", combine=False, epoch=1)
         self.parent = os.getppid()
         self._saved = self._reported = time.monotonic()
+        # Not fairseq's time of training, which goes wrong when the clock is set.
+        self._begun = time.monotonic() - (state or {}).get("previous_training_time", 0.0)
         self._recent: list[float] = own.get("recent_losses", [])
 
     def _epochs(self, state: dict[str, Any] | None) -> Any:
@@ -114,7 +120,7 @@ class TrainingRun:
 
     def seconds(self) -> float:
         """Return the training time, including earlier runs."""
-        return float(self.trainer.cumulative_training_time())
+        return time.monotonic() - self._begun
 
     def train(self) -> str:
         """Train until a limit, and return it. Raises Interrupted: SIGTERM or Ctrl-C, or the parent died; a
@@ -290,6 +296,7 @@ class TrainingRun:
                 "iterations_in_epoch": iterator["iterations_in_epoch"] * self.ranks.count,
             },
             "val_loss": None,
+            "previous_training_time": self.seconds(),
             "paraforge": {
                 "history": self.history,
                 "target_tokens": self.target_tokens,
@@ -298,14 +305,15 @@ class TrainingRun:
             },
         }
         self.trainer.consolidate_optimizer()
-        with atomic_path(path) as temporary:
-            self.trainer.save_checkpoint(str(temporary), extra)
+        state = self.trainer.state_dict()
+        state["extra_state"].update(extra)
+        # Not by fairseq, which after an error writes the checkpoint again behind the broken one.
+        write_checkpoint(state, path)
 
     def save_weights(self, path: Path) -> None:
         """Write only weights and configuration, as plain values and without this machine's paths."""
         self.trainer.consolidate_optimizer()
-        with atomic_path(path) as temporary:
-            write_checkpoint(weights_only_state(self.trainer.state_dict()), temporary)
+        write_checkpoint(weights_only_state(self.trainer.state_dict()), path)
 
 
 def snapshot_of(directory: Path, update: float) -> Path:

@@ -1,6 +1,8 @@
 """Training with fairseq's trainer: limits, resuming, and what comes out of it."""
 
+import copy
 import json
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -120,8 +122,31 @@ def test_a_checkpoint_counts_batches_of_all_processes(begin: Begin, monkeypatch:
     with pytest.raises(Interrupted):
         run.train()
     run.ranks = Ranks(0, 2)  # as if another process had trained on as many
+    monkeypatch.setattr("time.time", lambda: 0.0)  # the clock is set back
     run.save()
-    assert begin().epochs.iterations_in_epoch == 2 * run.epochs.iterations_in_epoch > 0
+    again = begin()
+    assert again.epochs.iterations_in_epoch == 2 * run.epochs.iterations_in_epoch > 0
+    assert again.seconds() > 0
+
+
+def test_a_full_disk_costs_no_checkpoint_and_a_damaged_one_is_named(
+    tmp_path: Path, begin: Begin, trained: TrainingRun
+) -> None:
+    shutil.copytree(trained.directory, tmp_path / "run", symlinks=True)
+    path = tmp_path / "run" / "checkpoints" / trainer.LAST
+    content, run = path.read_bytes(), copy.copy(trained)
+    run.directory = tmp_path / "run"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=f"while this was written: .*{trainer.LAST}"):
+            run.save()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == content and list(path.parent.iterdir()) == [path]
+    path.write_bytes(content[:-100])
+    with pytest.raises(InputError, match=rf"{trainer.LAST}: .*damaged.*\. Remove the file"):
+        begin()
 
 
 @pytest.mark.full
