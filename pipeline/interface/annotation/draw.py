@@ -67,8 +67,8 @@ class Draw:
 def open_for_annotation(directory: Path, with_rejected: bool = True) -> list[Dataset]:
     """Open a published corpus and, by default, the rejected pairs next to it.
 
-    Low bands of the score are mostly in ``data/rejected``; without it, they are empty. Rejected pairs of
-    another run are ignored. Raises InputError if it is not a published corpus, damaged, or without scores.
+    Low bands of the score are mostly in ``data/rejected``; without it, they are empty. Raises InputError if
+    it is not a published corpus, damaged, without scores, or the rejected pairs are from another run.
     """
     datasets = open_publication(directory, with_rejected)
     for one in datasets:

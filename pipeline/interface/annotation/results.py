@@ -4,7 +4,7 @@ import itertools
 import math
 import statistics
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -129,11 +129,13 @@ class Report:
 def build_report(store: AnnotationStore) -> Report:
     """Compute everything from the answers as they are now; half answers do not count."""
     judgements: Judgements = defaultdict(list)
+    graded: Counter[str] = Counter()
     for pair, name, answer, _ in store.judgements():
         judgements[pair].append((name, answer))
+        graded[name] += 1
     table = band_table(store.draw, judgements)
-    graded = {annotator.name: annotator.graded for annotator in store.annotators() if annotator.graded}
-    return Report(store.draw, table, graded, agreements(judgements, [*graded]), estimate_strong(table))
+    of_each = dict(sorted(graded.items()))
+    return Report(store.draw, table, of_each, agreements(judgements, [*of_each]), estimate_strong(table))
 
 
 def band_table(draw: Draw, judgements: Judgements) -> list[BandRow]:

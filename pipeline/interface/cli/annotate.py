@@ -77,8 +77,8 @@ def serve(
     may, more = "read the pairs and give answers", "; run the command again to continue"
     announce = announcer(host, "Grade", may, more)
     serve_app(partial(create_app, store), host, port, announce)
-    graded = sum(annotator.graded for annotator in store.annotators())
-    typer.echo(f"{database}: {graded:,} answers. Next: paraforge annotate report {database}", err=True)
+    graded = counted(len(store.judgements()), "answer")
+    typer.echo(f"{database}: {graded}. Next: paraforge annotate report {database}", err=True)
 
 
 @app.command()

@@ -9,6 +9,7 @@ import pytest
 
 from paraforge.base.errors import InputError
 from paraforge.interface.annotation import store as module
+from paraforge.interface.annotation.results import build_report
 from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store
 from tests.interface.annotation.evaluations import small_draw
 
@@ -138,7 +139,7 @@ def test_a_damaged_database_is_an_error_in_one_line(store: AnnotationStore) -> N
     content[len(content) // 2 :] = b"\xff" * (len(content) - len(content) // 2)
     store.path.write_bytes(content)
     with pytest.raises(InputError, match=r"annotations\.sqlite: damaged: database disk image is malformed"):
-        store.judgements()
+        build_report(store)
 
 
 def test_the_log_of_a_removed_database_is_not_read(tmp_path: Path, store: AnnotationStore) -> None:
