@@ -32,10 +32,12 @@ logger = logging.getLogger(__name__)
 class Session:
     """One annotator's work.
 
+    work: what tells it from other people's, and from that in another evaluation.
     order: pair at each place, places counted from 1 in the addresses. answers: by pair.
     """
 
     annotator: Annotator
+    work: str
     order: list[int]
     answers: dict[int, Answer]
 
@@ -57,6 +59,7 @@ def create_app(store: AnnotationStore, bind: str) -> Flask:
     """Make the application of one database. bind: the address that the server listens on."""
     app = make_app("annotate", bind)
     pairs = store.draw.pairs
+    evaluation = hashlib.blake2b(repr(store.draw).encode(), digest_size=16).hexdigest()
     app.jinja_env.globals |= {
         "total": len(pairs),
         "corpus": store.draw.name,
@@ -69,8 +72,12 @@ def create_app(store: AnnotationStore, bind: str) -> Flask:
         annotator = next((one for one in store.annotators() if one.number == number), None)
         if annotator is None:
             abort(404, "There is no such annotator.")
+        work = f"{evaluation} {annotator.name}"
+        # Under its address may be another pair, or another person.
+        if request.form.get("work", work) != work:
+            abort(409, "That page was of another evaluation.")
         order = presentation_order([pair.band for pair in pairs], store.draw.seed, annotator.name)
-        return Session(annotator, [index + 1 for index in order], store.answers(number))
+        return Session(annotator, work, [index + 1 for index in order], store.answers(number))
 
     @app.get("/")
     def people() -> Page:
@@ -95,6 +102,7 @@ def create_app(store: AnnotationStore, bind: str) -> Flask:
         return render_template(
             "grade.html",
             annotator=session.annotator,
+            work=session.work,
             place=place,
             answer=session.answer_at(place),
             pair=pairs[session.order[place - 1] - 1],
@@ -129,8 +137,10 @@ def _answer_of_form() -> Answer:
     grades = [request.form.get(question.name, "") for question in QUESTIONS]
     if not {*grades} <= {"", "1", "2", "3"}:
         abort(400, "A grade is 1, 2 or 3.")
-    comment = request.form.get("comment", "").replace("\r\n", "\n").strip()
-    if len(comment) > LONGEST_COMMENT:
+    comment = request.form.get("comment")
+    if comment is not None:
+        comment = comment.replace("\r\n", "\n").strip()
+    if len(comment or "") > LONGEST_COMMENT:
         abort(400, f"A comment has at most {LONGEST_COMMENT:,} characters.")
     paraphrase, fluency = (int(grade) if grade else None for grade in grades)
     return Answer(paraphrase, fluency, comment)

@@ -10,7 +10,7 @@ import sqlite3
 import unicodedata
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -53,11 +53,12 @@ COMMIT;
 
 @dataclass(frozen=True)
 class Answer:
-    """An annotator's answer about a pair: two grades from 1 to 3, None if not given yet, and a comment."""
+    """An annotator's answer about a pair: two grades from 1 to 3, None if not given yet, and a comment, None
+    if a page did not change it."""
 
     paraphrase: int | None = None
     fluency: int | None = None
-    comment: str = ""
+    comment: str | None = ""
 
     @property
     def complete(self) -> bool:
@@ -145,6 +146,7 @@ class AnnotationStore:
                 check_format(version, FORMAT, path)
                 connection.execute("PRAGMA journal_mode = WAL")
             self.draw = _DRAW.validate_json(draw)
+            self._drawn = draw
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -162,6 +164,10 @@ class AnnotationStore:
         with self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             with connection:
+                # The pairs have other numbers there.
+                if connection.execute("SELECT draw FROM evaluation").fetchone() != (self._drawn,):
+                    message = "the file has another evaluation now; start 'paraforge annotate serve' again"
+                    raise sqlite3.DatabaseError(message)
                 yield connection
 
     def join(self, name: str) -> Annotator:
@@ -194,17 +200,22 @@ class AnnotationStore:
         return {pair: Answer(*rest) for pair, *rest in rows}
 
     def record(self, annotator: int, pair: int, answer: Answer) -> bool:
-        """Save an answer, which is on disk when this returns. Returns False if it equals the newest one."""
+        """Save an answer, which is on disk when this returns. Returns False if it changes nothing.
+
+        What is None in it stays as it is: another page may have given it.
+        """
         with self._transaction() as connection:
-            newest = connection.execute(
+            found = connection.execute(
                 "SELECT paraphrase, fluency, comment FROM current_answers WHERE annotator = ? AND pair = ?",
                 (annotator, pair),
             ).fetchone()
-            if answer == Answer(*newest or ()):
+            newest = found or astuple(Answer())
+            changed = [old if new is None else new for old, new in zip(newest, astuple(answer), strict=True)]
+            if changed == [*newest]:
                 return False
             connection.execute(
                 "INSERT INTO answers (annotator, pair, paraphrase, fluency, comment) VALUES (?, ?, ?, ?, ?)",
-                (annotator, pair, answer.paraphrase, answer.fluency, answer.comment),
+                (annotator, pair, *changed),
             )
         return True
 

@@ -1,6 +1,7 @@
 """The pages and their script: what is shown, saved, changed, refused; each annotator's order. The server as a
 process: killed it has lost nothing; what it says when it cannot start."""
 
+import html
 import re
 import socket
 import sqlite3
@@ -114,6 +115,31 @@ def test_an_answer_is_shown_and_changed(anna: Annotating, store: AnnotationStore
     assert store.answers(1) == {ORDER[1]: Answer(2, 3, f"a\n{longest}")}
 
 
+def test_an_old_page_changes_only_what_it_says(anna: Annotating, store: AnnotationStore) -> None:
+    anna.grade(2, "1", "3", comment="of another tab")
+    anna.grade(2, "2")
+    assert store.answers(1) == {ORDER[1]: Answer(2, 3, "of another tab")}
+
+
+def test_a_page_of_another_evaluation_or_person_changes_nothing(
+    anna: Annotating, store: AnnotationStore
+) -> None:
+    page = anna.client.get("/annotators/1/pairs/1").text
+    (work,) = {*re.findall(r'name="work" value="(.*?)"', page)}
+    assert page.count(work) == 2  # grades, and undo
+    assert anna.grade(1, "1", "1", work=work).status_code == 200
+    for other in (f"{work} B.", f"0{work}"):
+        assert anna.grade(1, "3", "3", work=other).status_code == 409
+        assert anna.post("/annotators/1/undo", work=other).status_code == 409
+    # The server runs on, with another file in the place of its own.
+    store.path.unlink()
+    store = create_store(store.path, small_draw((4, 4, 1, 0, 2, 3, 1, 1)))
+    store.join("Anna")
+    reply = anna.grade(1, "3", "3", work=work)
+    assert reply.status_code == 503 and "has another evaluation now" in html.unescape(reply.text)
+    assert store.answers(1) == {}
+
+
 def test_going_on_skips_what_is_graded_and_comes_back_to_what_was_skipped(anna: Annotating) -> None:
     anna.grade(2, "1", "1")
     anna.grade(1, "1")  # half an answer is not one
@@ -177,7 +203,7 @@ def test_every_field_has_a_label_and_nothing_is_remote(anna: Annotating, path: s
     page = anna.client.get(path).text
     labelled = set(re.findall(r'<label for="([^"]+)"', page))
     outside = re.sub(r"<label\b.*?</label>", "", page, flags=re.S)
-    fields = re.findall(r"<(?:input|textarea|progress)\b[^>]*>", outside)
+    fields = re.findall(r"<(?:input(?! type=.hidden)|textarea|progress)\b[^>]*>", outside)
     assert len(fields) == 2
     for field in fields:
         assert " aria-label=" in field or re.search(r' id="([^"]+)"', field)[1] in labelled, field

@@ -40,9 +40,12 @@
     }
   }
   const save = () => (queue = queue.then(post));
+  let leaving = false;
   async function leave(go) {
+    leaving = true;  // Keys are now for the page that comes.
     await save();
     if (fields() === saved) go();
+    else leaving = false;
   }
   addEventListener("beforeunload", (event) => { if (fields() !== saved) event.preventDefault(); });
   // An answer that waits for the one before it.
@@ -50,7 +53,11 @@
 
   form.addEventListener("change", () => { mark(); save(); });
   let typing;
-  comment.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(save, 400); });
+  comment.addEventListener("input", () => {
+    comment.name = "comment";  // Without a name it is not sent: another page may have changed it.
+    clearTimeout(typing);
+    typing = setTimeout(save, 400);
+  });
   form.addEventListener("focusin", mark);
   form.addEventListener("focusout", mark);
   form.addEventListener("click", (event) => {
@@ -73,7 +80,7 @@
   }
   addEventListener("keydown", (event) => {
     const target = event.target;
-    if (event.isComposing) return;
+    if (leaving || event.isComposing) return;
     if (target === comment) {
       if (event.key === "Escape") { event.preventDefault(); document.getElementById("pair").focus(); }
       return;
