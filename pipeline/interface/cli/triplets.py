@@ -63,6 +63,6 @@ def triplets(
     typer.echo(
         f"{output}: {counted(report.triplets, 'triplet')} from {counted(report.rows, 'pair')}"
         + (f" (left out: {left_out})" if left_out else "")
-        + f", {report.clusters:,} clusters; mean cosine {report.positive_cosine:.3f} of positives, "
+        + f", {counted(report.clusters, 'cluster')}; mean cosine {report.positive_cosine:.3f} of positives, "
         f"{report.negative_cosine:.3f} of negatives"
     )

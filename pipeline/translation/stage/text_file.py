@@ -9,6 +9,7 @@ from pathlib import Path
 
 from paraforge.base.errors import IncompleteError
 from paraforge.base.files import text_output
+from paraforge.base.logs import counted
 from paraforge.base.progress import progress
 from paraforge.base.text.lines import PIPE, whole_lines
 from paraforge.translation.decoding.translator import Hypotheses, Translator
@@ -78,5 +79,6 @@ def _count(counts: Counter[str], result: Hypotheses) -> None:
 
 def _say(counts: Counter[str]) -> None:
     marked = [f"{counts[mark]} {mark}" for mark in ("source_truncated", *_MARKS) if counts[mark]]
-    text = f"{counts['sentences']} sentences, {counts['hypotheses']} hypotheses"
+    noun = "hypothesis" if counts["hypotheses"] == 1 else "hypotheses"
+    text = f"{counted(counts['sentences'], 'sentence')}, {counts['hypotheses']:,} {noun}"
     print(", ".join([text, *marked]), file=sys.stderr)
