@@ -77,4 +77,7 @@ def minimum_of_adequate(wrong_pairs: pa.Table, share: float) -> float:
         above = inside(scores.astype(np.float32), minimum)
         if above.sum() >= FEWEST and np.average(probabilities[above], weights=weights[above]) >= share:
             return float(minimum)
-    raise ValueError(f"no minimum score gives {100 * share:g}% adequate pairs; use a lower share")
+    raise ValueError(
+        f"no minimum score gives {100 * share:g}% adequate pairs and leaves {FEWEST} of the {len(scores):,} "
+        "sampled ones; use a lower share or a number"
+    )

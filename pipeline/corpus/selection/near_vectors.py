@@ -83,8 +83,9 @@ def _places(scores: NDArray[np.float32]) -> NDArray[np.uint32]:
 class NearVectors:
     """Collects rows, then finds for each row a better one that it repeats.
 
-    Rows are judged from the best to the worst: one is kept unless a kept one has at least the cosine. So each
-        repeated row is near a kept one. With equal scores, the earlier row is better.
+    Rows are judged from the best to the worst: one is kept unless a kept one has at least the cosine, of the
+    few best that are found near it. So each repeated row is near a kept one. With equal scores, the earlier
+    row is better.
 
     Memory does not grow with the corpus. On disk, a row takes one byte per number of its vector plus 20, and
     each near pair 16 bytes.

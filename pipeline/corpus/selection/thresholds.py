@@ -11,6 +11,7 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from paraforge.base.errors import ConfigurationError
+from paraforge.base.logs import counted
 from paraforge.corpus.scorer import inside
 from paraforge.corpus.scoring.adequacy import judge_adequacy, minimum_of_adequate
 from paraforge.corpus.scoring.verdict import CONFIDENCE, judge, judge_changed, maximum_of, minimum_of
@@ -85,11 +86,11 @@ def _found_minimum(score: str, share: float, wrong_pairs: pa.Table, where: str) 
     minimum, bound = minimum_of(wrong_pairs, score, share)
     if bound > share:
         logger.warning(
-            "%s: %s mismatched pairs are too few to compute a minimum for %g%%: none of them reaches "
+            "%s: a minimum for %g%% needs more than %s: none of them reaches "
             "%g, but up to %.2g%% of such pairs may (with %g%% confidence)",
             where,
-            f"{wrong_pairs.num_rows:,}",
             100 * share,
+            counted(wrong_pairs.num_rows, "mismatched pair"),
             minimum,
             100 * bound,
             100 * CONFIDENCE,

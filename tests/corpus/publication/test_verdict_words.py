@@ -163,5 +163,5 @@ def test_tenths_have_a_threshold_too(tmp_path: Path) -> None:
 
 def test_a_share_of_few_pairs_is_uncertain(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     published(tmp_path, drawn(20, {"news": 0.6}), SHARE)
-    assert "20 mismatched pairs are too few to compute a minimum for 1%: none of them reaches" in caplog.text
+    assert "a minimum for 1% needs more than 20 mismatched pairs: none of them reaches" in caplog.text
     assert "but up to 14% of such pairs may (with 95% confidence)" in caplog.text
