@@ -19,8 +19,8 @@ def load(name: str | Path, device: str = "cpu") -> Any:
     :class:`~paraforge.embeddings.evaluation.comparing.Model`, or a
     :class:`~paraforge.products.paraphrasing.paraphraser.Paraphraser`.
 
-    name: a directory of trained embeddings, trained decoders (behind `@` what to read them by, e.g.
-        `@unrolled:3`), a paraphraser, SIF, word vectors or sentence-transformers; or a file of word vectors.
+    name: a directory of trained embeddings, a paraphraser, SIF, word vectors or sentence-transformers; or a
+        file of word vectors.
 
     Raises:
         ConfigurationError: no such device.

@@ -1,4 +1,4 @@
-"""Opens anything that embeds or compares sentences by its name: a directory, a file, a baseline."""
+"""Opens anything that embeds or compares sentences by its name: a directory, a file, or `general`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -75,7 +75,7 @@ def load_fixed(name: str | Path, device: str = "cpu") -> Model:
     """
     model = load(name, device)
     if isinstance(model, Adaptive):
-        remedy = "Fit one with --fit SENTENCES."
+        remedy = "Make it again: python -m experiments.programs sif VECTORS OUTPUT --fit SENTENCES"
         raise InputError("this SIF model was saved without a common component", name, remedy=remedy)
     return model
 
