@@ -285,6 +285,8 @@ class TrainingRun:
 
     def save(self) -> None:
         """Write the last checkpoint atomically."""
+        from fairseq.utils import move_to_cpu
+
         self._saved = time.monotonic()
         if not self.ranks.first:
             return
@@ -305,7 +307,7 @@ class TrainingRun:
             },
         }
         self.trainer.consolidate_optimizer()
-        state = self.trainer.state_dict()
+        state = move_to_cpu(self.trainer.state_dict())
         state["extra_state"].update(extra)
         # Not by fairseq, which after an error writes the checkpoint again behind the broken one.
         write_checkpoint(state, path)
