@@ -124,11 +124,13 @@ def create_app(store: AnnotationStore, bind: str) -> Flask:
         return redirect(url_for("grade", number=number, place=place), 303)
 
     @app.errorhandler(sqlite3.Error)
-    def not_saved(error: sqlite3.Error) -> Page:
+    @app.errorhandler(UnicodeDecodeError)  # SQLite quotes what is damaged
+    def not_answered(error: Exception) -> Page:
         logger.error("%s: %s", store.path, error)
         locked = "locked" in str(error)
         why = "Another program is writing to the evaluation" if locked else f"The database says: {error}"
-        return problem_page("Not saved", f"{why}."), 503
+        title = "Not saved" if request.method == "POST" else "The evaluation cannot be read"
+        return problem_page(title, f"{why}."), 503
 
     return app
 
