@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,15 +95,6 @@ def describe(rows: pa.Table, examples_per_band: int) -> Published:
 def count_lineage(rows: pa.Table) -> Published:
     """Count the rows of each source, and of each pivot if there are pivots, by ``rejected`` and ``failed``.
     Raises IncompleteError if a row is both rejected and failed."""
-
     pivots = count_by(rows, "pivot") if "pivot" in rows.column_names else {}
     pivots.pop(None, None)  # rows that have none
     return Published(sources=count_by(rows, "source"), pivots=pivots)
-
-
-def merge(parts: Iterable[Published], examples_per_band: int = 0) -> Published:
-    """Return the statistics of all parts together."""
-    total = Published(examples_per_band)
-    for part in parts:
-        total.add(part)
-    return total

@@ -24,7 +24,7 @@ from paraforge.corpus.publication.manifest import (
     read_manifest,
     schema_differences,
 )
-from paraforge.corpus.publication.statistics import Published, count_lineage, merge
+from paraforge.corpus.publication.statistics import Published, count_lineage
 from paraforge.corpus.selection.fate import Counts, total_of
 
 # What may be next to the data without being listed; on the Hub the card has no underscore.
@@ -65,7 +65,7 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
     problems += _index_problems(corpus, manifest)
     if (wrong_pairs := manifest.wrong_pairs) is not None:
         problems += _check_bytes(corpus / wrong_pairs.path, wrong_pairs)
-    counted: list[Published] = []
+    total, read = Published(), 0
     with progress(total=manifest.rows, unit="pairs", description=f"verify {corpus.name}") as bar:
         checks = in_order(
             lambda i: _check_file(corpus, manifest, manifest.files[i]), len(manifest.files), workers
@@ -73,9 +73,11 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
         for file, (found, own) in zip(manifest.files, checks, strict=True):
             bar.update(file.rows)
             problems += found
-            counted += own
-    if len(counted) == len(manifest.files):  # the sums mean nothing unless every file could be read
-        problems += [_problem(path, message) for message in _sum_problems(manifest, merge(counted))]
+            for one in own:
+                total.add(one)
+                read += 1
+    if read == len(manifest.files):  # the sums mean nothing unless every file could be read
+        problems += [_problem(path, message) for message in _sum_problems(manifest, total)]
     return Verification(manifest, problems)
 
 

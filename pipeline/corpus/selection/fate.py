@@ -91,12 +91,6 @@ def fate_of(codes: npt.NDArray[np.integer], reasons: Sequence[str], rejected: pa
     return given if rejected is None else pc.coalesce(rejected.cast(pa.string()), given)
 
 
-def count_rows(rows: pa.Table) -> Counts:
-    """Count a shard by the columns ``rejected`` and ``failed``. Raises IncompleteError as
-    :func:`count_by`."""
-    return total_of(count_by(rows, None))
-
-
 def count_by(rows: pa.Table, column: str | None) -> dict[Any, Counts]:
     """Count the rows with each value of a column by ``rejected`` and ``failed``; None for all rows together.
 

@@ -24,7 +24,7 @@ from paraforge.base.shards.store import ShardRecord, ShardView, shard_name, writ
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.corpus.columns import COLUMNS, COMPUTED
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
-from paraforge.corpus.selection.fate import Counts, count_rows, fate_of, kept_mask
+from paraforge.corpus.selection.fate import Counts, count_by, fate_of, kept_mask, total_of
 from paraforge.corpus.selection.filters import Filter, apply_filters, decile_column, numbers
 from paraforge.corpus.selection.filters.bounds import interval_filter
 from paraforge.corpus.selection.filters.values import LANGUAGES
@@ -322,4 +322,4 @@ class Selection:
         columns = {"rejected": rejected, **{name: rows[name] for name in map(decile_column, self.tenths)}}
         schema = pa.schema([COLUMNS["rejected"], *map(decile_field, self.tenths)])
         fate = {**{name: rows[name] for name in self.fate}, "rejected": rejected}
-        return write_shard(pa.table(columns, schema=schema), path), count_rows(pa.table(fate))
+        return write_shard(pa.table(columns, schema=schema), path), total_of(count_by(pa.table(fate), None))

@@ -19,7 +19,7 @@ from paraforge.corpus.publication.held_out import SCHEMA, open_held_out
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.publication import publish
-from paraforge.corpus.publication.statistics import describe, merge
+from paraforge.corpus.publication.statistics import describe
 from paraforge.corpus.statistics.counts import BANDS, band_of
 from tests.corpus.publication.test_verdict_words import drawn
 from tests.corpus.selection.corpora import random_pairs, resources, with_columns, write_corpus
@@ -266,7 +266,8 @@ def test_a_row_with_two_fates_would_be_counted_twice() -> None:
 def test_parts_add_up(cut: int) -> None:
     table = random_pairs(2_000, seed=2)
     whole = describe(table, 4)
-    parts = merge([describe(table.slice(0, cut), 4), describe(table.slice(cut), 4)], 4)
+    parts = describe(table.slice(0, cut), 4)
+    parts.add(describe(table.slice(cut), 4))
     assert parts.sources == whole.sources
     assert parts.bands() == whole.bands()
     assert parts.means() == whole.means()
