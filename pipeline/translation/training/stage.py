@@ -132,7 +132,7 @@ def _train(
         bitext = _bitext(parameters, ingested, resources)
         chosen = with_precision(parameters, resources)
         directory = work.path / training_key(chosen, bitext)
-        if not _is_whole(directory / "model"):
+        if not (directory / "model").is_dir():
             if doubt := doubt_about(bitext.total_rows):
                 logger.warning("%s", doubt)
             say_result(
@@ -189,11 +189,14 @@ def _bitext(parameters: NmtParameters, ingested: Path, resources: Resources) -> 
 
 
 def _is_whole(model: Path) -> bool:
-    """Return whether a finished model exists and all its bytes are unchanged."""
+    """Return whether a finished model exists and all its bytes are unchanged; warn if it was changed."""
+    if not model.is_dir():
+        return False
     try:
         with describing(model / MODEL_FILE):
             check_files(model, read_json(model / MODEL_FILE)["files"])
-    except InputError:
+    except InputError as error:
+        logger.warning("%s: %s. The model is trained again", error.path, error.message)
         return False
     return True
 
