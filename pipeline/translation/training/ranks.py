@@ -5,6 +5,7 @@ On a CPU two processes of one thread train faster than one process of two: many 
 """
 
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,10 @@ def join(rank: int, count: int, rendezvous: Path, configuration: Any) -> Ranks:
         configuration.checkpoint.load_checkpoint_on_all_dp_ranks = True
         # Not by fairseq, for which the path is part of a URL, and of every checkpoint.
         store = distributed.FileStore(str(rendezvous), count)  # type: ignore[attr-defined]  # not declared
-        distributed.init_process_group("gloo", store=store, rank=rank, world_size=count)
+        # The others wait while the first validates, which can take longer than torch's half an hour.
+        distributed.init_process_group(
+            "gloo", store=store, rank=rank, world_size=count, timeout=timedelta(days=1)
+        )
     return Ranks(rank, count)
 
 

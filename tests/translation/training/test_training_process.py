@@ -172,6 +172,7 @@ def test_the_meeting_place_is_in_no_checkpoint(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("torch.distributed.init_process_group", lambda backend, **how: joined.update(how))
     configuration = SimpleNamespace(distributed_training=SimpleNamespace(), checkpoint=SimpleNamespace())
     join(1, 2, tmp_path / "what? #3", configuration)
+    assert joined["timeout"].total_seconds() > 3600  # a validation, for which the others wait
     joined["store"].set("a", "b")
     assert [path.name for path in tmp_path.iterdir()] == ["what? #3"]
     assert "what" not in repr(configuration)
