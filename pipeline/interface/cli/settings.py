@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OUTPUT = typer.Option(None, "--output", "-o", metavar="FILE", help="file to write; by default the terminal")
 FORCE = typer.Option(False, "--force", help="overwrite the output")
 DEVICE = typer.Option("auto", help="cpu, cuda, cuda:1, ...; auto: a GPU if available")
-WORKERS = typer.Option(0, min=0, help="processes; 0: one per core")
+WORKERS = typer.Option(0, min=0, help="cores to use; 0: all")
 THREADS = typer.Option(0, min=0, help="CPU threads; 0: one per core")
 WORK = typer.Option(Path("work"), help="directory for unfinished work")
 SETTINGS = typer.Option([], "--set", metavar="KEY=VALUE", help="set a parameter; may be repeated")
