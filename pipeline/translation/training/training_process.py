@@ -33,7 +33,7 @@ def main(directory: Path, rank: int = 0) -> int:
     try:
         # Processes whose parent was killed get time to notice, so that no two write here.
         lock = FileLock(directory / "trainer.lock", timeout=ORPHAN_SECONDS) if rank == 0 else nullcontext()
-        with graceful_interrupts(), lock:
+        with lock, graceful_interrupts():  # a signal ends the wait for the lock at once
             run = TrainingRun(directory, read_json(directory / "settings.json"), rank)
             if rank == 0:
                 report(event="start", update=run.updates, history=run.history)

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -215,6 +216,19 @@ def test_an_error_of_an_earlier_run_is_not_this_ones(tmp_path: Path) -> None:
     settings = {"ranks": 0, "threads": 1, "device": "cpu", "rendezvous": "none"}
     with processes.training_processes(tmp_path, settings):
         assert log.read_text(encoding="utf-8") == ""
+
+
+def test_a_signal_ends_the_wait_for_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which the process of a run that was killed can hold for minutes."""
+    handlers = [signal.getsignal(signal.SIGTERM)]
+
+    class Lock(nullcontext[None]):
+        def __enter__(self) -> None:
+            handlers.append(signal.getsignal(signal.SIGTERM))
+
+    monkeypatch.setattr(training_process, "FileLock", lambda path, timeout: Lock())
+    assert training_process.main(tmp_path) == InputError.exit_code  # no settings.json
+    assert handlers[0] is handlers[1]
 
 
 @pytest.mark.parametrize("rank", [0, 1])
