@@ -110,14 +110,14 @@ def test_unknown_sources_fail(engine: str, tiny_model: Path) -> None:
 
 
 @EVERY_ENGINE
-def test_weights_that_are_no_numbers_are_marked(engine: str, tiny_fairseq: Path, tmp_path: Path) -> None:
+def test_scores_that_are_no_numbers_are_marked(engine: str, tiny_fairseq: Path, tmp_path: Path) -> None:
     import torch
 
     from paraforge.translation.models.fairseq_compat import load_checkpoint
 
     shutil.copytree(tiny_fairseq, tmp_path / "fairseq")
     state = load_checkpoint(tiny_fairseq / "checkpoint.pt")
-    state["model"]["decoder.layers.1.final_layer_norm.weight"].fill_(float("nan"))
+    state["model"]["decoder.layers.1.final_layer_norm.weight"].fill_(3e38)
     torch.save(state, tmp_path / "fairseq" / "checkpoint.pt")
     model = write_model(tmp_path / "fairseq", tmp_path / "model")
     for result in run(engine, model, SENTENCES[:3]):
