@@ -99,7 +99,7 @@ def _of_score(name: str, figures: Figures) -> Iterator[str]:
     if figures["minimum"] is not None:
         passing = _two_digits(figures["passing"]["value"])
         yield f"The threshold of {figures['minimum']:g} lets {passing} of the mismatched pairs through."
-    if figures["suggested"] not in (None, figures["minimum"]):
+    if figures["suggested"] not in (None, figures["minimum"]) and figures["suggested_kept"]:
         kept = share_text(figures["suggested_kept"])
         yield (
             f"A threshold of {figures['suggested']:g} would let at most 1 in 100 through "

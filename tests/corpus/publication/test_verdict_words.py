@@ -69,6 +69,13 @@ def test_the_share_that_passes_has_two_digits(share: float, text: str) -> None:
     assert said[1] == f"The threshold of 0.1 lets {text} of the mismatched pairs through."
 
 
+@pytest.mark.parametrize(("kept", "said"), [(0.0, False), (0.001, True)])
+def test_a_threshold_that_keeps_nothing_is_not_suggested(kept: float, said: bool) -> None:
+    area = {"value": 0.5, "low": 0.4, "high": 0.6}
+    figures = {"separation": area, "minimum": None, "suggested": 1.001, "suggested_kept": kept}
+    assert ("would let" in " ".join(module._of_score("score", figures))) == said
+
+
 @pytest.mark.parametrize(
     ("value", "low", "high", "text"),
     [
