@@ -15,16 +15,14 @@ from paraforge.translation.models.conversion import write_description
 from paraforge.translation.models.importers import importer_for
 from paraforge.translation.models.importers.ctranslate2 import FOLDER, vocabulary_of
 from paraforge.translation.models.model import MODEL_FILE, open_model
-from paraforge.translation.models.subwords import language_tokens
+from paraforge.translation.models.subwords import is_bpe, language_tokens
 
 logger = logging.getLogger(__name__)
 
 
 _LONGEST_MESSAGE = 300
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-_SMALL = (
-    ".json", ".spm", ".model", ".txt", ".yml", ".yaml", ".bpe", ".vocab", ".spm32k", "bpecodes",
-)  # fmt: skip
+_SMALL = (".json", ".spm", ".model", ".txt", ".yml", ".yaml", ".bpe", ".vocab", ".spm32k")
 
 
 def is_hub_name(text: str) -> bool:
@@ -69,7 +67,8 @@ def wanted(names: list[str]) -> list[str]:
     if not any(name.endswith(".safetensors") for name in weights):
         weights += [name for name in top if re.fullmatch(r"pytorch_model(-\d+-of-\d+)?\.bin", name)]
     weights += [name for name in top if name == "model.bin"]  # CTranslate2
-    return sorted({*weights, *(name for name in top if name.endswith(_SMALL))})
+    small = [name for name in top if name.endswith(_SMALL) or (is_bpe(name) and not name.endswith(".py"))]
+    return sorted({*weights, *small})
 
 
 # Defaults if neither the user nor the model names them.

@@ -106,6 +106,11 @@ def find_subwords(folder: Path, languages: tuple[str, str] = ("", "")) -> tuple[
     )
 
 
+def is_bpe(name: str) -> bool:
+    """Return whether a file of this name has BPE codes."""
+    return name in (*_SOURCE_BPE, *_TARGET_BPE, *_SHARED_BPE) or name.startswith(("bpecodes.", "code."))
+
+
 def copy_subwords(file: Path, output: Path, side: str) -> Path:
     """Copy the subwords of one side to ``output`` under the project's name, with BPE codes in one form. An
     existing file stays. Raises InputError if they are damaged."""
@@ -113,9 +118,7 @@ def copy_subwords(file: Path, output: Path, side: str) -> Path:
         return file
     if file.name == _TOKENIZER or file.name.endswith(TOKENIZERS):
         target = output / f"{side}{TOKENIZERS}"
-    elif file.name in (*_SOURCE_BPE, *_TARGET_BPE, *_SHARED_BPE) or file.name.startswith(
-        ("bpecodes.", "code.")
-    ):
+    elif is_bpe(file.name):
         target = output / f"{side}{BPE}"
         target.write_text(_plain_codes(file), encoding="utf-8")
         return target
