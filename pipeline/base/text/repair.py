@@ -76,7 +76,7 @@ def _needed(match: re.Match[str]) -> str:
 def _replace(texts: pa.Array, pattern: str, change: Callable[[str], str]) -> tuple[pa.Array, Mask]:
     """Change the texts that match an RE2 pattern."""
     changed = np.zeros(len(texts), bool)
-    rows = np.flatnonzero(pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False))
+    rows = np.flatnonzero(_matching(texts, pattern))
     if not len(rows):
         return texts, changed
     before = texts.take(pa.array(rows)).to_pylist()
@@ -128,8 +128,7 @@ def is_damaged(texts: pa.Array) -> Mask:
     texts: strings without nulls.
     """
     found: Mask = pc.match_substring(texts, REPLACEMENT).to_numpy(zero_copy_only=False).copy()
-    candidates = pc.match_substring_regex(texts, _CANDIDATE).to_numpy(zero_copy_only=False)
-    for row in np.flatnonzero(candidates & ~found):
+    for row in np.flatnonzero(_matching(texts, _CANDIDATE) & ~found):
         found[row] = _is_misread(texts[int(row)].as_py())
     return found
 
@@ -201,16 +200,18 @@ _TAG = r"</?[A-Za-z][A-Za-z0-9]{0,15}(?:\s[^<>]{0,200})?/?>"
 
 def has_lost_letters(texts: pa.Array) -> Mask:
     """Return which texts have question marks inside words, which programs write for unknown letters."""
-    lost = pc.match_substring_regex(texts, _LOST).to_numpy(zero_copy_only=False)
-    address = pc.match_substring_regex(texts, _ADDRESS).to_numpy(zero_copy_only=False)
-    return np.asarray(lost & ~address)
+    return _matching(texts, _LOST) & ~_matching(texts, _ADDRESS)
 
 
 def has_markup(texts: pa.Array) -> Mask:
     """Return which texts contain a tag: ``<b>``, ``</seg>``, ``<f0>``."""
-    return np.asarray(pc.match_substring_regex(texts, _TAG).to_numpy(zero_copy_only=False))
+    return _matching(texts, _TAG)
 
 
 def has_doubled_quotes(texts: pa.Array) -> Mask:
     """Return which texts are quoted as a field of CSV, with quotation marks inside."""
-    return np.asarray(pc.match_substring_regex(texts, _QUOTED).to_numpy(zero_copy_only=False))
+    return _matching(texts, _QUOTED)
+
+
+def _matching(texts: pa.Array, pattern: str) -> Mask:
+    return np.asarray(pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False))

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.logs import counted
+from paraforge.base.section import problems_of
 from paraforge.corpus.scorer import inside
 from paraforge.corpus.scoring.adequacy import judge_adequacy, minimum_of_adequate
 from paraforge.corpus.scoring.verdict import CONFIDENCE, judge, judge_changed, maximum_of, minimum_of
@@ -51,8 +52,7 @@ def settle(
             try:
                 one = one.model_validate({**one.model_dump(), **_found_bounds(one, wrong_pairs, where)})
             except ValidationError as error:
-                found = error.errors()[0]["msg"].removeprefix("Value error, ")
-                problems.append(f"{where}: no usable bound was found: {found}. Set a number")
+                problems.append(f"{where}: no usable bound was found: {problems_of(error)[0]}. Set a number")
             except ValueError as error:
                 problems.append(f"{where}: {error}")
         filters.append(one)

@@ -10,6 +10,7 @@ from flask import Flask, abort, render_template, request
 from pydantic import ValidationError
 
 from paraforge.base.errors import InputError
+from paraforge.base.section import problems_of
 from paraforge.corpus.columns import COLUMNS, LABELS
 from paraforge.corpus.publication.manifest import describe_columns
 from paraforge.corpus.scorer import Scale
@@ -50,7 +51,7 @@ def create_app(current: Current, bind: str) -> Flask:
                 view = view_of(request.args, browser.default)
                 parameters = parameters_of(view, browser.base)
             except ValidationError as error:
-                abort(400, "; ".join(one["msg"].removeprefix("Value error, ") for one in error.errors()))
+                abort(400, "; ".join(problems_of(error)))
             counted = browser.count(parameters, view.q, with_pairs)
             return render_template(
                 "browse.html",

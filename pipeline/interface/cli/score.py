@@ -141,6 +141,7 @@ def _bounds(minima: list[str], maxima: list[str], shares: list[str]) -> list[Bou
     """Return the filters for the options. Raises ConfigurationError if a score or a value is wrong."""
     from pydantic import ValidationError
 
+    from paraforge.base.section import problems_of
     from paraforge.corpus.selection.filters.bounds import BoundsParameters
 
     found: list[BoundsParameters] = []
@@ -157,8 +158,7 @@ def _bounds(minima: list[str], maxima: list[str], shares: list[str]) -> list[Bou
             try:
                 found.append(BoundsParameters.model_validate(content))
             except ValidationError as error:
-                message = error.errors()[0]["msg"].removeprefix("Value error, ")
-                raise ConfigurationError([f"--{option} {text}: {message}"]) from error
+                raise ConfigurationError([f"--{option} {text}: {problems_of(error)[0]}"]) from error
     if len({one.score for one in found}) < len(found):
         raise ConfigurationError(["two bounds on one score: use each score once"])
     return found

@@ -42,8 +42,8 @@ def _model_problems(name: str) -> list[str]:
     if name in ("train", "none") or (path / MODEL_FILE).is_file():
         return []
     if not path.exists():
-        is_known = importlib.util.find_spec("huggingface_hub") is not None
-        return [] if is_known else [str(MissingPackageError("huggingface_hub", "hub"))]
+        is_installed = importlib.util.find_spec("huggingface_hub") is not None
+        return [] if is_installed else [str(MissingPackageError("huggingface_hub", "hub"))]
     try:
         importer_for(path)
     except InputError as error:

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, ValidationError, model_validator
 
-from paraforge.base.section import Section
+from paraforge.base.section import Section, problems_of
 from paraforge.base.shards.resources import Resources
 from paraforge.corpus.publication.parameters import NOT_STATED, PublishParameters
 from paraforge.corpus.scoring.general import is_english
@@ -146,9 +146,8 @@ class Parameters(Section):
             try:
                 forward = translate.forward_parameters()
             except ValidationError as error:
-                first = error.errors()[0]
+                first, message = error.errors()[0], problems_of(error)[0]
                 key = ".".join(map(str, ["translate.forward", *first["loc"]]))
-                message = first["msg"].removeprefix("Value error, ")
                 if first["type"] == "extra_forbidden":
                     message = "there is no such parameter"
                 raise ValueError(f"{above}{key}: {message}") from error
