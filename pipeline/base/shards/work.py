@@ -21,6 +21,7 @@ from paraforge.base.files import (
     remove,
     remove_directory,
     scratch_directory,
+    sha256_file,
     sweep,
     sync_directory,
     sync_tree,
@@ -62,12 +63,15 @@ class WorkDirectory:
 
     def find(self, key: str) -> ShardRecord | None:
         """Find the finished shard with this key; None if its footer cannot be read or has another key."""
-        path = self.file(key)
+        path, record_file = self.file(key), self._record_file(key)
         try:
-            record = read_json(self._record_file(key))
             metadata = pq.read_metadata(path)
-            marked = (metadata.metadata or {}).get(_KEY, b"").decode()
-            if marked != key or metadata.num_rows != record["rows"]:
+            if (metadata.metadata or {}).get(_KEY, b"").decode() != key:
+                return None
+            if not record_file.exists():  # a kill between the two files
+                return ShardRecord(path.name, metadata.num_rows, sha256_file(path))
+            record = read_json(record_file)
+            if metadata.num_rows != record["rows"]:
                 return None
             return ShardRecord(path.name, int(record["rows"]), str(record["sha256"]))
         except (InputError, OSError, pa.ArrowInvalid, KeyError, TypeError, AttributeError):
@@ -82,12 +86,12 @@ class WorkDirectory:
         return self.file(key), self._record_file(key)
 
     def discard(self, key: str) -> None:
-        """Remove a finished shard."""
-        self._record_file(key).unlink(missing_ok=True)
+        """Remove a finished shard. The shard goes first, because a record alone counts for nothing."""
         self.file(key).unlink(missing_ok=True)
+        self._record_file(key).unlink(missing_ok=True)
 
     def commit(self, key: str, table: pa.Table, libraries: Mapping[str, str] | None = None) -> ShardRecord:
-        """Write a finished shard so that :meth:`find` finds it only when all of it is on disk.
+        """Write a finished shard, and then its record, which saves hashing the shard when it is found.
 
         libraries: versions of the libraries that decide its bytes, by name.
         """

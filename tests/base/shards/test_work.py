@@ -42,13 +42,27 @@ def test_truncated_and_swapped_shards_are_not_believed(tmp_path: Path) -> None:
     assert work.find("k1") is None
 
 
-def test_a_shard_without_its_own_record_is_not_believed(tmp_path: Path) -> None:
+def test_a_kill_between_a_shard_and_its_record_costs_nothing(tmp_path: Path) -> None:
     work = WorkDirectory("step", tmp_path)
-    work.commit("k1", pa.table({"a": [1]}))
+    made = work.commit("k1", pa.table({"a": [1]}))
     record = work.file("k1").with_suffix(".json")
     record.write_text(record.read_text().replace('"rows": 1', '"rows": 2'))
     assert work.find("k1") is None
     record.unlink()
+    assert work.find("k1") == made
+    work.file("k1").unlink()
+    assert work.find("k1") is None
+
+
+def test_a_kill_while_a_shard_is_removed_does_not_leave_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = WorkDirectory("step", tmp_path)
+    work.commit("k1", pa.table({"a": [1]}))
+    unlink = Path.unlink
+    monkeypatch.setattr(Path, "unlink", lambda path, **_: (unlink(path), exit(9)))
+    with pytest.raises(SystemExit):
+        work.discard("k1")
     assert work.find("k1") is None
 
 
