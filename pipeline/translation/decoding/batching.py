@@ -25,6 +25,7 @@ _GPU_WINDOW = 32_768
 # Sentences tokenized at a time; the thread that feeds the engine runs in between.
 _TOKENIZED_SENTENCES = 512
 _LONGEST_REASON = 200
+_OUT_OF_MEMORY = "out of memory"
 # A healthy engine translates one of these, for any language.
 _SIMPLE = ("1", "a", ".")
 
@@ -91,14 +92,18 @@ def translate_in_batches(
     Raises:
         EngineError: the engine no longer translates anything.
     """
-    running: deque[tuple[_Window, list[int], Callable[[], Decoded]]] = deque()
+    running: deque[tuple[_Window, list[int], int, Callable[[], Decoded]]] = deque()
     waiting: deque[_Window] = deque()
 
     def collect() -> None:
-        owner, places, wait = running.popleft()
+        owner, places, tokens, wait = running.popleft()
         batch = [owner.sources[place] for place in places]
-        for place, result in zip(places, _outcome(engine, batch, wait), strict=True):
+        results = _outcome(engine, batch, wait)
+        for place, result in zip(places, results, strict=True):
             owner.results[place] = result
+        if any(result.failed == _OUT_OF_MEMORY for result in results):
+            # A sentence that does not fit alone says nothing about the size of batches.
+            engine.batch_tokens = tokens
         report_rows(len(places))
         owner.open -= 1
 
@@ -113,7 +118,9 @@ def translate_in_batches(
         for places in batches:
             while len(running) >= engine.queued:
                 collect()
-            running.append((current, places, _submit(engine, [current.sources[place] for place in places])))
+            tokens = engine.batch_tokens
+            wait = _submit(engine, [current.sources[place] for place in places])
+            running.append((current, places, tokens, wait))
             current.open += 1
         yield from finished()
     while running:
@@ -267,6 +274,6 @@ def _reason(error: Exception) -> str:
     if isinstance(error, Untranslatable):
         return error.reason[:_LONGEST_REASON]
     if is_out_of_memory(error):  # its message has numbers of bytes and of processes
-        return "out of memory"
+        return _OUT_OF_MEMORY
     first = next(iter(str(error).splitlines()), "")
     return f"{type(error).__name__}: {first}"[:_LONGEST_REASON].rstrip(": ")
