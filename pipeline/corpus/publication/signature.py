@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paraforge.base.files import hash_json
+from paraforge.corpus.selection.filters import FilterParameters, short_name
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.versions import __version__
 
@@ -45,9 +46,19 @@ def signature(sources: Sequence[str], steps: Mapping[str, Description], select: 
     fields.append(("tok", TOKENISER))
     fields.append(("score", _scorer(steps.get("score-paraphrase_score", score))))
     fingerprints = chosen.get("fingerprints") or {}
-    fields += [one.signature(fingerprints.get(one.reason)) for one in select.filters]
+    if select.required != SelectParameters().required:
+        fields.append(("need", "+".join(map(short_name, select.required)) or "none"))
+    fields += [_filter(one, fingerprints.get(one.reason)) for one in select.filters]
     fields.append(("v", __version__))
     return "|".join(f"{key}:{value}" for key, value in fields)
+
+
+def _filter(parameters: FilterParameters, fingerprint: str | None) -> tuple[str, str]:
+    """Return a filter's key and value, with ``:accept`` or ``:refuse`` if pairs without a value are treated
+    otherwise than usual."""
+    key, value = parameters.signature(fingerprint)
+    changed = parameters.model_dump(include={"missing"}, exclude_defaults=True)
+    return key, ":".join([value, *changed.values()])
 
 
 def short_fingerprint(description: Description, name: str) -> str:

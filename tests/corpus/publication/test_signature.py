@@ -78,6 +78,25 @@ def test_what_made_translations_and_scores_is_named(steps: dict[str, Any], field
     assert f"|{field}|" in signature(["a"], steps, parameters())
 
 
+BOUNDS: dict[str, Any] = {"kind": "bounds", "score": "contradiction", "maximum": 0.5}
+LANGUAGES: dict[str, Any] = {"kind": "language", "languages": ["en"]}
+
+
+@pytest.mark.parametrize(
+    ("select", "field"),
+    [
+        ({"filters": [BOUNDS]}, "tok:moses-lc|score:none|contradiction:-0.5"),
+        ({"filters": [{**BOUNDS, "missing": "accept"}]}, "contradiction:-0.5:accept"),
+        ({"filters": [LANGUAGES]}, "lang:en"),
+        ({"filters": [{**LANGUAGES, "missing": "refuse"}]}, "lang:en:refuse"),
+        ({"required": []}, "need:none"),
+        ({"required": ["paraphrase_score", "contradiction"]}, "need:sim+contradiction"),
+    ],
+)
+def test_what_becomes_of_pairs_without_a_score_is_named(select: dict[str, Any], field: str) -> None:
+    assert f"|{field}|" in signature(["a"], {}, SelectParameters.model_validate(select))
+
+
 def test_sources_cannot_break_the_line() -> None:
     line = signature(["b|c:d", "a b+c"], {}, parameters())
     assert line.split("|")[0] == "src:a-b-c+b-c-d"
