@@ -231,8 +231,8 @@ def test_the_installed_version_is_preferred(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("paraforge.translation.engines.fake.LIBRARIES", ("numpy",))
     choice = EngineChoice("fake", DecodingOptions(), {}, "1", None)
     target = open_memory(choice, Resources(work=tmp_path))
-    for version in ("0.1", libraries.version("numpy"), "0.2"):
-        target.add([(table_of(["a"]), {"numpy": version})])
+    # Added at once, and yet one segment for each version.
+    target.add((table_of(["a"]), {"numpy": one}) for one in ("0.1", libraries.version("numpy"), "0.2"))
     ordered = [segment.path.name[:8] for segment in usable_segments(target, choice)]
     assert ordered == ["00000002", "00000001", "00000003"]
 
