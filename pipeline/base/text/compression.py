@@ -32,7 +32,11 @@ _MEMBERS: dict[str, Callable[[], Any]] = {
 _LFS_POINTER = b"version https://git-lfs"
 _UTF16 = ("UTF-16 text", "Convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW.")
 _UNSUPPORTED = {
-    b"PK\x03\x04": ("a zip archive", "Unpack it. Text can be plain or gz, bz2, xz or zst."),
+    b"PK\x03\x04": (
+        "a zip archive",
+        "Unpack it: text can be plain or gz, bz2, xz or zst. From Excel, save it as 'CSV UTF-8'.",
+    ),
+    b"PAR1\x15": ("a Parquet file", "Set its format to parquet, or write its texts to a text file."),
     b"\xff\xfe": _UTF16,
     b"\xfe\xff": _UTF16,
 }
@@ -82,7 +86,7 @@ def _lfs_pointer(path: Path) -> InputError:
 
 def refuse_binary(path: Path, head: bytes) -> None:
     """Raise InputError for a file that cannot be UTF-8 text, by its first bytes after decompression: a zip
-    archive, UTF-16."""
+    archive, Parquet, UTF-16."""
     for magic, (name, remedy) in _UNSUPPORTED.items():
         if head.startswith(magic):
             raise InputError(f"this is {name}", path, remedy=remedy)

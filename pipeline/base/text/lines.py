@@ -102,7 +102,7 @@ def line_blocks(path: Path, reading: Reading | None = None) -> Iterator[LineBloc
     data_blocks = _arriving(reading) if path == PIPE else read_ahead(path, reading.block_bytes)
     for data in data_blocks:
         if not begun:
-            refuse_binary(path, data[:4])
+            refuse_binary(path, data[:5])
             if data.startswith(_BYTE_ORDER_MARK):
                 reading.changes["byte_order_mark"] += 1
                 data = data[len(_BYTE_ORDER_MARK) :]

@@ -72,8 +72,8 @@ class PublishReport:
         parts = [f"{counted(self.corpus.rows, 'pair')} in {counted(files, 'file')}, {size}"]
         held = [f"{rows:,} for {name}" for name, rows in self.corpus.splits.items()]
         parts += held[1:]
-        if self.rejected.rows:
-            parts.append(f"{self.rejected.rows:,} rejected")
+        counts = {"rejected": self.corpus.counts.rejected, "failed": self.corpus.counts.failed}
+        parts += [f"{one.total():,} {name}" for name, one in counts.items() if one]
         return "; ".join([*parts, f"{self.seconds:.1f} s"])
 
     def metrics(self) -> dict[str, Any]:

@@ -48,7 +48,7 @@ Mask = NDArray[np.bool_]
 class Findings:
     """What cleaning did to texts, and what it left.
 
-    changes: rows or lines repaired, by what was repaired.
+    changes: texts or lines repaired, by what was repaired.
     noticed: kept rows with something that is not repaired, by kind. examples: the first text of each kind.
     """
 

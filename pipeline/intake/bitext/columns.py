@@ -18,9 +18,10 @@ _KINDS = {
 }
 _HEADINGS = re.compile(
     r"(source|target|src|tgt|ref|hyp|mt|text|sentence|sent|phrase|reference|translation|paraphrase|original|"
-    r"hypothesis|premise|question|english|arabic|chinese|croatian|czech|danish|dutch|finnish|french|german|"
-    r"greek|hungarian|italian|japanese|korean|norwegian|polish|portuguese|romanian|russian|serbian|slovak|"
-    r"slovenian|spanish|swedish|turkish|ukrainian)([ _-]?(text|sentence|lang|[12ab])|[ _-][a-z]{2,3})?|"
+    r"hypothesis|premise|question|english|arabic|bengali|bulgarian|chinese|croatian|czech|danish|dutch|finnish|"
+    r"french|german|greek|hebrew|hindi|hungarian|indonesian|italian|japanese|korean|norwegian|persian|polish|"
+    r"portuguese|romanian|russian|serbian|slovak|slovenian|spanish|swedish|thai|turkish|ukrainian|urdu|"
+    r"vietnamese)([ _-]?(text|sentence|lang|[12ab])|[ _-][a-z]{2,3})?|"
     rf"[st][12]|(?-i:[a-z]{{2}}|{'|'.join(CODES)})",
     re.I,
 )

@@ -110,7 +110,7 @@ class IngestReport:
     """What ingest did: ``rows`` = ``kept`` + the sum of ``rejected``, per source and in total.
 
     rows: rows read. kept: rows not rejected. rejected: rejected rows by reason.
-    changes: rows or lines repaired, by what was repaired. shards: shards written.
+    changes: texts or lines repaired, by what was repaired. shards: shards written.
     sources: the same for each source, and its files. seconds: time taken. pairs_per_second: rows / seconds.
     """
 

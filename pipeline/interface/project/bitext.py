@@ -10,7 +10,7 @@ from typing import Any
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.compression import SUFFIXES
-from paraforge.base.text.lines import Reading
+from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.base.text.paths import files_of
 from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.scoring.general import is_english
@@ -140,6 +140,8 @@ def look_at_table(path: Path) -> Bitext:
     english = [place for place, one in languages.items() if one is not None and is_english(one)]
     foreign = [place for place in languages if place not in english]
     if (len(english), len(foreign)) not in ((1, 1), (2, 0)):
+        if reading["format"] in ("tsv", "csv", "jsonl"):
+            next(line_blocks(path))  # names a line that is not UTF-8, which was left out
         seen = ", ".join(
             f"{json.dumps(place, ensure_ascii=False)} {f'in {one!r}' if one else 'of unknown language'}"
             for place, one in languages.items()
@@ -151,7 +153,7 @@ def look_at_table(path: Path) -> Bitext:
         )
         if not languages:
             problem = "no column has sentences"
-            remedy = f"Is it UTF-8, with columns as its name says? {remedy}"
+            remedy = f"Does it have columns as its name says? {remedy}"
         raise InputError(problem, path, remedy=remedy)
     english.sort(key=lambda place: "ref" not in str(place).lower())  # of two, the reference comes first
     kind = "bitext" if foreign else "paraphrases"

@@ -84,6 +84,7 @@ def test_the_fingerprint_is_that_of_the_sentences() -> None:
         (b'1\t"quoted\n', {"columns": [1]}, ['"quoted']),
         (b"id\tsentence_B\tsentence_A\n1\tb\ta\n", {"columns": ["sentence_A", 1]}, ["a", "b"]),
         (b"1\ta\n\n2\tb\n", {"columns": [1]}, ["a", "b"]),
+        (b"a\nb\tc\n", {}, ["a", "b\tc"]),
     ],
 )
 def test_formats(tmp_path: Path, content: bytes, options: dict[str, Any], expected: list[str]) -> None:
@@ -98,10 +99,14 @@ def test_formats(tmp_path: Path, content: bytes, options: dict[str, Any], expect
     ("name", "content", "options", "message"),
     [
         ("test.tsv", b"1\ta\n2\n", {"columns": [1]}, "test.tsv:2: 1 column, no column 1"),
-        ("test.tsv", b"1\ta\nx\t\xff\n", {}, "test.tsv:2: not UTF-8"),
+        ("test.tsv", b"1\ta\nx\t\xff\n", {"columns": [1]}, "test.tsv:2: not UTF-8"),
         ("test.tsv", b"a\tb\n1\t2\n", {"columns": ["c"]}, "test.tsv:1: no column 'c' in the header: a, b"),
         ("test.gz", b"not an archive", {}, "its content is not compressed"),
         ("test.tsv", None, {}, "no such test file"),
+        ("test.jsonl", b'{"s": "a"}\n', {}, "test.jsonl: a test file must be text or TSV"),
+        ("test.csv", b"a,b\n", {"columns": [0]}, "test.csv: a test file must be text or TSV"),
+        ("test.parquet", b"PAR1\x15\x04", {}, "test.parquet: this is a Parquet file"),
+        ("test.tsv", b"a\tb\n", {}, "test.tsv:1: a test file with 2 columns"),
     ],
 )
 def test_errors(

@@ -41,6 +41,7 @@ HEADERS = [
     "pcm\ten",
     "eng_Latn\tnya_Latn",
     "text 1\ttext 2",
+    "English\tHindi",
 ]
 ROWS = ["Yes.\tAno.", "en\ten", "yes\tano", "en\tThe dog runs.", "twi\tluo", "text"]
 

@@ -282,17 +282,19 @@ def test_a_project_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     ("name", "content", "message"),
     [
         ("a.pdf", b"text", r"a\.pdf: a table must end in \.tsv"),
-        ("a.tsv", b"one\ttwo\n" * 30, "no column has sentences. Is it UTF-8"),
+        ("a.tsv", b"one\ttwo\n" * 30, "no column has sentences. Does it have"),
         ("a.tsv", b"", "empty"),
         ("a$b.tsv", b"one\ttwo\n", "the name looks like an environment variable"),
-        ("a.csv", b'a,"' + b"x" * 200_000 + b'"\n', "no column has sentences. Is it UTF-8"),
+        ("a.csv", b'a,"' + b"x" * 200_000 + b'"\n', "no column has sentences. Does it have"),
         ("A.JSON", b'[{"a": "text"}, 1]', r"A\.JSON:2: not a JSON object"),
         ("a.jsonl", b'{"a": "text"}\n\n' + b"[" * 100_000 + b"\n", r"a\.jsonl:3: not a JSON object\."),
         ("a.tmx", b"<tmx><tu><tuv><seg>one two</seg></tuv></tu></tmx>", '"" of unknown language'),
-        ("a.tmx", b"<tmx><body></body></tmx>", "no column has sentences. Is it UTF-8"),
+        ("a.tmx", b"<tmx><body></body></tmx>", "no column has sentences. Does it have"),
         ("a.parquet", b"version https://git-lfs.github.com/spec/v1\noid", "a Git LFS pointer"),
         ("a.parquet", b"PAR1nothing", "not a complete Parquet file"),
         ("missing.tsv", None, "no such file"),
+        ("a.tsv", b"one\ttwo\nM\xfcll\tWaste\n", r"a\.tsv:2: not UTF-8: byte 0xFC"),
+        ("a.tsv", b"PAR1\x15\x04", "this is a Parquet file"),
     ],
 )
 def test_a_bad_table_is_refused_before_anything_is_written(

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 SIDES = ("reference", "translation")
 ORIGINAL = "original"
+# Ends of names of files that are read as text only if they have tabs, as the STS benchmark's sts-test.csv has.
+_OTHER_FORMATS = {".csv", ".json", ".jsonl", ".ndjson", ".tmx"}
 
 
 class WordNgrams:
@@ -112,8 +114,8 @@ def read_test_sentences(path: Path, columns: Sequence[int | str] = ()) -> Iterat
             each line is a sentence.
 
     Raises:
-        InputError: the file is missing, empty, not UTF-8, truncated, or a line lacks a column or is too long,
-            with file and line.
+        InputError: the file is missing, empty, not UTF-8, truncated, of another format, or a TSV without
+            columns, or a line lacks a column or is too long, with file and line.
     """
     if not path.exists():
         raise InputError("no such test file", path)
@@ -121,7 +123,13 @@ def read_test_sentences(path: Path, columns: Sequence[int | str] = ()) -> Iterat
     places = [column for column in columns if isinstance(column, int)]
     for number, text in numbered_lines(path, blank=True):
         fields = text.split("\t")
+        if number == len(fields) == 1 and _OTHER_FORMATS & {*map(str.lower, path.suffixes)}:
+            remedy = "Write its sentences to a text file, one per line, or to a TSV without quotation marks."
+            raise InputError("a test file must be text or TSV", path, remedy=remedy)
         if not columns:
+            if number == 1 and len(fields) > 1:
+                remedy = "Name those that contain sentences, such as 'columns: [0, 1]'."
+                raise InputError(f"a test file with {counted(len(fields), 'column')}", path, 1, remedy)
             yield text
         elif number == 1 and by_name:
             places = [_place(column, fields, path) for column in columns]
