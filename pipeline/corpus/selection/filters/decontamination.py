@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SIDES = ("reference", "translation")
 ORIGINAL = "original"
-# Ends of names of files that are read as text only if they have tabs, as the STS benchmark's sts-test.csv has.
+# Files with these names are read as text only if they have tabs, as the STS benchmark's sts-test.csv has.
 _OTHER_FORMATS = {".csv", ".json", ".jsonl", ".ndjson", ".tmx"}
 
 
