@@ -1,5 +1,5 @@
 """Nothing is lost: rows in = kept + rejected + failed, from the bitext to the corpus, which verifies. What
-has been translated once is never translated again."""
+has been translated once is never translated again. Two runs of a stage never write at once."""
 
 import json
 import shutil
@@ -11,7 +11,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from paraforge.base.errors import WorkLockedError
 from paraforge.base.files import read_json
+from paraforge.base.shards.work import WorkDirectory
 from paraforge.translation.engines.fake import FakeTranslator
 from paraforge.translation.memory.distinct import NOT_CHOSEN
 from tests.damage import DAMAGES, apply
@@ -98,6 +100,19 @@ def test_every_stage_counts_the_same_rows(published: Path) -> None:
     reasons = Counter(row["rejected"] or row["failed"] for row in others)
     assert reasons == Counter({**counts["rejected"], **counts["failed"]})
     assert reasons == Counter({**metrics["select"]["rejected"], **metrics["select"]["failed"]})
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        *("ingest", "translation", "score", "score-counts", "select", "publish"),
+        *("lexicon", "paraphraser", "triplets"),
+    ],
+)
+def test_a_stage_ends_if_another_run_has_its_work_directory(published: Path, step: str) -> None:
+    stage = "translate" if step == "translation" else step.partition("-")[0]
+    with inside(published), WorkDirectory(step).lock(), pytest.raises(WorkLockedError):
+        run_stage(stage)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -12,11 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from benchmarks.bitext import write_ingested
-from paraforge.base.errors import IncompleteError, InputError, Interrupted, ParaforgeError, WorkLockedError
+from paraforge.base.errors import IncompleteError, InputError, Interrupted, ParaforgeError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import StepReport, run_step
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.base.shards.work import WorkDirectory
 from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines import open_translator
 from paraforge.translation.engines.fake import Fake
@@ -220,12 +219,6 @@ def test_a_missing_model_is_an_error_before_any_work(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
     with pytest.raises(InputError, match="no such model directory"):
         run(tmp_path, corpus, TranslateParameters(engine="ctranslate2"))
-
-
-def test_a_second_writer_is_refused(tmp_path: Path) -> None:
-    corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
-    with WorkDirectory("translation", tmp_path / "work").lock(), pytest.raises(WorkLockedError):
-        run(tmp_path, corpus, parameters())
 
 
 @pytest.mark.full
