@@ -65,8 +65,16 @@ def compose(configs: Path, overrides: Sequence[str]) -> dict[str, Any]:
     for override in values:
         _override(content, override)
         content = with_named_filters(content, override)
-    check_parameters(content, _place(configs, files, values))
-    return content
+    return _completed(content, check_parameters(content, _place(configs, files, values)))
+
+
+def _completed(content: dict[str, Any], parameters: Parameters) -> dict[str, Any]:
+    """Add the defaults of the keys in dvc.yaml that the content lacks, because DVC fails without them."""
+    content = {**content, **{name: {} for name in Parameters.model_fields if name not in content}}
+    content["publish"].setdefault("pairs", parameters.publish.pairs)
+    models = {name: {} for name in parameters.embeddings.models}
+    defaults = {**parameters.embeddings.model_dump(mode="json"), "models": models}
+    return {**content, "embeddings": {**defaults, **content["embeddings"]}}
 
 
 def sections_in(file: Path) -> dict[str, Any]:

@@ -136,7 +136,11 @@ def _below(directory: Path) -> Iterator[Path]:
 
 
 def _link(directory: Path, paths: Iterable[Path]) -> None:
-    wanted = {_link_name(place, path): path.absolute() for place, path in enumerate(paths)}
+    # Links to relative paths are relative: those of a project that is moved or copied name its own files.
+    wanted = {
+        _link_name(place, path): path if path.is_absolute() else Path(os.path.relpath(path, directory))
+        for place, path in enumerate(paths)
+    }
     directory.mkdir(parents=True, exist_ok=True)
     for link in directory.iterdir():
         if link.is_symlink() and wanted.get(link.name) != link.readlink():

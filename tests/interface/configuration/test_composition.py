@@ -20,7 +20,7 @@ from paraforge.base.yaml_text import read_yaml_text, yaml_text
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.embeddings.trainer.parameters import TrainingParameters
 from paraforge.interface.configuration import PATTERNS, Parameters, check_parameters, load_parameters
-from paraforge.interface.configuration.composition import choices, compose, value_of, value_text
+from paraforge.interface.configuration.composition import choices, compose, place_of, value_of, value_text
 from paraforge.interface.configuration.parameters import STAGE_OUTPUTS
 from paraforge.translation.training.parameters import NmtTrainingParameters
 from tests.project import ROOT
@@ -109,6 +109,19 @@ def test_no_regular_expression_is_shown() -> None:
     assert set(map(json.loads, asked)) == set(PATTERNS)
     with pytest.raises(ConfigurationError, match=r"sources.0.name: 'a b': should be letters, digits, "):
         compose(CONFIGS, ["ingest.sources=[{name: a b, format: sample}]"])
+
+
+def test_dvc_finds_every_key_that_it_reads_although_it_is_removed() -> None:
+    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"].values()
+    named = [name for stage in stages for name in stage["params"] if isinstance(name, str)]
+    names = {"embeddings.names", *(name.replace("${item.name}", "word") for name in named)}
+    sections = Parameters.model_fields
+    needed = {name for name, one in sections.items() if one.is_required()}
+    needed |= {"ingest.sources", "embeddings.models.word"}
+    content = compose(ROOT / "configs", [f"~{name}" for name in sorted(names - needed)])
+    for name in names:
+        container, last = place_of(content, name, make=False)
+        assert last in container, name
 
 
 def test_no_stage_removes_what_is_kept() -> None:
