@@ -302,6 +302,17 @@ def test_a_resumed_run_reports_all(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert figures(resumed) == figures(whole)
 
 
+def test_a_resumed_run_with_another_size_of_tasks_cuts_them_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
+    with monkeypatch.context() as patched, pytest.raises(Interrupted):
+        patched.setattr("paraforge.translation.stage.remembering.run_step", interrupted)
+        run(tmp_path, corpus, parameters(sentences_per_task=1000))
+    report, _ = run(tmp_path, corpus, parameters(sentences_per_task=30))
+    assert report.tasks == -(-report.sentences // 30) > 1
+
+
 @pytest.mark.parametrize(
     ("moment", "lost", "translated"),
     [
