@@ -160,7 +160,7 @@ def test_what_was_answered_before_a_refusal_is_kept(server: FakeServer, last: Re
     )
     (found,) = translate(["věta"], nbest=4, temperature=1.0)
     assert [one.text for one in found.hypotheses] == ["answer 1", "answer 2"]
-    assert server.asked["věta"] == 3
+    assert server.asked["věta"] == 3 and [body["n"] for body in server.bodies[:3]] == [4, 3, 2]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,10 @@ def test_contradictory_settings(server: FakeServer, changes: dict[str, Any], mes
 @pytest.mark.parametrize(
     ("variable", "value", "message"),
     [
-        *(("SERVER_URL", one, "Set PARAFORGE_SERVER_URL") for one in ("", "localhost:80", "ftp://localhost")),
+        *(
+            ("SERVER_URL", one, "Set PARAFORGE_SERVER_URL")
+            for one in ("", "localhost:80", "ftp://localhost", "http:///v1")
+        ),
         *(("API_KEY", one, "OPENAI_API_KEY is not a valid key") for one in ("klíč", "two\nlines")),
     ],
 )
@@ -250,10 +253,20 @@ def test_no_address_and_no_key(
         *((one, (0, 0)) for one in (None, [], {"prompt_tokens": None})),
     ],
 )
-def test_usage_is_that_of_all_requests(server: FakeServer, usage: Any, counted: tuple[int, int]) -> None:
+def test_usage_is_that_of_all_requests(
+    server: FakeServer, usage: Any, counted: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is counted by one thread at a time."""
     server.behave = lambda sentence, body, nth: Reply({**completion([choice("A dog.")]), "usage": usage})
     translator = open_translator("server", None, DecodingOptions(), settings={"model": "m"})
+
+    def count(self: Usage, name: str, value: int) -> None:
+        assert translator._client._lock.locked()
+        object.__setattr__(self, name, value)
+
+    monkeypatch.setattr(Usage, "__setattr__", count)
     assert texts(list(translator.translate(SENTENCES[:3]))) == ["A dog."] * 3
+    monkeypatch.undo()
     assert translator.usage == Usage(3, *counted)
 
 
