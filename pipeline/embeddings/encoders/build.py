@@ -88,15 +88,16 @@ def build_encoder(parameters: EncoderParameters, make_table: MakeTable, seed: in
     generator = torch.Generator().manual_seed(seed)
     number = iter(range(1 << 30))
 
-    def build(part: EncoderParameters) -> Encoder:
+    def build(part: EncoderParameters, key: str) -> Encoder:
         if isinstance(part, CombinationParameters):
-            return Combination([build(inner) for inner in part.parts], part.kind)
+            parts = [build(inner, f"{key}.parts.{n}") for n, inner in enumerate(part.parts)]
+            return Combination(parts, part.kind)
         table = make_table(part, next(number))
         if table.shape[1] != part.dimension:
             raise ConfigurationError(
                 [
-                    f"encoder: dimension {part.dimension}, the initial vectors have {table.shape[1]}: "
-                    f"set encoder.dimension={table.shape[1]}"
+                    f"{key}: dimension {part.dimension}, the initial vectors have {table.shape[1]}: "
+                    f"set {key}.dimension={table.shape[1]}"
                 ]
             )
         encoder = part.network(table)
@@ -105,4 +106,4 @@ def build_encoder(parameters: EncoderParameters, make_table: MakeTable, seed: in
         encoder.start(1 / math.sqrt(encoder.dimension), generator)
         return encoder
 
-    return build(parameters)
+    return build(parameters, "encoder")

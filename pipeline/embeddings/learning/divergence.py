@@ -10,7 +10,7 @@ def diverged(what: str, updates: int) -> InputError:
     """Return the error that ends a diverged training; `what` is the reason, e.g. `the loss is nan`."""
     return InputError(
         f"the training diverged: {what} after {updates:,} updates",
-        remedy="Lower learning_rate.",
+        remedy="Lower learning_rate." if updates else "Start from smaller vectors.",
     )
 
 

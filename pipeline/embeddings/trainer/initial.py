@@ -157,7 +157,9 @@ def table_from_vectors(vocabulary: Vocabulary, vectors: WordVectors, seed: int) 
             remedy="Use vectors for lowercase English words.",
         )
     known = np.asarray(vectors.vectors[rows[found]], dtype=np.float32)
-    table = random_table(len(vocabulary), vectors.dimension, float(known.std()), seed).numpy()
+    with np.errstate(over="ignore"):  # the training refuses vectors that are so long
+        deviation = float(known.std())
+    table = random_table(len(vocabulary), vectors.dimension, deviation, seed).numpy()
     if vectors.unknown_row is not None:
         table[:] = vectors.vectors[vectors.unknown_row]
     table[found] = known

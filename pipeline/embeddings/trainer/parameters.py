@@ -103,7 +103,7 @@ class TrainingParameters(Section):
     @model_validator(mode="after")
     def _enough_candidates(self) -> TrainingParameters:
         if self.batch_size * (1 if self.anneal else self.largest_mega_batch) < 2:
-            raise ValueError("a mega-batch with one pair has no negatives: raise batch_size or mega_batch")
+            raise ValueError("a mega-batch with one pair has no negatives: raise batch_size")
         if self.one_source and self.largest_mega_batch > 1:
             raise ValueError("one_source works on mini-batches: set loss softmax, or mega_batch 1")
         return self

@@ -180,8 +180,10 @@ def test_unequal_parts_cannot_be_added() -> None:
 
 
 def test_vectors_of_another_dimension_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="dimension 3, the initial vectors have 5"):
-        build_encoder(AverageParameters(dimension=3), lambda part, n: torch.zeros(5, 5), 0)
+    parts = [AverageParameters(dimension=5), AverageParameters(dimension=3)]
+    both = CombinationParameters(kind="concatenation", parts=parts)
+    with pytest.raises(ConfigurationError, match=r"vectors have 5: set encoder\.parts\.1\.dimension=5"):
+        build_encoder(both, lambda part, n: torch.zeros(5, 5), 0)
 
 
 MAXIMUM = '''
