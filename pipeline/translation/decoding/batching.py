@@ -126,7 +126,6 @@ def translate_in_batches(
     while running:
         collect()
         yield from finished()
-    yield from finished()
 
 
 class _Window:

@@ -11,13 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.bitext import write_ingested
-from paraforge.base.errors import Interrupted
+from paraforge.base.errors import Interrupted, WorkLockedError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FLAG_COLUMNS
 from paraforge.base.shards.store import ShardDirectory
+from paraforge.base.shards.work import WorkDirectory
 from paraforge.translation.engines import open_translator
 from paraforge.translation.stage.parameters import TranslateParameters
-from paraforge.translation.stage.round_trip import round_trip, write_back_corpus
+from paraforge.translation.stage.pivots import join_pivots
+from paraforge.translation.stage.round_trip import finish_translations, round_trip, write_back_corpus
 from paraforge.translation.stage.translate import TranslationReport
 from tests.here import ended_at, fewer_examples
 from tests.project import digests
@@ -287,3 +289,15 @@ def test_the_forward_parameters_are_those_of_the_section_but_for_what_differs() 
     assert (other.forward_parameters().engine, other.forward_parameters().beam) == ("torch", 4)
     with pytest.raises(ValueError, match=r"translate\.imported\.name"):
         TranslateParameters.model_validate({"forward": {"engine": "imported"}}).forward_parameters()
+
+
+def test_a_work_directory_that_another_run_has_is_left_alone(tmp_path: Path) -> None:
+    resources = Resources(work=tmp_path / "work")
+    writers = {
+        "forward": lambda: round_trip(parameters(), tmp_path, tmp_path, tmp_path, resources),
+        "translation": lambda: finish_translations(resources),
+        "pivots": lambda: join_pivots({}, "reference", tmp_path / "out", resources),
+    }
+    for step, write in writers.items():
+        with WorkDirectory(step, resources.work).lock(), pytest.raises(WorkLockedError):
+            write()
