@@ -79,7 +79,7 @@ class SelectParameters(Section):
                 others = [other for other in settings if other != name]
                 meant = did_you_mean(name, others)
                 listed = f"the filters are {', '.join(others)}, and a new one needs its kind"
-                raise ValueError(f"there is no filter '{name}'{meant}: {listed}")
+                raise ValueError(f"there is no filter '{name}': {listed}{meant}")
         found: dict[str, FilterParameters] = TypeAdapter(dict[Name, AnyFilter]).validate_python(settings)
         if named := [name for name, one in found.items() if one.name]:
             raise ValueError(f"{', '.join(named)}: the key is the filter's name; leave 'name' out")

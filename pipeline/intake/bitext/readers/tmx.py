@@ -168,7 +168,8 @@ def _units(path: Path, reading: Reading) -> Iterator[Element | None]:
         try:
             document.Parse(outside.encode("utf-8", "surrogateescape"), is_last)
         except expat.ExpatError as error:
-            raise _not_well_formed(error, path) from error
+            remedy = "Is the file cut off?" if is_last else None
+            raise _not_well_formed(error, path, remedy=remedy) from error
 
     def refuse_unit(name: str, attributes: object) -> None:
         if name == "tu":

@@ -137,8 +137,9 @@ def _block(
     rows = Block(found.numbers[skipped:], texts, found.codes[skipped:])
 
     def problem(row: int) -> str:
-        quoted = "unbalanced quotation marks, or " if not widths[row] else ""
-        return f"{quoted}{counted(int(widths[row]), 'column')}, the first line has {width}"
+        if not widths[row]:
+            return f"unbalanced quotation marks, or not {counted(width, 'column')}"
+        return f"{counted(int(widths[row]), 'column')}, the first line has {width}"
 
     rows.reject((widths != width) & ~found.blank[skipped:], "malformed", path, strict, problem)
     if "score" in texts:
