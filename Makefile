@@ -5,8 +5,10 @@ CONSTRAINTS ?= constraints.txt
 VENV        := .venv
 BIN         := $(VENV)/bin
 READY       := $(VENV)/.ready
-EXTRAS      := pipeline,fairseq-needs,test
+EXTRAS      := pipeline,fairseq-needs,experiments,test
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# With the default shell, make 3.81, which macOS has, looks for commands in the PATH that it was started with.
+SHELL       := /bin/bash
 # Many containers set it. Then each of some thirty processes compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -26,7 +28,7 @@ help:
 	@echo "make test-processors   run the numeric tests with the instruction sets of older processors"
 	@echo "make results  write docs/results.md from the measurements in results/"
 	@echo "make experiments TABLE=mega_batches   train and evaluate a table of the papers (needs PARAFORGE_DATA)"
-	@echo "make docs     build the documentation as a site in build/site (installs the extra 'docs')"
+	@echo "make docs     build the documentation as a site in build/site"
 	@echo "make pictures take the README's screenshots in a finished project (needs Chromium and chromedriver)"
 	@echo "make setup    only set up $(VENV); with a GPU: make setup CONSTRAINTS="
 	@echo "make clean    remove the results of runs (data, models, work), but not $(VENV)"
@@ -34,7 +36,7 @@ help:
 setup: $(READY)
 
 $(READY): pyproject.toml $(CONSTRAINTS) scripts/install_fairseq.py
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip uninstall -qqq --yes paraforge  # the distribution's former name
 	PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
@@ -96,7 +98,6 @@ experiments: setup
 	python -m experiments run $(TABLE)
 
 docs: setup
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 
 pictures: setup

@@ -1,24 +1,29 @@
 """Reads the bitexts that benchmarks and tests translate."""
 
-import gzip
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from paraforge.base.errors import InputError
 from paraforge.base.shards.store import ROWS_PER_SHARD, ShardWriter
+from paraforge.base.text.lines import numbered_lines
 from paraforge.corpus.columns import schema_of
 
 
 def read_bitext(paths: Iterable[Path], limit: int) -> tuple[list[str], list[str]]:
-    """Read the English and the foreign side of TSV files, their last two columns."""
-    rows: list[list[str]] = []
+    """Read the English and the foreign side of TSV files, their last two columns; a limit of 0 is all."""
+    sides: tuple[list[str], list[str]] = [], []
     for path in paths:
-        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-            rows += [line.rstrip("\n").split("\t") for line in file]
-    rows = rows[:limit] if limit else rows
-    return [row[-2] for row in rows], [row[-1] for row in rows]
+        for number, line in islice(numbered_lines(path), limit - len(sides[0]) if limit else None):
+            fields = line.split("\t")
+            if len(fields) < 2:
+                raise InputError("English and foreign text are expected, separated by a tab", path, number)
+            sides[0].append(fields[-2])
+            sides[1].append(fields[-1])
+    return sides
 
 
 def write_ingested(

@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from benchmarks.bitext import read_bitext
+from benchmarks.command_line import start
 from benchmarks.hardware import answer_of, hardware, peak_memory
 from benchmarks.results import append
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
@@ -101,15 +102,17 @@ def worker() -> None:
 
 def main(
     model: Path = typer.Option(..., exists=True, help="directory of the model"),
-    bitext: list[Path] = typer.Option(..., exists=True, help="TSV.gz: English, foreign"),
-    sentences: int = typer.Option(1000, help="sentences to translate; 0 is all"),
-    beam: list[int] = typer.Option([1, 4, 12]),
-    engine: list[str] = typer.Option([], help="only these"),
-    threads: int = typer.Option(2),
+    bitext: list[Path] = typer.Option(..., exists=True, help="TSV; the last two columns: English, foreign"),
+    sentences: int = typer.Option(1000, min=0, help="sentences to translate; 0 is all"),
+    beam: list[int] = typer.Option([1, 4, 12], min=1),
+    engine: list[str] = typer.Option([], help=f"only these of {', '.join(TYPES)}"),
+    threads: int = typer.Option(2, min=1),
     device: str = typer.Option("cpu"),
 ) -> None:
     """Measure and record for every cell: speed, memory, BLEU, chrF, and how many hypotheses equal
     fairseq's with the same beam."""
+    if unknown := sorted({*engine} - {*TYPES}):
+        raise typer.BadParameter(f"there is no engine {unknown[0]}; there are {', '.join(TYPES)}")
     references, sources = read_bitext(bitext, sentences)
     print(f"{hardware()}; {threads} threads, {device}; {len(sources)} sentences")
     fairseq: dict[int, list[str]] = {}
@@ -134,6 +137,7 @@ def main(
             engine=cell.engine,
             compute_type=cell.compute_type,
             beam=cell.beam,
+            text=", ".join(path.name for path in bitext),
             sentences=len(sources),
             model=model.name,
             threads=threads,
@@ -142,4 +146,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

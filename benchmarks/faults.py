@@ -33,6 +33,7 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks import fault_projects
+from benchmarks.command_line import start
 from benchmarks.fault_command import Command
 from benchmarks.fault_projects import HOSTS, MEMORY, stages
 from benchmarks.results import Measurement, append, directory, read
@@ -423,4 +424,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

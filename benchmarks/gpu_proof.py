@@ -24,11 +24,11 @@ import pyarrow as pa
 import typer
 
 from benchmarks.bitext import read_bitext, write_ingested
+from benchmarks.command_line import start
 from benchmarks.device import Watch, name_of
 from benchmarks.hardware import answer_of, hardware
 from benchmarks.results import append, directory, latest, read
 from benchmarks.transformer_base import Size, speed, write_random_model
-from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.embeddings.trainer.data import TrainingData
@@ -80,8 +80,6 @@ class Setting:
         """Return references and one of two numbers of sources; a shorter text is repeated with numbers."""
         number = self.size(full, small)
         references, sources = read_bitext([Path(self.text)], number)
-        if not sources:
-            raise InputError("no sentences", Path(self.text))
         longer = (f"{source} {turn}" for turn in count(1) for source in sources)
         return references, [*sources, *islice(longer, number - len(sources))]
 
@@ -353,10 +351,6 @@ def run(
     return left
 
 
-app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
-
-
-@app.command()
 def main(
     model: Path = typer.Option(..., exists=True, help="directory of a ready model"),
     text: Path = typer.Option(..., exists=True, help="TSV.gz; its last two columns are English and foreign"),
@@ -377,4 +371,4 @@ def main(
 
 
 if __name__ == "__main__":
-    app()
+    start(main)

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import typer
 
+from benchmarks.command_line import start
 from benchmarks.hardware import data_directory, hardware
 from benchmarks.results import append
 from paraforge.base.errors import InputError
@@ -227,4 +228,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

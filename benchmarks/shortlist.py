@@ -16,6 +16,7 @@ import pyarrow as pa
 import typer
 
 from benchmarks.bitext import read_bitext
+from benchmarks.command_line import start
 from benchmarks.engines import Cell, judged
 from benchmarks.hardware import answer_of, hardware
 from benchmarks.results import append
@@ -35,7 +36,7 @@ WAYS = {
 def with_shortlist(model: Path, bitext: list[Path], output: Path) -> float:
     """Copy a model and learn a shortlist for the copy. Returns the seconds of learning, without encoding.
 
-    model: directory with `model.json`, for fairseq and CTranslate2. bitext: TSV.gz: English, foreign.
+    model: directory with `model.json`, for fairseq and CTranslate2. bitext: TSV files.
     output: directory to make.
     """
     opened = open_model(model)
@@ -74,11 +75,11 @@ def _encoded(texts: list[str], sentencepiece: Path, dictionary: Path) -> pa.Arra
 
 def main(
     model: Path = typer.Option(..., exists=True, help="directory of the model, with model.json"),
-    bitext: list[Path] = typer.Option(..., exists=True, help="TSV.gz: English, foreign; trained on"),
-    test: list[Path] = typer.Option(..., exists=True, help="TSV.gz: English, foreign; to translate"),
-    sentences: int = typer.Option(1000, help="sentences of each test set; 0 is all"),
-    beam: int = typer.Option(12),
-    threads: int = typer.Option(2),
+    bitext: list[Path] = typer.Option(..., exists=True, help="TSV, as of benchmarks.engines; trained on"),
+    test: list[Path] = typer.Option(..., exists=True, help="the same, to translate"),
+    sentences: int = typer.Option(1000, min=0, help="sentences of each test set; 0 is all"),
+    beam: int = typer.Option(12, min=1),
+    threads: int = typer.Option(2, min=1),
 ) -> None:
     """Measure and record every way on every test set."""
     print(hardware())
@@ -117,4 +118,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

@@ -9,13 +9,16 @@ over the same ones CTranslate2 alone. The model has seen them, so BLEU only show
 """
 
 import gzip
+import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +29,7 @@ import pyarrow.dataset as ds
 import typer
 
 from benchmarks.bitext import write_ingested
+from benchmarks.command_line import start
 from benchmarks.distinct_pairs import DistinctPairs
 from benchmarks.hardware import hardware
 from benchmarks.results import append, directory, read
@@ -62,7 +66,21 @@ class Watched:
 def watch(command: list[str], directory: Path) -> dict[str, Watched]:
     """Run a command, and return what was seen of the stages that it starts."""
     seen: dict[str, Watched] = {}
-    process = subprocess.Popen(command, cwd=directory, env=project_environment(directory))
+    process = subprocess.Popen(
+        command, cwd=directory, env=project_environment(directory), start_new_session=True
+    )
+    try:
+        _look(process, seen)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode:
+        sys.exit(process.returncode)
+    return seen
+
+
+def _look(process: subprocess.Popen[bytes], seen: dict[str, Watched]) -> None:
+    """Note what the stages use until the process has ended."""
     while process.poll() is None:
         memory: dict[str, int] = defaultdict(int)
         now = time.perf_counter()
@@ -78,9 +96,6 @@ def watch(command: list[str], directory: Path) -> dict[str, Watched]:
         for stage, size in memory.items():
             seen[stage].peak_bytes = max(seen[stage].peak_bytes, size)
         time.sleep(_EVERY)
-    if process.returncode:
-        sys.exit(process.returncode)
-    return seen
 
 
 def _members(root: psutil.Process) -> Iterator[tuple[str, psutil.Process]]:
@@ -227,9 +242,11 @@ def last_rate(name: str, configuration: dict[str, Any]) -> tuple[float, str] | N
 
 def main(
     project: Path = typer.Argument(Path(), help="a checkout after 'make corpus'"),
-    pairs: int = typer.Option(200_000, help="pairs for the stages after the translation"),
-    sentences: int = typer.Option(2000, help="sentences to translate"),
-    place: Path | None = typer.Option(None, help="directory on a large disk for temporary files"),
+    pairs: int = typer.Option(200_000, min=1, help="pairs for the stages after the translation"),
+    sentences: int = typer.Option(2000, min=1, help="sentences to translate"),
+    place: Path | None = typer.Option(
+        None, exists=True, resolve_path=True, help="directory on a large disk for temporary files"
+    ),
 ) -> None:
     """Measure, record and compare every stage. Other work on the machine makes every figure worse."""
     if not all((project / name).is_dir() for name in ("data/ingested", "data/corpus", "models/nmt")):
@@ -248,4 +265,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import shlex
 import statistics
-import sys
 import traceback
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -23,6 +22,7 @@ from typing import Annotated, Any
 import typer
 from filelock import FileLock, Timeout
 
+from benchmarks.command_line import start
 from benchmarks.hardware import data_directory
 from benchmarks.results import Paper, append, directory, latest, read, rounded
 from experiments import commands, training
@@ -121,7 +121,8 @@ class Bench:
         else:
             known = {*self.pool.names, *(name.split("/")[0] for name in self.pool.names)}
             sources = {*(row.pairs.get("sources") or [])} - known
-        return f"no pairs of {', '.join(sorted(sources))}: see --corpus" if sources else ""
+        remedy = "see --corpus" if "corpus" in sources else "PARAFORGE_DATA has none"
+        return f"no pairs of {', '.join(sorted(sources))}: {remedy}" if sources else ""
 
     def place(self, cell: Cell, rows: list[Row]) -> Path:
         """Return the directory of a cell, named by the hash of everything that its figures depend on."""
@@ -217,14 +218,5 @@ def _over_seeds(runs: list[dict[str, Any]]) -> tuple[dict[str, float], dict[str,
     return means, spread
 
 
-def main() -> None:
-    """Turn errors into one line and an exit code; Ctrl-C is 130."""
-    try:
-        app()
-    except ParaforgeError as error:
-        typer.echo(f"experiments: {error}", err=True)
-        sys.exit(error.exit_code)
-
-
 if __name__ == "__main__":
-    main()
+    start(app)

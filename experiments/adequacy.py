@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import typer
 
+from benchmarks.command_line import start
 from benchmarks.hardware import data_directory
 from benchmarks.results import append
 from paraforge.base.errors import require
@@ -108,4 +108,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

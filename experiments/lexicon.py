@@ -10,6 +10,7 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
+from benchmarks.command_line import start
 from experiments.pairs import FILES, paraphrases
 from experiments.pool import corpus_pairs
 from paraforge.base.files import atomic_path
@@ -43,4 +44,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

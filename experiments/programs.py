@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from benchmarks.command_line import start
 from paraforge.base.devices import chosen_device
-from paraforge.base.errors import ConfigurationError, ParaforgeError
+from paraforge.base.errors import ConfigurationError
 from paraforge.base.files import write_json
-from paraforge.base.interrupts import last_words
 from paraforge.base.logs import configure_logging, counted
 from paraforge.base.shards.resources import Resources
 from paraforge.interface.cli.settings import with_settings
@@ -231,15 +231,5 @@ def lexicon_evaluate(
     typer.echo(json.dumps(figures, indent=2))
 
 
-def main() -> None:
-    """Entry point: errors are one line and an exit code, as on the command line."""
-    with last_words():
-        try:
-            app()
-        except ParaforgeError as error:
-            typer.echo(str(error), err=True)
-            raise SystemExit(error.exit_code) from error
-
-
 if __name__ == "__main__":
-    main()
+    start(app)

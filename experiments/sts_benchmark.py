@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import typer
 
+from benchmarks.command_line import start
 from benchmarks.hardware import data_directory
 from paraforge.base.files import write_json
 from paraforge.base.text.lines import numbered_lines
@@ -55,4 +55,4 @@ def main(model: Path, seed: int, output: Path) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

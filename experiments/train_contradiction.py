@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import typer
 
+from benchmarks.command_line import start
 from benchmarks.hardware import data_directory
 from experiments.pairs import paraphrases
 from paraforge.base.files import write_json
@@ -305,4 +306,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

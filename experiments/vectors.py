@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import typer
 
+from benchmarks.command_line import start
 from benchmarks.hardware import data_directory
 from experiments.pairs import paraphrases
 from paraforge.base.errors import require
@@ -123,4 +124,4 @@ def _count(column: TokenColumn, counts: dict[str, int]) -> None:
 
 
 if __name__ == "__main__":
-    app()
+    start(app)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import typer
 from scipy.stats import pearsonr, spearmanr
 
+from benchmarks.command_line import start
 from benchmarks.hardware import data_directory
 from experiments.pairs import paraphrases, sts_sets
 from paraforge.base.files import write_json
@@ -95,4 +95,4 @@ def mean_pearson(words: list[str], vectors: npt.NDArray[Any]) -> float:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

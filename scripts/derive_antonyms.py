@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.command_line import start
 from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.word_scorer import WordScorer
 
@@ -139,4 +140,4 @@ def _by_first(pairs: Iterable[frozenset[str]], kept: set[str]) -> dict[str, list
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

@@ -16,6 +16,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from benchmarks.command_line import start
 from experiments.pairs import paraphrases
 from paraforge.base.shards.resources import Resources
 from paraforge.base.word_vectors.subword_vectors import SubwordVectors
@@ -131,4 +132,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

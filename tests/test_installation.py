@@ -264,3 +264,17 @@ def test_a_project_runs_end_to_end_far_from_a_clone(installed: Path, tmp_path: P
         assert "SELECT" in said and "ingest" not in said and "lexicon" not in said
     finally:
         versions.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("is_usable", [True, False], ids=["usable", "without pip, or of an older Python"])
+def test_setup_makes_an_environment_anew_that_cannot_be_used(tmp_path: Path, is_usable: bool) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    scripts = {".venv/bin/python": f"exit {int(not is_usable)}", "python": 'echo "$@" > made; exit 1'}
+    for name in ("pyproject.toml", "constraints.txt", "scripts/install_fairseq.py", *scripts):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{scripts.get(name, '')}\n")
+        path.chmod(0o755)
+    subprocess.run(["make", "setup", "PYTHON=./python"], cwd=tmp_path, capture_output=True, check=False)
+    assert (tmp_path / "made").exists() == (not is_usable)
+    assert is_usable or (tmp_path / "made").read_text() == "-m venv --clear .venv\n"

@@ -4,9 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from benchmarks import engines, shortlist
+from benchmarks import engines, faults, paraphrase, shortlist, speed
+from benchmarks.bitext import read_bitext
+from benchmarks.command_line import app_of
 from benchmarks.results import read
+from paraforge.base.errors import InputError
 
 NUMBERS = {"scores": [-1.0], "seconds": 1, "cpu_seconds": 1, "tokens": 2, "memory": 1}
 
@@ -46,3 +50,18 @@ def test_only_hypotheses_of_one_beam_are_compared(tmp_path: Path, monkeypatch: p
     engines.main(Path("model"), [Path("b")], 1, [1, 12], ["fairseq", "ctranslate2"], 2, "cpu")
     lines = read(tmp_path / "engines.jsonl")
     assert len(lines) == 6 and all(line.figures["as_fairseq_percent"] == 100 for line in lines)
+
+
+@pytest.mark.parametrize("program", [engines, faults, paraphrase, shortlist, speed])
+def test_help_begins_with_what_the_module_says(program: Any) -> None:
+    said = CliRunner().invoke(app_of(program.main), ["--help"]).output
+    missing = [line for line in program.__doc__.splitlines() if line.strip() not in said]
+    assert not missing
+
+
+def test_a_text_of_one_column_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "plain.tsv"
+    path.write_text("set\tA dog.\tPes.\nA cat.\n", encoding="utf-8")
+    assert read_bitext([path], 1) == (["A dog."], ["Pes."])
+    with pytest.raises(InputError, match=r"plain\.tsv:2"):
+        read_bitext([path], 0)

@@ -10,8 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks import device
+from benchmarks.command_line import app_of
 from benchmarks.device import Watch, name_of
-from benchmarks.gpu_proof import PARTS, Figures, Setting, agreement, app, run
+from benchmarks.gpu_proof import PARTS, Figures, Setting, agreement, main, run
 from benchmarks.hardware import answer_of
 from benchmarks.results import read
 from paraforge.base.errors import InputError
@@ -106,7 +107,7 @@ def test_a_process_that_fails_or_takes_too_long(setting: Setting) -> None:
 
 def test_the_command(setting: Setting, tmp_path: Path) -> None:
     given = ["--model", setting.model, "--text", setting.text, "--device", "cpu", "--small"]
-    done = CliRunner().invoke(app, [*given, "--only", "float32"])
+    done = CliRunner().invoke(app_of(main), [*given, "--only", "float32"])
     assert done.exit_code == 0, done.output
     (line,) = read(tmp_path / "results" / "gpu_proof.jsonl")
     expected = {
@@ -116,9 +117,9 @@ def test_the_command(setting: Setting, tmp_path: Path) -> None:
         "model": Path(setting.model).name,
     }
     assert line.configuration == expected and line.figures["as_cpu_percent"] == 100
-    assert CliRunner().invoke(app, [*given, "--minutes", "0"]).exit_code == 3
-    assert "there is no part pace" in CliRunner().invoke(app, [*given, "--only", "pace"]).output
-    other = CliRunner().invoke(app, [*given, "--device", "cuda:99"])
+    assert CliRunner().invoke(app_of(main), [*given, "--minutes", "0"]).exit_code == 3
+    assert "there is no part pace" in CliRunner().invoke(app_of(main), [*given, "--only", "pace"]).output
+    other = CliRunner().invoke(app_of(main), [*given, "--device", "cuda:99"])
     assert isinstance(other.exception, InputError)
 
 

@@ -16,6 +16,7 @@ import yaml
 from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
+from benchmarks import command_line
 from benchmarks.results import ROOT, Paper, latest, read
 from experiments import __main__ as program
 from experiments import commands, lexicon, tables, training
@@ -189,10 +190,11 @@ def test_unknown_names_and_missing_pairs_are_said(data: Path) -> None:
 def test_a_mistake_is_one_line_and_ctrl_c_is_130(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(command_line, "end_on_signals", lambda: None)  # they are pytest's
     monkeypatch.setattr("sys.argv", ["experiments", "run", "small", "--work", str(data / "work")])
     (data / "data" / "sts" / "stsb-dev.tsv").rename(data / "data" / "sts" / "other.tsv")
     with pytest.raises(SystemExit) as ended:
-        program.main()
+        command_line.start(program.app)
     said = capsys.readouterr().err
     assert ended.value.code == 2 and "no STS set of stsb-dev" in said and "Traceback" not in said
 
@@ -201,7 +203,7 @@ def test_a_mistake_is_one_line_and_ctrl_c_is_130(
 
     monkeypatch.setattr(program, "Bench", interrupt)
     with pytest.raises(SystemExit) as ended:
-        program.main()
+        command_line.start(program.app)
     assert ended.value.code == 130
 
 

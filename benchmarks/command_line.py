@@ -1,0 +1,34 @@
+"""Starts the command line of a benchmark, an experiment or a script."""
+
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from paraforge.base.errors import ParaforgeError, describe_os_error
+from paraforge.base.interrupts import end_on_signals, last_words
+
+
+def app_of(main: Callable[..., Any]) -> typer.Typer:
+    """Return the command of a function; its help begins with that of its module."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    about = f"{sys.modules[main.__module__].__doc__}\n{inspect.getdoc(main)}"
+    # A paragraph after \b keeps its lines.
+    app.command(help="\b\n" + about.replace("\n\n", "\n\n\b\n"))(main)
+    return app
+
+
+def start(program: Callable[..., Any] | typer.Typer) -> None:
+    """Run a function or an app; a mistake of the user is one line and an exit code."""
+    end_on_signals()
+    app = program if isinstance(program, typer.Typer) else app_of(program)
+    with last_words():
+        try:
+            app()
+        except (ParaforgeError, OSError) as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            typer.echo(error if isinstance(error, ParaforgeError) else describe_os_error(error), err=True)
+            sys.exit(getattr(error, "exit_code", 1))
