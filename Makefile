@@ -35,16 +35,17 @@ help:
 
 setup: $(READY)
 
-$(READY): pyproject.toml $(CONSTRAINTS) scripts/install_fairseq.py
+$(READY): pyproject.toml setup.py $(CONSTRAINTS)
 	$(BIN)/python -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip uninstall -qqq --yes paraforge  # the distribution's former name
 	PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
 		$(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) --editable '.[$(EXTRAS)]'
-	$(BIN)/python scripts/install_fairseq.py
+	$(BIN)/paraforge doctor --install-fairseq || true  # without it, ready models work
 	touch $@
 
 corpus: setup
+	test -e .git || git init --quiet  # of an unpacked archive: DVC needs a repository
 	paraforge doctor --repair
 	dvc repro
 	paraforge summary

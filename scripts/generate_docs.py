@@ -1,6 +1,7 @@
 """Writes the generated part of docs/columns.md, the table of all columns, from their descriptions in the
-code; ``--check`` only compares."""
+code."""
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -22,6 +23,9 @@ def columns_markdown() -> str:
 
 def main() -> int:
     """Rewrite the part after the mark, or only compare it with ``--check``."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only compare, exit 1 if it differs")
+    check = parser.parse_args().check
     before = PAGE.read_text(encoding="utf-8")
     head, mark, _ = before.partition(MARK)
     if not mark:
@@ -30,7 +34,7 @@ def main() -> int:
     after = f"{head}{MARK}\n\n{columns_markdown()}"
     if after == before:
         return 0
-    if "--check" in sys.argv[1:]:
+    if check:
         print(f"out of date: {PAGE}; run 'python scripts/generate_docs.py'", file=sys.stderr)
         return 1
     PAGE.write_text(after, encoding="utf-8")

@@ -1,13 +1,12 @@
 """Takes the pictures of a finished project for README and docs: report, annotation and browse pages."""
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,6 @@ from selenium.webdriver.common.by import By
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH, HEIGHT = 1080, 1000
-PORT = 8379
 
 
 def open_browser() -> Chrome:
@@ -47,30 +45,19 @@ def take(chrome: Chrome, address: str, output: Path) -> None:
     chrome.save_screenshot(str(output))
 
 
-def wait_for(address: str, seconds: float = 60) -> None:
-    """Wait until a server answers."""
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            with urllib.request.urlopen(address, timeout=5):  # noqa: S310 - of this script's own servers
-                return
-        except (urllib.error.URLError, ConnectionError):
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.3)
-
-
 @contextmanager
 def serving(*command: str) -> Iterator[str]:
     """Provide the address of a command's page while the block runs."""
-    server = subprocess.Popen(["paraforge", *command, "--port", str(PORT)], stdout=subprocess.DEVNULL)
-    try:
-        address = f"http://127.0.0.1:{PORT}/"
-        wait_for(address)
-        yield address
-    finally:
-        server.terminate()
-        server.wait()
+    with subprocess.Popen(
+        ["paraforge", *command, "--port", "0"], stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            found = next(filter(None, (re.search(r"http://\S+", line) for line in server.stdout or ())), None)
+            if found is None:
+                sys.exit(f"paraforge {' '.join(command)} ended without a page")
+            yield found[0]
+        finally:
+            server.terminate()
 
 
 def main() -> None:

@@ -270,7 +270,7 @@ def test_a_project_runs_end_to_end_far_from_a_clone(installed: Path, tmp_path: P
 def test_setup_makes_an_environment_anew_that_cannot_be_used(tmp_path: Path, is_usable: bool) -> None:
     shutil.copy(ROOT / "Makefile", tmp_path)
     scripts = {".venv/bin/python": f"exit {int(not is_usable)}", "python": 'echo "$@" > made; exit 1'}
-    for name in ("pyproject.toml", "constraints.txt", "scripts/install_fairseq.py", *scripts):
+    for name in ("pyproject.toml", "setup.py", "constraints.txt", *scripts):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"#!/bin/sh\n{scripts.get(name, '')}\n")
