@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from paraforge.base.errors import InputError
@@ -76,10 +77,18 @@ class TrainingData:
                 logger.warning(message, pairs.name, shared, len(pairs))
         return found
 
-    @property
+    @cached_property
     def development_sets(self) -> list[SentencePairs]:
-        """The sets that choose the epoch."""
-        return self.sets_by_role["development"]
+        """The sets that choose the epoch. Raises InputError if the scores of one are all equal: every model
+        would be as good as the first."""
+        sets = self.sets_by_role["development"]
+        for pairs in sets:
+            if len(np.unique(pairs.scored.gold)) < 2:
+                raise InputError(
+                    f"the development set {pairs.name} has no two different scores, so it cannot choose",
+                    remedy="Leave it out, or use a file with its scores.",
+                )
+        return sets
 
     @property
     def evaluated_sets(self) -> list[SentencePairs]:

@@ -116,7 +116,7 @@ def follow(
         done = first["update"]
         with progress(total=maximum_updates, unit="updates", description="train", done=done) as bar:
             ended = _show(messages, bar, history, done)
-    elif first["event"] == "error":
+    else:
         ended = first
     code = processes[0].wait()
     if ended.get("event") == "error":
@@ -125,8 +125,8 @@ def follow(
         raise Interrupted("interrupted: the last checkpoint is kept; run the same command again to continue")
     if code != 0 or ended.get("event") != "end":
         raise IncompleteError(
-            f"the training process died ({code}): {_last_words(log)}; {log} has more; the same command "
-            "resumes from the last checkpoint"
+            f"the training process died ({code}): {ended.get('message') or _last_words(log)}; {log} has "
+            "more; the same command resumes from the last checkpoint"
         )
     return str(ended["reason"]), history
 
@@ -164,7 +164,7 @@ def _show(
     score = ""
     for message in messages:
         event = message.pop("event")
-        if event in ("end", "error"):
+        if event in ("end", "error", "failed"):
             return {"event": event, **message}
         if event == "validation":
             history.append(message)

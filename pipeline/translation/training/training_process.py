@@ -13,7 +13,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from paraforge.base.errors import Interrupted, ParaforgeError
+from paraforge.base.errors import Interrupted, ParaforgeError, describe_os_error
 from paraforge.base.files import read_json
 from paraforge.base.interrupts import graceful_interrupts
 from paraforge.translation.training.ranks import leave
@@ -47,6 +47,10 @@ def main(directory: Path, rank: int = 0) -> int:
         if rank == 0:
             report(event="error", message=str(error), exit_code=error.exit_code)
         return error.exit_code
+    except OSError as error:
+        if rank == 0:  # not only to the log, which a full disk cannot hold
+            report(event="failed", message=describe_os_error(error))
+        raise
     return 0
 
 

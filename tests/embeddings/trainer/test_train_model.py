@@ -205,6 +205,10 @@ def test_wrong_input_is_an_error_before_training(tmp_path: Path) -> None:
     impatient = model_parameters(training={"patience": 1})
     with pytest.raises(ConfigurationError, match="patience: needs development sets"):
         train(tmp_path, impatient, data_of(pairs))
+    same = tmp_path / "same.tsv"
+    same.write_text("3\ta\tb\n3\tc\td\n\te\tf\n")
+    with pytest.raises(InputError, match="set same has no two different scores"):
+        train(tmp_path, model_parameters(), data_of(pairs, development=[str(same)]))
     assert not (tmp_path / "model").exists()
 
 

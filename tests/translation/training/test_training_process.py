@@ -1,6 +1,7 @@
 """The process that trains: its device and environment, reports, ends and number."""
 
 import csv
+import errno
 import json
 import os
 import re
@@ -200,9 +201,10 @@ def test_a_batch_has_the_same_seed_whoever_takes_it(seed: int, update: int, coun
 
 @pytest.mark.parametrize("code", [0, 3])
 def test_a_process_that_says_it_has_ended_must_end_well(tmp_path: Path, code: int) -> None:
-    lines = ['{"event": "start", "update": 0, "history": []}', '{"event": "end", "reason": "patience"}']
+    end = '{"event": "failed", "message": "full"}' if code else '{"event": "end", "reason": "patience"}'
+    lines = ['{"event": "start", "update": 0, "history": []}', end]
     program = f"print({lines[0]!r}); print({lines[1]!r}); raise SystemExit({code})"
-    bad = pytest.raises(IncompleteError, match=r"died \(3\)")
+    bad = pytest.raises(IncompleteError, match=r"died \(3\): full")
     with (
         subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process,
         bad if code else nullcontext(),
@@ -238,10 +240,15 @@ def test_a_signal_ends_the_wait_for_the_lock(tmp_path: Path, monkeypatch: pytest
         ("patience", 0, ["start", "end"]),
         (InputError("no pairs"), InputError.exit_code, ["start", "error"]),
         (Interrupted(), Interrupted.exit_code, ["start"]),
+        (OSError(errno.ENOSPC, "No space left on device"), None, ["start", "failed"]),
     ],
 )
 def test_the_first_process_alone_reports_and_holds_the_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, rank: int, ended: tuple[Any, int, list[str]]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
+    rank: int,
+    ended: tuple[Any, int | None, list[str]],
 ) -> None:
     ending, code, events = ended
 
@@ -255,6 +262,7 @@ def test_the_first_process_alone_reports_and_holds_the_lock(
     run = SimpleNamespace(updates=3, history=[], train=train, ranks=Ranks(rank))
     monkeypatch.setattr(training_process, "TrainingRun", lambda *arguments: run)
     write_json(tmp_path / "settings.json", {})
-    assert training_process.main(tmp_path, rank) == code
+    with pytest.raises(OSError) if code is None else nullcontext():
+        assert training_process.main(tmp_path, rank) == code
     found = [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()]
     assert found == (events if rank == 0 else [])
