@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, naming
 from paraforge.base.files import (
     check_digests,
     read_json,
@@ -54,7 +54,8 @@ def run_once(
         if report.is_file() and _is_whole(work.path, open_model):
             logger.info("this model was trained before: using %s", work.path)
         else:
-            found = train(work.path)
+            with naming(work.path, "written"):
+                found = train(work.path)
             write_digests(model)
             write_json(report, found)  # last: a training with a report is finished
         for name in scratch:  # also what a run left that was killed here

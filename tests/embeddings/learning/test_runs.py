@@ -1,5 +1,6 @@
 """A finished training is used again as long as its report and its model are what was trained."""
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,12 @@ def test_what_was_damaged_is_trained_again(tmp_path: Path, changed: str | None) 
     with pytest.raises(InputError, match="contains the work directory"):
         run_once("x", key, tmp_path / "work", tmp_path, train=train, open_model=open_model, scratch=[])
     assert not trained  # in vain
+
+    def full(directory: Path) -> dict[str, Any]:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="written: .*work/full/0"):
+        run_once("full", key, tmp_path / "work", tmp_path / "o", train=full, open_model=open_model, scratch=[])
     (tmp_path / "models" / "out").unlink()
     assert run() == {"pairs": 7}
     (trained[0] / "pairs").mkdir()  # as if it had been killed before this was removed
