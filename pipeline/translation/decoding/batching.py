@@ -26,7 +26,7 @@ _GPU_WINDOW = 32_768
 _TOKENIZED_SENTENCES = 512
 _LONGEST_REASON = 200
 _OUT_OF_MEMORY = "out of memory"
-# A healthy engine translates one of these, for any language.
+# A working engine translates at least one of these, whatever its languages.
 _SIMPLE = ("1", "a", ".")
 
 
@@ -131,7 +131,7 @@ def translate_in_batches(
 class _Window:
     """A window of sentences that are sorted together, and their results.
 
-    open: parts that are being translated.
+    open: number of batches that are not finished.
     """
 
     def __init__(self, sources: list[SourceTokens]) -> None:
@@ -144,7 +144,7 @@ class _Window:
             elif source.tokens:
                 self.sources[place] = source
             else:
-                # The tokenizer leaves nothing, which engines handle differently.
+                # No tokens: engines would give different results, so none is asked.
                 self.results[place] = Hypotheses((Hypothesis("", float("nan"), 0),), source.truncated)
 
     def batches(self, batch_tokens: int) -> Iterator[list[int]]:

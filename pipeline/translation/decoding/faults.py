@@ -40,8 +40,8 @@ def device_lost(error: BaseException, device: str = "of the engine") -> DeviceLo
     """Return the error to raise for an engine's message about its device; ``device`` is its name."""
     first = next(iter(str(error).splitlines()), type(error).__name__)
     return DeviceLostError(
-        f"the device {device} does not answer any more ({first}). What was finished is kept; run the same "
-        "command to resume, on another device if it happens again"
+        f"the device {device} no longer responds ({first}). Finished tasks are kept; run the same command "
+        "to resume, on another device if this happens again"
     )
 
 

@@ -63,7 +63,7 @@ class SentencePieces:
     """The subwords of both sides, with the tags that the model expects around a sentence."""
 
     def __init__(self, model: TranslationModel, options: DecodingOptions) -> None:
-        """Load the subwords of both sides. Raises InputError: a file of them is missing or damaged."""
+        """Load the subwords of both sides. Raises InputError if a file is missing or damaged."""
         self._source = open_subwords(model.source_sentencepiece, model.source_language)
         self._target = (
             self._source

@@ -1,4 +1,4 @@
-"""Reads the answers of a language model: a translation, or why an answer is none."""
+"""Reads the answers of a language model: translations, or the reason why an answer is not one."""
 
 import math
 import re
@@ -51,7 +51,7 @@ def read_answer(choice: dict[str, Any], sentence: str) -> tuple[Hypothesis, str 
         for one in (choice.get("logprobs") or {}).get("content") or []
         if isinstance(one, dict)
     ]
-    # If it includes reasoning, the mean would not be the translation's.
+    # With reasoning in the answer, the mean log-probability would not describe the translation.
     known = logs and spoken == given and all(isinstance(one, int | float) for one in logs)
     score = math.fsum(map(float, logs)) / len(logs) if known else math.nan
     words = text.split()

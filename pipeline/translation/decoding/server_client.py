@@ -16,7 +16,7 @@ from paraforge.translation.decoding.translator import Usage
 # Environment variables with the server's address and, if it needs one, the key.
 _ADDRESS, _KEY = "PARAFORGE_SERVER_URL", "OPENAI_API_KEY"
 _LONGEST_MESSAGE = 300
-# Statuses that one sentence alone can have: a content filter, a context that is too short, a fault.
+# HTTP statuses that a single sentence can cause: a content filter, a context that is too short, a crash.
 _OF_SENTENCE = (400, 413, 422, 500)
 _KEPT = "Finished tasks are kept: run the same command again"
 
@@ -47,7 +47,7 @@ class ServerClient:
             )
         if not (key.isascii() and key.isprintable()):
             raise InputError(f"{_KEY} is not a valid key: it contains characters that are not allowed")
-        # Never shown; the variable's name is shown instead of its content.
+        # Values that messages must not show, with the variable names that replace them.
         self._secrets = dict.fromkeys((url, url.rstrip("/"), parts.netloc), _ADDRESS)
         if key:
             self._secrets[key] = _KEY
@@ -69,14 +69,15 @@ class ServerClient:
     ) -> list[dict[str, Any]]:
         """Send a request, and return the answers as the server's JSON has them.
 
-        fields: other fields; None leaves one out. simple: messages that every server answers; they are sent
-        to see whether a failure is this request's alone.
+        fields: other fields; None leaves one out.
+        simple: messages that any working server answers. They are sent after a failure, to find out whether
+            only this request fails.
 
         Raises:
-            Untranslatable: the server refuses this request or gives no answer to it, and answers others.
-            InputError: it refuses the key, the model or a field.
-            EngineError: it cannot be reached, or does not answer, after all retries, or its answers are of
-                another kind.
+            Untranslatable: the server refuses or does not answer this request, but answers others.
+            InputError: the server refuses the key, the model or a field.
+            EngineError: after all retries, the server cannot be reached, does not answer, or sends answers
+                without a translation.
         """
         body = {name: value for name, value in fields.items() if value is not None}
         try:
@@ -90,7 +91,7 @@ class ServerClient:
         except self._library.APIStatusError as error:
             alone = simple is not None and error.status_code in _OF_SENTENCE
             if simple and alone and (error.status_code == 500 or not self.usage.requests):
-                self.ask(simple, fields)  # raises if the fault is not this request's
+                self.ask(simple, fields)  # raises if other requests fail as well
             raise self._refusal(error, alone) from None
         except self._library.APIConnectionError as error:  # a timeout is one, too
             raise EngineError(
@@ -112,8 +113,8 @@ class ServerClient:
         return choices
 
     def _refusal(self, error: Any, alone: bool) -> Exception:
-        """Return the exception for an answer with an error status, after all retries. alone: whether others
-        are answered."""
+        """Return the exception for an error status, after all retries. alone: whether the server answers
+        other requests."""
         status = int(error.status_code)
         text = f"HTTP {status}: {self._hidden(error.message)}"
         if alone:

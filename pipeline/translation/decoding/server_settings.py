@@ -33,7 +33,7 @@ def check_template(text: str, with_sentence: bool) -> None:
             known = ", ".join(f"{{{one}}}" for one in allowed)
             raise ValueError(f"unknown placeholder {{{name}}}; use {known}")
     if with_sentence and not any(name == "sentence" for _, name, _, _ in fields):
-        raise ValueError("{sentence} is missing: the place of the sentence to translate")
+        raise ValueError("{sentence} is missing; it marks where the sentence to translate goes")
 
 
 class Server(EngineSettings):

@@ -25,8 +25,8 @@ def device_of(placement: Placement) -> torch.device:
 
 
 def make_current(device: torch.device) -> None:
-    """Make a GPU the thread's current device, where torch does implicit work, independent of its arguments'
-    device."""
+    """Make a GPU the thread's current device, because torch does some work there, whatever the device of its
+    arguments."""
     import torch
 
     if device.type == "cuda":

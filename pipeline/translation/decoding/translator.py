@@ -1,5 +1,4 @@
-"""The protocol of translation engines: options and sentences in, hypotheses out in order, with faults
-marked."""
+"""The protocol of translation engines, which turn sentences into hypotheses, in order, with faults marked."""
 
 from __future__ import annotations
 
@@ -120,13 +119,13 @@ class DecodingOptions(Section):
         return DecodingOptions.model_validate({**self.model_dump(), **changes})
 
     def on_device(self, device: str) -> DecodingOptions:
-        """Return the options without an automatic shortlist where it is slower, because sentences are then
-        searched one by one: on GPUs, and with other weights than int8 unless the model is small."""
+        """Return the options; ``shortlist: auto`` is turned off on GPUs and for weights other than int8.
+        A shortlist is slower there, because sentences are then searched one by one."""
         slower = device != "cpu" or not self.compute_type.startswith("int8")
         return self.with_changes(shortlist=False) if self.shortlist == "auto" and slower else self
 
     def recorded(self) -> dict[str, Any]:
-        """Return the options for keys and manifests. Without a shortlist, its option is left out."""
+        """Return the options for keys and manifests; ``shortlist`` is left out if it is off."""
         return self.model_dump(exclude=None if self.shortlist else {"shortlist"})
 
 
@@ -147,8 +146,8 @@ Settings = TypeVar("Settings", bound=EngineSettings)
 def settings_of(
     kind: type[Settings], engine: str, values: dict[str, Any], options: DecodingOptions | None = None
 ) -> Settings:
-    """Return settings from names and values, checked with the other options, if given. Raises InputError: an
-    unknown setting or an invalid value."""
+    """Return settings from names and values, checked with the other options, if given. Raises InputError if a
+    setting is unknown or a value invalid."""
     unknown = sorted(set(values) - set(kind.model_fields))
     if unknown:
         raise InputError(
@@ -175,7 +174,7 @@ class Placement:
 
     device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. threads: CPU threads.
     batch_tokens: source tokens per batch, including padding; 0 lets the engine choose.
-    graphs: whether the engine torch records its steps on a GPU as CUDA graphs; only measurements do without.
+    graphs: whether the engine torch records its steps on a GPU as CUDA graphs; off only in measurements.
     """
 
     device: str = "auto"

@@ -40,8 +40,8 @@ class EngineModule(Protocol):
     LIBRARIES: Sequence[str]
 
     def resolve(self, options: DecodingOptions, placement: Placement) -> DecodingOptions:
-        """Return the options with every ``auto`` resolved, so that they describe what a result depends on.
-        Raises InputError: the engine or the device does not support them."""
+        """Return the options with every ``auto`` resolved, so that they determine the result. Raises
+        InputError if the engine or the device does not support them."""
 
     def open_engine(
         self,
@@ -79,8 +79,11 @@ def result_settings(engine: str, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def recorded_settings(engine: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings for keys and manifests. Those of an engine without a model are in the hash that its
-    weights have; of a remote engine they say which model translated."""
+    """Return the settings for keys and manifests.
+
+    For an engine without a model, there are none, because their hash takes the place of the weights'. A
+    remote engine is an exception: its settings name the model that translated.
+    """
     if is_remote(engine):
         return result_settings(engine, settings)
     return {} if is_model_free(engine) else settings
@@ -92,8 +95,8 @@ def is_remote(engine: str) -> bool:
 
 
 def with_shortlist(engine: str, options: DecodingOptions, model: TranslationModel | None) -> DecodingOptions:
-    """Return resolved options with the decision whether the model's shortlist is used. Raises InputError if
-    it is wanted, and the engine or the model has none."""
+    """Return resolved options in which ``shortlist`` is true or false. Raises InputError if it is requested,
+    but the engine or the model has none."""
     if options.shortlist is False:
         return options
     able = bool(getattr(engine_module(engine), "SHORTLISTS", False))

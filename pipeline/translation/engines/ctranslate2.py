@@ -117,13 +117,13 @@ class CTranslate2Translator:
             "return_scores": True,
             "return_end_token": True,
             "asynchronous": True,
-            # It sorts its input by length, and makes batches of this many tokens, including padding.
+            # CTranslate2 sorts its input by length, and limits batches by tokens, including padding.
             "batch_type": "tokens",
         }
         self._shortlist = options.shortlist is True
         if self._shortlist:
-            # The pieces of a batch would be those of all its sentences, so a sentence would depend on the
-            # others.
+            # In a larger batch, all sentences would share their target pieces, so a sentence's result
+            # would depend on the others.
             self._arguments |= {"use_vmap": True, "batch_type": "examples"}
         self.batch_tokens = placement.batch_tokens or _usual_batch_tokens(device, options)
         self._window = usual_window(device)
@@ -161,8 +161,8 @@ class CTranslate2Translator:
         """Return the mean natural log-probability per token of given translations, with end-of-sentence in
         sum and length.
 
-        A translation is scored in the pieces of its text, which can differ from those it was decoded in. NaN
-        for an empty one.
+        A translation is tokenized again, so its pieces can differ from the decoded ones. An empty
+        translation has the score NaN.
         """
         sources = [source.tokens for source in self._pieces.encode(sentences)]
         targets = self._pieces.encode_target(translations)

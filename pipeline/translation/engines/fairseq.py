@@ -28,8 +28,8 @@ _CUDA_BATCH_TOKENS = 8192
 
 
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """Set the compute type to float32, the only one here. Raises InputError: another compute type is given,
-    or there is no such device."""
+    """Set the compute type to float32, the only one here. Raises InputError if another compute type is given,
+    or the device does not exist."""
     device_of(placement)
     if options.compute_type not in ("auto", "float32"):
         raise InputError(
@@ -120,7 +120,7 @@ class FairseqTranslator:
         return translate_in_batches(self, sentences)
 
     def encode(self, sentences: list[str]) -> list[SourceTokens]:
-        """Tokenise, and cut what is too long."""
+        """Tokenize sentences, and truncate long ones."""
         return self._pieces.encode(sentences)
 
     def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:

@@ -1,4 +1,4 @@
-"""An engine without a model: deterministic, fast, and slow, wrong or broken on demand.
+"""An engine without a model: deterministic and fast, or slow, wrong or failing if its settings say so.
 
 Tests, dry runs and cost plans run the whole pipeline with it.
 """

@@ -55,7 +55,7 @@ class ServerTranslator:
         """Prepare requests, without sending anything.
 
         Raises InputError if no model is named, settings contradict each other, or the environment has no
-        valid address or key; MissingPackageError: the extra ``server`` is not installed."""
+        valid address or key; MissingPackageError if the extra ``server`` is not installed."""
         self._options = options
         self._settings = chosen = settings_of(Server, NAME, settings, options)
         self._client = ServerClient(chosen)
@@ -95,7 +95,7 @@ class ServerTranslator:
             except Untranslatable:
                 if not choices:
                     raise
-                break  # the answers before it are paid for
+                break  # use the answers that arrived before
         return best_answers([read_answer(choice, sentence) for choice in choices[:wanted]])
 
 

@@ -46,8 +46,8 @@ NAME = "torch"
 LIBRARIES: Final = ("torch",)
 # The form that every model of the project has.
 _FOLDER = "ctranslate2"
-# Measured (docs/results.md): on a CPU, small batches stay in the cache. An H200 is a tenth slower with half
-# of them, and an eighth faster with eight times as many, for six times the memory.
+# Measured (docs/results.md): on a CPU, small batches stay in the cache. With half as many tokens, an H200 is
+# 10% slower; with eight times as many, it is 12% faster but needs six times the memory.
 _CPU_BATCH_TOKENS = 512
 _CUDA_BATCH_TOKENS = 16_384
 _CUDA_BATCH_SIZES = (16, 32, 64, 128, 192, 256, 384, 512, 640, 768, 896, 1024)
@@ -75,8 +75,8 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
 def check(model: TranslationModel) -> None:
     """Check the files that the engine reads.
 
-    Raises InputError if the vocabulary is not that of the embeddings or of the SentencePiece model, or the
-        model has parts that the search does not support.
+    Raises InputError if the vocabulary does not match the embeddings or the subwords, or the model has parts
+        that the search does not support.
     """
     from paraforge.translation.models.model_file import ModelFile
     from paraforge.translation.torch_search.weights import check_architecture, open_vocabulary
@@ -135,8 +135,7 @@ class TorchTranslator:
         self._search(options.compute_type)
         on_cpu = self._device.type == "cpu"
         if not on_cpu:
-            # How long the thread that feeds the GPU waits for the interpreter lock while another thread
-            # detokenizes.
+            # Limits how long the thread that feeds the GPU waits for the interpreter lock.
             sys.setswitchinterval(_SWITCH_SECONDS)
         self.batch_tokens = placement.batch_tokens or (_CPU_BATCH_TOKENS if on_cpu else _CUDA_BATCH_TOKENS)
         threads = max(1, placement.threads) if on_cpu else 1
@@ -195,7 +194,7 @@ class TorchTranslator:
         return translate_in_batches(self, sentences, usual_window(self._device.type))
 
     def encode(self, sentences: list[str]) -> list[SourceTokens]:
-        """Tokenise, and cut what is too long."""
+        """Tokenize sentences, and truncate long ones."""
         return self._pieces.encode(sentences)
 
     def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
@@ -235,14 +234,14 @@ class TorchTranslator:
             torch.cuda.empty_cache()
 
     def _computed(self, requests: list[Request]) -> list[Findings]:
-        """Merge results so that each sentence occurs once, in order."""
+        """Search a batch; sentences with a NaN in half precision are searched again in float32."""
         found = self._search(self._options.compute_type).find(requests)
         bad = [] if self._options.compute_type == "float32" else found.non_finite()
         if not bad:
             return [found]
         # Half precision ends at 65,504 (float16) or has three digits (bfloat16); float32 can succeed.
         kind = self._options.compute_type
-        logger.warning("%d sentences gave no number in %s: translating them again in float32", len(bad), kind)
+        logger.warning("%d sentences overflowed in %s: translating them again in float32", len(bad), kind)
         self._free()
         again = self._search("float32").find([requests[place] for place in bad])
         return [found.replaced(bad, again)]

@@ -133,7 +133,7 @@ def mapped_array(path: Path, kind: str) -> NDArray[Any]:
 
 
 def waiting_columns(schema: pa.Schema) -> list[str]:
-    """Return the columns that tell which rows wait for a translation, and which rows share a sentence."""
+    """Return the columns that show which rows wait for a translation, and which rows share a sentence."""
     return ["first_row", *(name for name in _DONE if name in schema.names)]
 
 
@@ -161,7 +161,7 @@ def find_distinct(
     if found.path.is_dir():
         return found
     if root.is_dir():
-        # Files on another corpus are cheap to make again, and as large as that corpus.
+        # The files of another corpus are large, and cheap to make again.
         for old in root.iterdir():
             remove_directory(old)
     with replaced_directory(found.path) as temporary:
@@ -244,8 +244,8 @@ def _numbered(table: pa.Table, start: int, log: Path) -> tuple[NDArray[np.int64]
     places = np.searchsorted(known, first)
     began = places < len(known)
     began[began] = known[places[began]] == first[began]
-    # A first row that came with a translation is not translated itself. The first row that names it and waits
-    # takes its place.
+    # If the first row with a sentence came with a translation, the first other row that waits for one
+    # represents the sentence.
     _, leaders, group = np.unique(first[~began], return_index=True, return_inverse=True)
     numbers = np.full(table.num_rows, -1, np.int64)
     numbers[waiting[began]] = places[began]

@@ -95,14 +95,14 @@ def _plain(value: Any) -> Any:
 def fairseq_languages(
     checkpoint: Path, source_language: str | None = None, target_language: str | None = None
 ) -> tuple[str, str]:
-    """Return the source and target codes of a fairseq checkpoint: those of its training, or the given ones.
+    """Return the source and target codes of a fairseq checkpoint.
 
-    If the training took them from its data, the two dictionaries name them, and the direction is the user's
-    or into English.
+    They are those that the checkpoint names. If it names none, they are the user's, completed from the names
+    of the two dictionaries; without any from the user, the target is English.
 
-    checkpoint: beside its dictionaries, ``dict.LANGUAGE.txt``.
-    source_language, target_language: the user's codes, if any. The checkpoint must agree, unless the
-        dictionaries that it names are missing because they were renamed.
+    checkpoint: file in the directory of its dictionaries, ``dict.LANGUAGE.txt``.
+    source_language, target_language: the user's codes, if any. They override the checkpoint's only if the
+        dictionaries that it names do not exist, because they were renamed.
 
     Raises InputError if the codes are unknown, checkpoint and user disagree, or a dictionary is missing.
     """

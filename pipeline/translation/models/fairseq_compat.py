@@ -41,7 +41,7 @@ _imported = False
 def import_fairseq() -> ModuleType:
     """Import fairseq with what current Python and torch need; call it before any ``import fairseq...``.
 
-    It can be called repeatedly and from any thread. Raises MissingPackageError: fairseq is not installed.
+    It can be called repeatedly and from any thread. Raises MissingPackageError if fairseq is not installed.
     """
     global _imported
     with _lock:
@@ -81,7 +81,7 @@ def load_checkpoint(path: Path | str, *, mapped: bool = False) -> dict[str, Any]
 
     mapped: leave the tensors on disk if the file's format allows it, to read only the rest.
 
-    Raises InputError: no such file, not a checkpoint, damaged, or a pickle that wants to run code.
+    Raises InputError if the file is missing, damaged, not a checkpoint, or a pickle that would run code.
     """
     import torch
 
@@ -113,9 +113,12 @@ def _first_reason(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _hashable_dataclasses() -> Iterator[None]:
-    """Keep fairseq's dataclasses hashable, because it uses instances as defaults, which Python 3.11 requires
-    to be hashable. Remove None from the fields' types, because fairseq only recognizes Optional as named
-    before Python 3.14."""
+    """Adapt fairseq's dataclasses while its modules define them.
+
+    They become hashable, because fairseq uses instances as defaults, and Python 3.11 requires these to be
+    hashable. Types ``X | None`` become ``X``, because fairseq does not recognize ``Optional[X]`` in the form
+    that it has since Python 3.14.
+    """
     original = dataclasses.dataclass
 
     def dataclass(cls: type | None = None, /, **options: Any) -> Any:

@@ -26,7 +26,7 @@ _SMALL = (".json", ".spm", ".model", ".txt", ".yml", ".yaml", ".bpe", ".vocab", 
 
 
 def is_hub_name(text: str) -> bool:
-    """Return whether a text has the form of a Hub model: ORGANISATION/NAME, perhaps with @REVISION."""
+    """Return whether a text has the form of a Hub model: ORGANIZATION/NAME, optionally with @REVISION."""
     return _NAME.fullmatch(text.partition("@")[0]) is not None
 
 
@@ -35,9 +35,9 @@ def download(text: str) -> tuple[Path, str]:
 
     Python code is not downloaded, nor pickled weights if there are safetensors.
 
-    text: ORGANISATION/NAME, or ORGANISATION/NAME@REVISION with a branch, tag or commit.
+    text: ORGANIZATION/NAME, or ORGANIZATION/NAME@REVISION with a branch, tag or commit.
 
-    Returns the directory, and ORGANISATION/NAME@COMMIT.
+    Returns the directory, and ORGANIZATION/NAME@COMMIT.
 
     Raises:
         InputError: no such model or revision, no access to it, or the Hub cannot be reached.
@@ -85,8 +85,8 @@ def import_model(
     """Write a ready model in the layout of ``models/nmt``; ``output`` is replaced atomically.
 
     source: a fairseq checkpoint or its directory (with both dictionaries and SentencePiece model or BPE
-        codes); a directory of CTranslate2, of Transformers, or of this layout; or a model of the hub,
-        ORGANISATION/NAME[@REVISION].
+        codes); a directory of CTranslate2, of Transformers, or of this layout; or a model on the Hub,
+        ORGANIZATION/NAME[@REVISION].
     output: directory to write.
     source_language, target_language: codes; for fairseq as in the dictionaries' names, for multilingual
         models also language tokens. None: the model's own, otherwise cs and en.
@@ -121,7 +121,8 @@ def import_model(
 
 
 def _located(source: Path | str) -> tuple[Path, str]:
-    """Find a model here or on the hub; returns its path and name. Raises InputError if it does not exist."""
+    """Return a model's path and name; it is downloaded if it is on the Hub. Raises InputError if it does not
+    exist."""
     path = at_home(source)
     if path.exists():
         return path, path.name or path.resolve().name

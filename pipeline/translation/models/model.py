@@ -66,7 +66,7 @@ def open_model(path: Path, *, verify: bool = True) -> TranslationModel:
 
     verify: whether to compare the files with the SHA-256 in ``model.json``.
 
-    Raises InputError: no such directory, or a part of the model is missing, damaged or changed.
+    Raises InputError if the directory or a part of the model is missing, damaged or changed.
     """
     if not path.is_dir():
         raise InputError("no such model directory", path)
@@ -124,8 +124,9 @@ def check_files(path: Path, files: Mapping[str, Any], verify: bool = True) -> No
 
 
 def source_end(ctranslate2: Path) -> tuple[str, ...]:
-    """Return end-of-sentence if a CTranslate2 model needs it after a source and does not add it itself.
-    Models converted from Transformers need it; older conversions do not say, and do not need it."""
+    """Return the end-of-sentence token if a CTranslate2 model expects it in its input, else nothing.
+
+    Models converted from Transformers expect it (``add_source_eos: false``); older conversions do not."""
     if not (ctranslate2 / "config.json").is_file():
         return ()
     if read_json(ctranslate2 / "config.json").get("add_source_eos", True):
@@ -134,7 +135,7 @@ def source_end(ctranslate2: Path) -> tuple[str, ...]:
 
 
 def end_token(ctranslate2: Path) -> str:
-    """Return a CTranslate2 model's end-of-sentence."""
+    """Return a CTranslate2 model's end-of-sentence token."""
     configuration = ctranslate2 / "config.json"
     values = read_json(configuration) if configuration.is_file() else {}
     return str(values.get("eos_token") or "</s>")

@@ -43,7 +43,7 @@ def train_vocabulary(
     character_coverage: share of the text's characters that get a piece, in (0, 1].
     byte_fallback: spell unknown characters as bytes. symbols: additional pieces that are never split.
 
-    Raises InputError: no text, or more different characters than ``size`` allows.
+    Raises InputError if there is no text, or it has more different characters than ``size`` allows.
     """
     import sentencepiece
 
@@ -148,10 +148,11 @@ def read_dictionary(path: Path) -> list[str]:
 
 
 def check_pieces(processor: Any, types: Sequence[str], path: Path) -> None:
-    """Check that a SentencePiece model matches a model's vocabulary.
+    """Check that subwords match a model's vocabulary.
 
-    Nearly all types must be pieces or, if one vocabulary serves two models, nearly all pieces types.
-    Raises InputError if they do not belong together.
+    At least 90% of the smaller set must be in the other one: one side may contain additional types.
+
+    Raises InputError if they do not match.
     """
     words = {word for word in types if word and not word.startswith(FILLER)}
     specials = ("<s>", "</s>", "<pad>", "<blank>", "<unk>")

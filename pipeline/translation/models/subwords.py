@@ -33,7 +33,7 @@ class Subwords(Protocol):
         """Return the tokens of each sentence, without special tokens around them."""
 
     def decode(self, tokens: list[str]) -> str:
-        """Return text of tokens."""
+        """Return the text of tokens."""
 
 
 def open_subwords(path: Path, language: str) -> Subwords:
@@ -55,7 +55,7 @@ def open_subwords(path: Path, language: str) -> Subwords:
 
 
 def known_pieces(subwords: Any) -> Callable[[str], bool]:
-    """Return the function that tells whether a piece is known and more than a word-start mark."""
+    """Return a function that checks whether a piece is known and more than a word-start mark."""
     if hasattr(subwords, "known_pieces"):
         known = set(subwords.known_pieces()) - {"<unk>", "\u2581"}
         return known.__contains__
@@ -162,7 +162,7 @@ class MosesBpe:
     """Moses' tokenizer as in OPUS-MT and fairseq (split hyphens, escaped), then byte-pair encoding."""
 
     name = "the file of BPE codes"
-    any_character = True  # whether or not a merge begins with it
+    any_character = True  # every character is a piece, even without a merge
 
     def __init__(self, path: Path, language: str) -> None:
         apply_bpe = require("subword_nmt.apply_bpe", "bpe")
@@ -175,8 +175,8 @@ class MosesBpe:
         short = language.replace("_", "-").partition("-")[0] or "en"
         self._tokenizer = MosesTokenizer(lang=short)
         self._detokenizer = MosesDetokenizer(lang=short)
-        # Most words of a text are frequent.
         self._path = path
+        # Most words of a text are frequent, so their pieces are cached.
         self._split = lru_cache(maxsize=1 << 18)(lambda word: tuple(self._bpe.segment_tokens([word])))
 
     def encode(self, sentences: list[str], out_type: type = str, num_threads: int = 1) -> list[list[str]]:

@@ -28,10 +28,10 @@ from paraforge.translation.stage.remembering import Remembered
 from paraforge.translation.stage.sentences import EngineChoice
 from paraforge.versions import TRANSLATE
 
-# Rows per record batch, which is read to fetch one row.
+# Rows per record batch; to fetch one row, its whole batch is read.
 _BATCH_ROWS = 65_536
-# Hypotheses to put in order at a time: several blocks if each needs most segments of the memory, because the
-# segments are read again for each pass.
+# Hypotheses to put in order at a time. If each block needs most segments of the memory, several blocks are
+# processed together, because each pass reads its segments again.
 _BLOCK, _BLOCKS_TOGETHER = 250_000, 8
 # Each thread has two blocks in memory.
 _MOST_THREADS = 8
@@ -40,8 +40,8 @@ _MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
-class Hypotheses:
-    """Hypotheses of sentences 0, 1, ... of a corpus.
+class HypothesisFile:
+    """The hypotheses of sentences 0, 1, ... of a corpus, in a file.
 
     path: Arrow IPC file with the columns of a hypothesis. Next to it is a file with the number of each
         sentence's first row, then of all rows.
@@ -68,7 +68,7 @@ class Hypotheses:
         return pa.Table.from_batches(taken, HYPOTHESES).combine_chunks(), counts
 
 
-def assemble(recalled: Recalled, nbest: int, directory: Path, threads: int = 1) -> Hypotheses:
+def assemble(recalled: Recalled, nbest: int, directory: Path, threads: int = 1) -> HypothesisFile:
     """Write the hypotheses of all sentences, which must all be in the memory.
 
     Memory does not grow with the corpus. Segments in the corpus' order are read once, others once for every
@@ -108,7 +108,7 @@ def assemble(recalled: Recalled, nbest: int, directory: Path, threads: int = 1) 
         for table in pending:
             writer.write_table(table.combine_chunks())
         np.array([rows], "<i8").tofile(starts)
-    return Hypotheses(path, digest.hexdigest())
+    return HypothesisFile(path, digest.hexdigest())
 
 
 def _is_scattered(recalled: Recalled, size: int) -> bool:
@@ -182,7 +182,7 @@ def _blocks(table: pa.Table, rows: int = 4096) -> Iterator[pa.Table]:
 
 def rows_step(
     choice: EngineChoice,
-    hypotheses: Hypotheses | None,
+    hypotheses: HypothesisFile | None,
     remembered: Remembered | None,
     lineage: Mapping[str, str | None],
     notes: Mapping[str, Any],
@@ -193,7 +193,7 @@ def rows_step(
     hypotheses: hypotheses of all sentences; None if there are no sentences.
     remembered: how the sentences were translated and how many were known, for the index; None likewise.
     lineage: additional columns with a constant value.
-    notes: what else the index says.
+    notes: further entries of the index.
     """
     if remembered is not None:
         counts = {
@@ -219,7 +219,7 @@ def rows_step(
 
 
 def build_rows(
-    hypotheses: Hypotheses | None, lineage: Mapping[str, str | None]
+    hypotheses: HypothesisFile | None, lineage: Mapping[str, str | None]
 ) -> Callable[[pa.Table], pa.Table]:
     """Return the function from rows with ``sentence`` to complete rows."""
 

@@ -17,11 +17,11 @@ from paraforge.translation.training.parameters import NmtParameters
 if TYPE_CHECKING:
     EngineName = str
 else:
-    # What there is to choose from is known when the modules of engines have been looked for.
+    # The choices are only known at run time, after the search for engine modules.
     EngineName = Literal[tuple(ENGINES)]
 
 
-# A kill loses about a task.
+# Wanted duration of a task. If a worker is killed, about one task is lost.
 TASK_SECONDS = 60.0
 # The files of tasks are bounded, and so are the hypotheses of a task, which are in memory.
 _MOST_TASKS, _MOST_HYPOTHESES = 12_500, 200_000
@@ -69,10 +69,11 @@ class _Section(DecodingOptions):
         return TranslateParameters.model_validate({**own, **changed})
 
     def task_size(self, sentences: int, rate: float = 0.0, workers: int = 1, window: int = WINDOW) -> int:
-        """Return how many sentences a task has where ``sentences`` are translated.
+        """Return the number of sentences per task if ``sentences`` are translated.
 
-        rate: sentences per second of a worker; 0 where it is not known yet. window: sentences that the engine
-        sorts together; a task has a whole number of them, so that its size decides no batch.
+        rate: sentences per second and worker; 0 if it is not known yet.
+        window: sentences that the engine sorts together. A task has a whole number of windows, so its size
+            does not affect the batches.
         """
         if self.sentences_per_task is not None:
             return self.sentences_per_task
@@ -101,7 +102,7 @@ class _Section(DecodingOptions):
 if TYPE_CHECKING:
 
     class TranslateParameters(_Section):
-        """Section ``translate``: with one of each engine that has settings of its own."""
+        """Section ``translate``, with a subsection for each engine that has settings."""
 
         fake: EngineSettings = EngineSettings()
 

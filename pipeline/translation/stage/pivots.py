@@ -91,7 +91,7 @@ def join_pivots(pivots: Mapping[str, Path], pairs: str, output: Path, resources:
     """Publish the translated rows of all pivots as one directory of shards, one pivot after the other.
 
     With ``pairs`` = ``all``, they are followed by rows whose two sides are translations of one reference: for
-    each two pivots, from the first row with that reference in each. ``source`` names both bitexts, A/B;
+    each pair of pivots, from the first row with that reference in each. ``source`` names both bitexts, A/B;
     ``line`` and ``source_text`` are from the first, ``translation_line``, ``translation_source_text`` and the
     score from the second, marks from both; ``original`` is the reference. A pair of equal texts is rejected
     as ``identical``.
@@ -99,7 +99,7 @@ def join_pivots(pivots: Mapping[str, Path], pairs: str, output: Path, resources:
     pivots: translated shards of each, by name, with the columns of :func:`lineage_of`.
     pairs: ``reference`` or ``all``. output: replaced as a whole. resources: the work directory.
 
-    Returns the number of rows by the column ``pivot``. Raises InputError if a shard is damaged, the disk is
+    Returns the number of rows by the column ``pivot``. Raises InputError if a shard is damaged or the disk is
     full.
     """
     directories = {name: ShardDirectory(path) for name, path in pivots.items()}
@@ -121,7 +121,7 @@ def join_pivots(pivots: Mapping[str, Path], pairs: str, output: Path, resources:
 
 
 def _description(described: Sequence[Mapping[str, Any]], rows: Mapping[str, int]) -> dict[str, Any]:
-    """Return the index: that of the first pivot, with the model and the parameters of each."""
+    """Return the first pivot's description, extended by the model and the parameters of every pivot."""
     names = [one["parameters"]["pivot"] for one in described]
     each = {
         name: {key: one[key] for key in ("parameters", "fingerprints", "forward") if key in one}

@@ -39,7 +39,7 @@ def survey(corpus: ShardDirectory, kept: int = KEPT, maximum: int | None = None)
     into shards.
 
     corpus: shards with the columns that ingest writes. kept: sentences to keep.
-    maximum: most sentences to translate. With fewer than there are, ``text_bytes`` is an estimate.
+    maximum: most sentences to translate. If the corpus has more, ``text_bytes`` is an estimate.
     """
     kept = min(kept, maximum or kept)
     smallest = Smallest(kept)

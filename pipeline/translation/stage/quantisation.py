@@ -35,7 +35,7 @@ MINIMUM = 200
 # For fewer sentences, the check would take longer than it saves.
 _WORTHWHILE = 2000
 _RUINED = 0.01
-# If the model finds a hypothesis less probable than the other one by this many nats per token, it is ruined.
+# A hypothesis is ruined if float32 finds it less probable than its own by this many nats per token.
 _HOPELESS = 1.0
 # 95% of a normal distribution is below this.
 _SIGMAS = 1.645
@@ -191,7 +191,7 @@ def calibrated(
 
     Returns the choice and the loss on the sample; None if there was nothing to check or too little text.
 
-    Raises IncompleteError: the sample could not be translated.
+    Raises IncompleteError if the sample could not be translated.
     """
     if choice.engine != ctranslate2.NAME or choice.options.compute_type not in QUANTISED:
         return choice, None
@@ -199,7 +199,7 @@ def calibrated(
     options = choice.options.with_changes(compute_type=decided(loss, choice.options.compute_type))
     if options.compute_type == FULL:
         options = options.with_changes(shortlist=False)
-    # Shards made in float32 without a check are the same.
+    # These are also the options of a run in float32 without a check, so both use the same shards.
     return dataclasses.replace(choice, options=options), loss
 
 

@@ -35,12 +35,12 @@ _PROBES = 8
 
 @dataclass
 class Tasks:
-    """What a run translates, so that a killed run can resume with the same tasks.
+    """The progress of a run, stored so that a killed run can resume with the same tasks.
 
     key: hash of corpus, model, engine, options and task size.
     unknown: number of sentences that the memory did not have. tasks: number of tasks.
     size: sentences per task; 0 until the rate is known.
-    segments: digests of the memory's segments that have them now.
+    segments: digests of the memory's segments with the results so far.
     translating: whether some tasks' results are not in the memory yet.
     finished: whether the corpus has been written. more: whether more tasks follow.
     """
@@ -57,9 +57,9 @@ class Tasks:
 
 @dataclass(frozen=True)
 class Remembered:
-    """The memory once it has every sentence, and where these came from.
+    """The result of :func:`translate_unknown`: the memory has every sentence.
 
-    recalled: where it has each.
+    recalled: where the memory has each sentence.
     from_memory, translated, failed: sentences that were known before, translated, and failed.
     known_before: sentences that other runs translated; unlike ``from_memory`` it does not change if this run
         is killed or repeated.
@@ -172,7 +172,7 @@ def translate_unknown(
 def finish_tasks(work: Path) -> None:
     """Record that the corpus is written. The next run tries failed sentences again."""
     tasks = _read_state(work)
-    remove_directory(work / _TASKS)  # first, because it takes time: until the end, the run is the same one
+    remove_directory(work / _TASKS)  # before the state is written, so that a run killed here is resumed
     if tasks is not None:
         tasks.finished = True
         _write_state(work, tasks)

@@ -63,11 +63,13 @@ def round_trip(
         forward = translate(section, ingested, model / FORWARD, translated, own, finish=False)
         write_back_corpus(translated, turned)
         logger.info("back-translation: from source_text")
-        section = parameters.model_copy(update={"maximum_sentences": None})  # it limits the way there
+        section = parameters.model_copy(
+            update={"maximum_sentences": None}
+        )  # only limits the forward direction
         back = translate(section, turned, model, output, resources, lineage, finish=False)
         remove_directory(translated)
         remove_directory(turned)
-        if finish:  # last, because removing takes time: until the end, the run is the same one
+        if finish:  # last, so that a run killed before this is resumed
             finish_translations(resources)
     return forward, back
 

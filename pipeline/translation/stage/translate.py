@@ -17,7 +17,7 @@ from paraforge.base.shards.step import run_step
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import WorkDirectory
 from paraforge.translation.memory.distinct import NOT_CHOSEN, RowCounts, find_distinct
-from paraforge.translation.stage.ordered_hypotheses import Hypotheses, assemble, rows_step
+from paraforge.translation.stage.ordered_hypotheses import HypothesisFile, assemble, rows_step
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.quantisation import QuantisationLoss, calibrated
 from paraforge.translation.stage.remembering import Remembered, finish_tasks, translate_unknown
@@ -112,7 +112,7 @@ def translate(
         sentences = len(distinct)
         choice = _choice(parameters, model, resources, sentences)
         found: Remembered | None = None
-        hypotheses: Hypotheses | None = None
+        hypotheses: HypothesisFile | None = None
         calibration: QuantisationLoss | None = None
         if sentences:
             workplace = plan_workplace(choice.engine, resources, sentences)

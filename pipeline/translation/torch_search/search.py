@@ -51,10 +51,10 @@ class Pace:
     look_every: steps between checks for finished sentences.
     keep: sentences move to a smaller batch when at most this share of it is left.
     room: target positions by which the cache grows; on a GPU it doubles instead.
-    batch_sizes: allowed batch sizes, ascending, continued like the last two; empty for any. A GPU that
-        replays recorded steps needs few.
-    source_multiple: source positions are padded to a multiple of this, or of up to an eighth of them if they
-        are many, so that there are few shapes.
+    batch_sizes: allowed batch sizes, ascending; larger ones continue with the last step. Empty: any. A GPU
+        that replays recorded steps needs few.
+    source_multiple: source positions are padded to a multiple of this; long sources to a larger multiple, at
+        most an eighth of their length. So there are few shapes.
     """
 
     look_every: int = 1

@@ -42,8 +42,8 @@ _GROWTH = 1.25
 class Arena:
     """One block of memory for each tensor of a state.
 
-    A recorded step uses fixed addresses. With a separate state for each shape, memory would grow with the
-    number of shapes, each of which can have gigabytes; here it is that of the largest.
+    A recorded step uses fixed addresses. The states of all shapes share this memory, which is as large as the
+    largest of them; a state can have gigabytes.
 
     generation: number of times that memory was replaced; addresses of earlier generations are invalid.
     """

@@ -43,8 +43,8 @@ class PreparedBitext:
     """The result of :func:`prepare_bitext`; all files are in one directory.
 
     pairs: accepted rows of the bitext. trained: training pairs. held_out: validation pairs.
-    set_aside: other pairs: their source is held out, could be, or is too long for that, or was not drawn
-        because there are more pairs than ``maximum_pairs``.
+    set_aside: pairs that are not used: beyond ``maximum_pairs``, or in the range of keys for validation
+        without being held out.
     too_long: pairs with too many pieces on a side, or none.
     target_tokens: target tokens of the training pairs, including end-of-sentence.
     parts: relative paths of binarized directories; each is one fairseq epoch, in turn.
@@ -118,7 +118,7 @@ def prepare_bitext(
     directory: directory of this training. parameters: parameters of the training. resources: threads.
     symbols: strings that are always single pieces.
 
-    Raises InputError: no pairs, or no vocabulary can be trained on them.
+    Raises InputError if there are no pairs, or no vocabulary can be trained on them.
     """
     record = directory / PREPARED
     if record.is_file():

@@ -128,8 +128,7 @@ class NmtValidationParameters(Section):
 
 
 class NmtParameters(Section):
-    """``model: train`` trains on the bitext; a path takes a ready model; ``none`` where nothing is
-    translated."""
+    """Section ``nmt``: train a model on the bitext, use a ready model, or none if nothing is translated."""
 
     model: Annotated[str, _MODEL] = Field(
         "train",

@@ -66,7 +66,7 @@ def join(rank: int, count: int, rendezvous: Path, configuration: Any) -> Ranks:
         chosen.ddp_backend = "legacy_ddp"
         # Otherwise rank 0 would send a pickle to the others.
         configuration.checkpoint.load_checkpoint_on_all_dp_ranks = True
-        # Not by fairseq, for which the path is part of a URL, and of every checkpoint.
+        # fairseq would put the path into a URL and into every checkpoint.
         store = distributed.FileStore(str(rendezvous), count)  # type: ignore[attr-defined]  # not declared
         # The others wait while the first validates, which can take longer than torch's half an hour.
         distributed.init_process_group(

@@ -34,7 +34,8 @@ from paraforge.translation.training.training import train_model, with_precision,
 
 logger = logging.getLogger(__name__)
 
-# Gigabytes that are only needed to resume, in the order of their removal: what is left is consistent.
+# Large files that are only needed to resume. They are removed in this order, so that the remaining ones are
+# consistent at any moment.
 _SCAFFOLDING = ("checkpoints", PREPARED, "parts", "snapshots", "validation")
 
 
@@ -61,8 +62,8 @@ def build_nmt(
 ) -> NmtReport:
     """Make ``output`` (``models/nmt``) according to the parameters, and write the training curve to ``plot``.
 
-    Raises InputError: the bitext or the ready model is not usable; WorkLockedError: another process is
-    training in the same work directory; Interrupted: SIGTERM or Ctrl-C; the same command resumes.
+    Raises InputError if the bitext or the ready model is not usable, WorkLockedError if another process is
+    training in the same work directory, and Interrupted on SIGTERM or Ctrl-C; the same command resumes.
     """
     started = time.monotonic()
     languages = (parameters.source_language, parameters.target_language)
@@ -105,8 +106,7 @@ def training_key(
     parameters: with the resolved precision; see
     :func:`~paraforge.translation.training.training.with_precision`.
     """
-    # References, transformers and the default number of pairs are left out of the key, so that trainings from
-    # before other choices existed are found.
+    # These defaults are left out, so that trainings from before the other choices existed are still found.
     values = parameters.model_dump(mode="json", exclude={"model", "forward", "bitext"})
     if parameters.target == "reference":
         del values["target"]
@@ -166,7 +166,7 @@ def trained_model(
         write_json(history_file, result.history)
         with replaced_directory(finished) as temporary:
             finish_model(directory, temporary, parameters, result, resources.thread_count(), documents)
-    for name in _SCAFFOLDING:  # also what a run left that was killed here
+    for name in _SCAFFOLDING:  # also after an earlier run, which may have been killed here
         remove_directory(directory / name)
     history: list[dict[str, float]] = read_json(history_file)
     return history

@@ -56,8 +56,10 @@ def train_model(
     directory: work directory of this training. parameters: everything that decides the result.
     resources: devices and threads. symbols: strings in sources that are always single pieces.
 
-    Raises Interrupted: SIGTERM or Ctrl-C; the next call resumes; InputError: no training or validation pairs,
-        or fairseq misreads the directory's path; IncompleteError: the training process died.
+    Raises:
+        Interrupted: SIGTERM or Ctrl-C; the next call resumes.
+        InputError: no training or validation pairs, or fairseq would misread the directory's path.
+        IncompleteError: the training process died.
     """
     if (part := misread(directory.resolve())) is not None:
         raise InputError(

@@ -91,7 +91,7 @@ class TrainingRun:
         self.task.load_dataset("valid", combine=False, epoch=1)
         self.parent = os.getppid()
         self._saved = self._reported = time.monotonic()
-        # Not fairseq's time of training, which goes wrong when the clock is set.
+        # fairseq's own training time would be wrong if the clock is set.
         self._begun = time.monotonic() - (state or {}).get("previous_training_time", 0.0)
         self._recent: list[float] = own.get("recent_losses", [])
 
@@ -123,8 +123,8 @@ class TrainingRun:
         return time.monotonic() - self._begun
 
     def train(self) -> str:
-        """Train until a limit, and return it. Raises Interrupted: SIGTERM or Ctrl-C, or the parent died; a
-        checkpoint was written."""
+        """Train until a limit is reached, and return its name. Raises Interrupted, after writing a
+        checkpoint, on SIGTERM, on Ctrl-C, or if the parent died."""
         from fairseq.data import iterators
 
         sharded = self.task.has_sharded_data("train")
@@ -153,7 +153,7 @@ class TrainingRun:
         seed = self.configuration.common.seed
         self.trainer.criterion.batch_seeds = self.ranks.batch_seeds(seed, self.updates, len(samples))
         try:
-            # Otherwise fairseq leaves a batch out that does not fit, in the worst case every one without end.
+            # Otherwise fairseq would skip each batch that does not fit, perhaps all of them forever.
             logged = self.trainer.train_step(samples, raise_oom=True)
         except RuntimeError as error:
             if not is_out_of_memory(error) or not self.ranks.first:  # others do not report
@@ -176,7 +176,7 @@ class TrainingRun:
             event="update",
             update=self.updates,
             epoch=round(self.epoch(), 3),
-            # None right after a validation; the last loss stays.
+            # There is none right after a validation; the display then keeps the last one.
             **({"loss": round(sum(recent) / len(recent), 4)} if recent else {}),
             target_tokens=self.target_tokens,
             seconds=round(self.seconds(), 1),
@@ -199,7 +199,7 @@ class TrainingRun:
             self.finished = reason
             self.save()
             if self.ranks.first:
-                self._forget_snapshots()  # not earlier: until now a killed run resumes with another history
+                self._forget_snapshots()  # after saving: a run killed before resumes with the old history
         elif stop or time.monotonic() - self._saved > CHECKPOINT_SECONDS:
             self.save()
         if stop and reason is None:
@@ -309,7 +309,7 @@ class TrainingRun:
         self.trainer.consolidate_optimizer()
         state = move_to_cpu(self.trainer.state_dict())
         state["extra_state"].update(extra)
-        # Not by fairseq, which after an error writes the checkpoint again behind the broken one.
+        # After an error, fairseq would append the checkpoint to the broken one.
         write_checkpoint(state, path)
 
     def save_weights(self, path: Path) -> None:
