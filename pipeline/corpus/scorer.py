@@ -35,8 +35,8 @@ class ScorerChoice:
     """The chosen scorers and what they need.
 
     Attributes:
-        vectors: what computes the paraphrase score: a table of word vectors, a word scorer or a trained
-            model; None for no such score.
+        vectors: computes the paraphrase score: a table of word vectors, a word scorer or a trained model;
+            None for no such score.
         counts: words and lengths of the corpus; without them, scores that need them are left out.
         lexical: which words of the corpus translate each other; without it there is no source similarity.
         identify_language: add the languages of both sides.
@@ -142,10 +142,10 @@ class Scorer(ABC):
 
     Attributes:
         columns: the columns that it computes.
-        is_sign: whether the columns show how a translation fails, not whether it belongs to another sentence.
-            No verdict on mismatched pairs judges signs.
-        worse: for a pair of two translations, how to choose the worse of their scores against the reference
-            that both were made from; None for a score that compares the two sides.
+        is_sign: whether the columns describe a kind of error, and not whether the sides match. Signs are not
+            judged by mismatched pairs.
+        worse: for a pair of two translations of one reference, which of their scores against the reference is
+            used; None for a score that compares the two translations.
         place: position of its columns among those of the other scorers.
     """
 

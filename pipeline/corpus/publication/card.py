@@ -23,9 +23,9 @@ from paraforge.corpus.selection.fate import Counts, total_of
 from paraforge.corpus.selection.parameters import explain_reasons
 from paraforge.versions import PUBLISH
 
-# The Hub wants it as README.md, which readers of a Parquet directory would try to read as Parquet.
+# The Hub expects README.md, but readers of a Parquet directory would try to read such a file as Parquet.
 CARD_NAME = "_README.md"
-# So that `datasets` finds the split without the card.
+# Describes the splits to `datasets` if the card is not named README.md.
 CONFIGS_NAME = ".huggingface.yaml"
 # Powers of ten from a thousand.
 _SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
@@ -56,10 +56,9 @@ def write_description(
 
 
 def describe(corpus: Path) -> str:
-    """Return the description of a published corpus in Markdown: card, summary and report show it.
+    """Return the text of a published corpus' card in Markdown, from its title on, without front matter.
 
-    It begins with a title of level 1; the card's front matter is left out. The card is the description:
-    publication writes it, with all text from the corpus escaped, and everything else reads it.
+    Text from the corpus is escaped in it, so the summary and the report can show it.
 
     Raises InputError if the directory has no card or the card has no front matter.
     """
@@ -131,8 +130,8 @@ def configs(
     """Return configurations as the Hub and ``datasets`` read them: for each, the file pattern of each split
     and the columns (``name`` and Arrow's ``type``).
 
-    content: identifies the rows. Of a directory, ``datasets`` only compares its name and these values before
-    it reuses rows from its cache.
+    content: identifies the rows. ``datasets`` reuses rows from its cache if the directory's name and these
+    values are the same.
     """
     return {
         "configs": [
@@ -173,7 +172,7 @@ def dataset_card(manifest: Manifest, statistics: Published, parameters: PublishP
         introduction=_introduction(manifest, metadata["language"]),
         verdict=escape(" ".join(verdict)),
         signature=code(manifest.signature),
-        # Each of these readers understands either the directory or the pattern.
+        # Some readers need the directory, others the pattern.
         loads="\n".join(f'{split} = load_dataset("PATH", split="{split}")' for split in _splits(manifest)),
         files=_pattern(TRAIN),
         counts=_counts(manifest),

@@ -76,8 +76,8 @@ def open_published(directory: Path) -> Dataset:
 
 
 def is_published(directory: Path) -> bool:
-    """Return whether this is a published corpus, even one without its manifest: it has an index of shards,
-    too, but read as shards it would give the held-out pairs as well."""
+    """Return whether this is a published corpus, even if its manifest is missing. It also has an index of
+    shards, but reading all of these would include the held-out pairs."""
     if (directory / MANIFEST_NAME).is_file():
         return True
     has_index = (directory / INDEX_NAME).is_file()
@@ -108,7 +108,7 @@ def published_tables(dataset: Dataset, columns: Sequence[str]) -> Iterator[pa.Ta
 
 def open_publication(directory: Path, with_rejected: bool = True) -> list[Dataset]:
     """Return the kept pairs of a publication and, by default, the rejected ones next to them. Raises
-    InputError: not a published corpus, damaged, or the two are from different runs."""
+    InputError if it is not a published corpus, is damaged, or the two are from different runs."""
     dataset = open_published(directory)
     datasets = [dataset]
     other = directory.absolute().parent / (REJECTED if dataset.name == KEPT else KEPT)
@@ -126,8 +126,8 @@ def open_publication(directory: Path, with_rejected: bool = True) -> list[Datase
 
 
 def open_lexicon(directory: Path) -> Dataset:
-    """Open a lexicon that stage ``lexicon`` or ``paraforge lexicon extract`` wrote. Raises InputError: not a
-    lexicon, one of a newer format, or a file is missing or damaged."""
+    """Open a lexicon that stage ``lexicon`` or ``paraforge lexicon extract`` wrote. Raises InputError if it
+    is not a lexicon or has a newer format, or a file is missing or damaged."""
     _, records = layout.read_lexicon_json(directory)
     files = [_whole(directory, name, None) for name, _ in records]
     schema = read_schema(files[0]) if files else layout.SCHEMA

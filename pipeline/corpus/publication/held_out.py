@@ -23,7 +23,7 @@ SCHEMA: Final = pa.schema([COLUMNS[name] for name in TEXT_COLUMNS])
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Pairs of which no sentence may be trained on. The distinct sentences are in memory."""
+    """Pairs whose sentences must not be trained on. The distinct sentences are in memory."""
 
     directory: Path
 
@@ -45,6 +45,6 @@ class HeldOut:
 
 
 def open_held_out(directory: Path) -> HeldOut | None:
-    """Open ``data/held_out``, which the stage publish wrote; None if no pair is held out. Raises InputError:
-    no such shards."""
+    """Open ``data/held_out``, which the stage publish wrote; None if no pair is held out. Raises InputError
+    if there are no such shards."""
     return HeldOut(directory.absolute()) if ShardDirectory(directory).total_rows else None

@@ -48,7 +48,7 @@ WORDS_SCHEMA = pa.schema(
 
 def read_lexicon_json(directory: Path) -> tuple[dict[str, Any], list[tuple[str, int]]]:
     """Return the content of `lexicon.json`, and the name and rows of each file with entries. Raises
-    InputError: not a lexicon, one of a newer format, or it is damaged."""
+    InputError if it is not a lexicon, has a newer format, or is damaged."""
     path = directory / MANIFEST
     if not path.is_file():
         raise InputError(f"not a lexicon: it has no {MANIFEST} in it", directory)

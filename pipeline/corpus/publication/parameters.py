@@ -10,7 +10,7 @@ from paraforge.base.section import Section
 
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]+)*$")]
 
-# For a source without a license whose name suggests another source's.
+# Shown for a source without a license.
 NOT_STATED = "not stated"
 # These names are reserved: the rest of the corpus is for training, in files shard-*, and `datasets` reads
 # "all" as every split.

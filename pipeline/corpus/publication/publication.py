@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 STEP = "publish"
 _UNPUBLISHED = ("first_row",)
-# What the manifest says about a step.
+# Entries of a step's description that the manifest contains.
 _DESCRIBED = ("version", "parameters", "fingerprints", "libraries")
 _DESCRIBED_IF_KNOWN = ("sentences", "sentences_from_memory", "forward", "chosen")
 # With a page index, readers skip pages by a condition. With content-defined chunks, storage such as the Hub's
@@ -109,8 +109,8 @@ def publish(
     selected: the output of selection for them, ``data/selected``.
     corpus, rejected: where to publish the kept pairs, and the rejected or failed ones.
     held_out: where to also write the sentences of the splits, for stages that train on other text.
-    model: ``model.json`` of the translation model, if there is one, for the languages that the parameters do
-        not name.
+    model: ``model.json`` of the translation model, if it exists. Its languages are used if the parameters
+        name none.
     resources: threads, and the work directory that holds the lock.
 
     Raises:
@@ -186,7 +186,7 @@ class _Publication:
     def _schema(self, columns: Sequence[str]) -> pa.Schema:
         found = {column.name: column for directory in self.view.directories for column in directory.schema}
         meanings = self._meanings()
-        # Without the steps' footer keys, which say nothing about the corpus.
+        # Without the keys that steps put into the footers, which do not describe the corpus.
         fields = [COLUMNS[name] if name in COLUMNS else found[name] for name in columns]
         return pa.schema(
             one.with_metadata({"description": meanings[one.name]}) if one.name in meanings else one

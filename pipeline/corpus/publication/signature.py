@@ -83,8 +83,8 @@ def is_given(steps: Mapping[str, Description]) -> bool:
 
 
 def _translator(description: Description) -> str:
-    """Return the model's fingerprint, or that of each pivot's model; engines without a model have their own
-    names."""
+    """Return the fingerprint of the model, or of each pivot's model; for engines without one, their name and
+    a hash of their settings."""
     if pivots := (description.get("parameters") or {}).get("pivots"):
         return "+".join(f"{name}-{_translator(one)}" for name, one in pivots.items())
     if is_given({"translate": description}):
@@ -95,7 +95,8 @@ def _translator(description: Description) -> str:
 
 
 def _forward(description: Description) -> str:
-    """Name the model and the options of the forward translation, of each pivot; empty without one."""
+    """Return the model and the options of the forward translation, for each pivot if there are pivots; empty
+    without one."""
     if pivots := (description.get("parameters") or {}).get("pivots"):
         found = {name: _forward(one) for name, one in pivots.items()}
         return "+".join(f"{name}-{one}" for name, one in found.items() if one)

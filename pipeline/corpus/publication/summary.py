@@ -1,4 +1,4 @@
-"""Collects what ``paraforge summary`` shows from a run's metrics and its published corpus."""
+"""Collects the content of ``paraforge summary`` from a run's metrics and its published corpus."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -53,7 +53,7 @@ class Summary:
 
 
 def by_pivot(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return a stage's metrics by the language of the pivot, or, of a corpus without pivots, by ''."""
+    """Return a stage's metrics by the language of the pivot; for a corpus without pivots, under ``''``."""
     pivots = metrics.get("pivots")
     found = pivots.items() if isinstance(pivots, dict) else ()
     return {name: one for name, one in found if isinstance(one, dict)} or {"": metrics}
@@ -80,7 +80,7 @@ def load_summary(root: Path) -> Summary:
 
 
 def _later_stages(root: Path) -> tuple[str, ...]:
-    """Return the stages whose output in dvc.lock is not the one that the corpus was made from."""
+    """Return the stages that were run again after the corpus was made, according to dvc.lock."""
     try:
         stages = read_yaml_text((root / "dvc.lock").read_text(encoding="utf-8"))["stages"]
         digests = {
@@ -94,15 +94,15 @@ def _later_stages(root: Path) -> tuple[str, ...]:
     later: list[str] = []
     for stage, (reader, path) in _READ_BY.items():
         read, made = digests.get((reader, "deps", path)), digests.get((stage, "outs", path))
-        # The input of a stage that has rerun is not what the corpus was made from, either.
+        # If the reader ran again, its input is not the one that the corpus was made from, either.
         if (read and made and read != made) or reader in later or not _recorded(root, stage, digests):
             later.append(stage)
     return tuple(stage for stage in STAGES if stage in later)
 
 
 def _recorded(root: Path, stage: str, digests: Mapping[tuple[str, str, str], str | None]) -> bool:
-    """Return whether the metrics are those that DVC recorded. A stage that was killed before that leaves
-    others."""
+    """Return whether the metrics are those that DVC recorded. They are not if the stage was killed before
+    DVC recorded its run."""
     path = f"metrics/{stage}.json"
     digest = digests.get((stage, "outs", path))
     if digest is None or not (root / path).is_file():

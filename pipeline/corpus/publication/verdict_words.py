@@ -89,7 +89,8 @@ def _area(value: float) -> str:
 
 
 def _of_score(name: str, figures: Figures) -> Iterator[str]:
-    """Yield how well a score separates, what its threshold lets through, and what another one would."""
+    """Yield sentences on how well a score separates mismatched pairs, and how many pass its threshold and the
+    suggested one."""
     if figures["separation"] is None:
         return
     areas = f"{area_text(figures['separation'])} against mismatched pairs"

@@ -27,7 +27,7 @@ from paraforge.corpus.publication.manifest import (
 from paraforge.corpus.publication.statistics import Published, count_lineage
 from paraforge.corpus.selection.fate import Counts, total_of
 
-# What may be next to the data without being listed; on the Hub the card has no underscore.
+# Files that may be next to the data without being listed; on the Hub the card has no underscore.
 _COMPANIONS = {"_README.md", "README.md", MANIFEST_NAME, INDEX_NAME}
 _COMPANION_STEMS = ("license", "licence", "citation", "changelog", "notice")
 
@@ -46,8 +46,8 @@ class Verification:
 
 
 def verify(corpus: Path, workers: int = 2) -> Verification:
-    """Check everything that can be checked, and list all problems; if there are symbolic links, only these,
-    and nothing is read.
+    """Check a published corpus, and list all problems. If it has symbolic links, only these are listed, and
+    nothing is read.
 
     corpus: directory of a published corpus, kept or rejected pairs. workers: threads.
     """
@@ -95,7 +95,7 @@ def _counterpart_problems(corpus: Path, manifest: Manifest) -> Iterator[InputErr
     other = counterpart(corpus)
     if other is None or not manifest.publication:
         return
-    with suppress(InputError):  # which is reported when the other is verified itself
+    with suppress(InputError):  # verifying the other directory reports this
         if read_manifest(other).publication != manifest.publication:
             message = f"comes from a different run than {corpus} (a run was killed between writing the two)"
             yield _problem(other / MANIFEST_NAME, message)
@@ -115,7 +115,7 @@ def _count_problems(manifest: Manifest) -> Iterator[str]:
 
 
 def _links(corpus: Path) -> Iterator[InputError]:
-    """Find symbolic links, whose targets would be shared with the corpus."""
+    """Report symbolic links: a copy of the corpus would not contain the files that they point to."""
     for path in sorted(path for path in corpus.iterdir() if path.is_symlink()):
         remedy = "Replace it with a copy of the file."
         yield _problem(path, f"a symbolic link to {path.readlink()}", remedy)

@@ -1,13 +1,12 @@
-"""Measures how much of the reference a translation says, word by word, from the cosines of aligned words and
-their neighbors.
+"""Measures how much of the reference a translation says, from the cosines of aligned words and their
+neighbors.
 
-A cosine of averages sees neither word order nor that a word is missing. Here each word is compared with the
-best-fitting word of the other side, and a word fits better if its neighbors fit, too.
+The cosine of averaged vectors ignores word order and missing words. Here each word is compared with the
+best-fitting word of the other side, and a word fits better if its neighbors also fit.
 
-The dot product's sum is taken in the same order on every processor. A compiler that may reorder sums adds as
-many numbers at once as the processor can, so the last digits differ between processors. Here every processor
-keeps 16 sums: product k is rounded and added to sum k modulo 16, and then the sums are added by halves, 8 to
-8 and so on.
+Dot products are summed in the same order on every processor; otherwise a compiler would choose the order by
+the processor's vector width, and the last digits would differ. There are 16 partial sums: product k is added
+to sum k modulo 16, and then the sums are added by halves, 8 to 8 and so on.
 """
 
 from typing import Any, Final
@@ -25,10 +24,10 @@ SUMS: Final = 16
 
 
 def _dot_product(typing_context: Any, left: Any, right: Any, size: Any) -> Any:
-    """Return the dot product of `size` float32 at address `left` with those at `right`, float32; for compiled
+    """Return the dot product of `size` float32 at the addresses `left` and `right`, float32; for compiled
     functions.
 
-    size: a multiple of SUMS, at least SUMS; nothing checks that.
+    size: a multiple of SUMS, at least SUMS; this is not checked.
     """
     return types.float32(types.intp, types.intp, types.intp), _generate
 

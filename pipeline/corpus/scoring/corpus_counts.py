@@ -121,8 +121,7 @@ def count_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
 
     translated: shard directory. resources: threads and the work directory.
 
-    Returns the file of the counts and its SHA-256. Scores depend on the counts, and a new version of a
-    library may count differently.
+    Returns the file of the counts and its SHA-256, which is part of the scores' key.
 
     Raises:
         WorkLockedError: another process is counting in this work directory.
@@ -207,8 +206,11 @@ def _sums(tables: list[pa.Table]) -> pa.Table:
 
 
 def _usual(bins: npt.NDArray[np.int64]) -> tuple[float, float]:
-    """Return the median of the log ratios, and half the distance between the 16th and the 84th percentile.
-    For a normal distribution that is the standard deviation, and failed translations hardly change it."""
+    """Return the median of the log ratios and their deviation, both mixed with the prior.
+
+    The deviation is half the distance between the 16th and the 84th percentile: the standard deviation of a
+    normal distribution, but hardly affected by failed translations.
+    """
     total = np.cumsum(bins)
     low, middle, high = (
         float(np.searchsorted(total, share * total[-1]) * _BIN - _FARTHEST) for share in (0.16, 0.5, 0.84)

@@ -1,9 +1,8 @@
 """Learns the lexical table of a corpus from a sample of its rows by expectation maximization, in both
 directions.
 
-A wrong row must not teach the table that it is right. So a link needs two rows with both words, and one is
-subtracted from each expected count, the most that a row adds if it has each word once. Such a row is not
-judged by its own evidence.
+A row with a wrong translation must not be evidence for itself. So a link needs two rows with both words, and
+1 is subtracted from each expected count: the most that one row adds if it has each word once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -143,8 +142,8 @@ def learn_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
 
     translated: shard directory. resources: threads and the work directory.
 
-    Returns the file of the table, empty if no row has a foreign side, and its SHA-256. Scores depend on the
-    table, and a new version of a library may learn differently.
+    Returns the file of the table, empty if no row has a foreign side, and its SHA-256, which is part of the
+    scores' key.
 
     Raises:
         WorkLockedError: another process is learning in this work directory.
@@ -214,8 +213,10 @@ def _met_twice(first: TokenColumn, second: TokenColumn, threads: int) -> npt.NDA
 
 
 class Block(NamedTuple):
-    """Some rows: the numbers of both sides' units and where each row's begin, and the link of each cell,
-    which is a pair of units of a row, -1 for none: row by row, for each second unit all first ones."""
+    """A block of rows: the unit numbers of both sides with the offsets of each row, and the cells' links.
+
+    A cell is a pair of units of one row. Cells are ordered by row, second unit, first unit; -1 is no link.
+    """
 
     first: npt.NDArray[np.int32]
     first_offsets: IntArray

@@ -30,8 +30,8 @@ def by_source(sources: Any) -> Iterator[tuple[str, IntArray]]:
 
 def log_length_ratios(reference: Any, translation: Any) -> npt.NDArray[np.float64]:
     """Return ln((translation's characters + 1) / (reference's characters + 1)), (rows,)."""
-    shorter, longer = (pc.utf8_length(texts).to_numpy() + 1.0 for texts in (reference, translation))
-    return np.asarray(np.log(longer / shorter))
+    references, translations = (pc.utf8_length(texts).to_numpy() + 1.0 for texts in (reference, translation))
+    return np.asarray(np.log(translations / references))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Measures how much a translation repeats itself and its reference does not, as with failing models."""
+"""Measures repetitions in a translation that its reference does not have, a sign of a failing model."""
 
 from typing import Any, Final
 

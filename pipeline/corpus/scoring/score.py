@@ -58,7 +58,7 @@ _MODELS: dict[Literal["sentence_transformer", "cross_encoder"], tuple[Kind, str]
     "sentence_transformer": ("SentenceTransformer", "cosine"),
     "cross_encoder": ("CrossEncoder", "cross_encoder"),
 }
-_MODEL_VERSION = 1  # of the models' columns. If you raise it, raise SCORE, too, because DVC watches that.
+_MODEL_VERSION = 1  # of the models' columns. If you raise it, also raise SCORE, which DVC watches.
 _AVERAGED = ("paraphrase_score", "overlap_3")
 
 
@@ -90,11 +90,12 @@ OpenModel = Callable[[Path], SentenceEncoder]
 def open_vectors(
     directory: Path, open_model: OpenModel | None = None, verify: bool = False
 ) -> tuple[str, WordVectors | WordScorer | SentenceEncoder]:
-    """Open what computes the paraphrase score. Returns the name of its fingerprint, and what was opened.
+    """Open a word scorer, a table of word vectors or a trained model. Returns the name of its fingerprint,
+    and the opened object.
 
     verify: read all of a table of word vectors and compare it with its fingerprint.
 
-    Raises InputError: missing or damaged.
+    Raises InputError if it is missing or damaged.
     """
     if (directory / DESCRIPTION).is_file():
         return "scorer", WordScorer.open(directory)
@@ -196,7 +197,7 @@ def score_steps(
                 language.PACKAGE,
                 install_command(language.EXTRA),
             )
-    kind, opened = open_vectors(vectors, open_model, verify=True)  # complains here, not in a worker
+    kind, opened = open_vectors(vectors, open_model, verify=True)  # raises errors here, not in a worker
     words, fingerprints = None, {}
     if isinstance(opened, WordVectors | WordScorer):
         words, fingerprints = vectors.resolve(), {kind: opened.fingerprint}
@@ -204,7 +205,7 @@ def score_steps(
     fingerprints |= {name: fingerprint for name, (_, fingerprint) in made.items()}
     if identify:
         fingerprints["language"] = language.fingerprint()
-        language.LanguageIdentification(parameters.languages)  # complains here, not in a worker
+        language.LanguageIdentification(parameters.languages)  # raises errors here, not in a worker
     step = Step(
         name="score",
         version=SCORE,
@@ -301,7 +302,7 @@ def score(
     sources: Counter[str] = Counter()
     blocks = Blocks()
     wrong = None
-    # `output` appears only when everything is complete: scores, columns of models, and mismatched pairs.
+    # `output` appears once everything is complete: scores, columns of models, and mismatched pairs.
     with replaced_directory(output) as scored:
         report = run_step(steps[0], [translated], scored, resources)
         for one in steps[1:]:

@@ -22,7 +22,7 @@ LOST_SHARE: Final = 0.02
 SUGGESTED_SHARE: Final = 0.01
 """The suggested minimum lets at most this share of mismatched pairs pass, with the confidence below."""
 CONFIDENCE: Final = 0.95
-"""The probability, over samples, that a minimum keeps its promise."""
+"""The confidence that a minimum keeps within its share on all pairs, not only on the sample."""
 ENOUGH: Final = 299
 """The least number of equally weighted mismatched pairs for a suggestion. With fewer, not even a minimum that
 none reaches has this confidence."""
@@ -43,7 +43,7 @@ def area(
     The probability that a right one has the higher score than a wrong one, ties counting one half: 1 if some
         threshold separates them, 0.5 if the score is uninformative. A translation of weight w counts as w.
 
-    Raises ValueError: a side without scores, or a score that is NaN.
+    Raises ValueError if a side has no scores, or a score is NaN.
     """
     missing = int(np.isnan(right).sum() + np.isnan(wrong).sum())
     if not len(right) or not len(wrong) or missing:
@@ -242,8 +242,8 @@ def minimum_for(wrong: npt.NDArray[Any], weights: Numbers, share: float, above: 
 
     wrong: their scores, NaN for none, which never reaches a minimum; at least one is a number.
     share: share of the weight, 0 to less than 1.
-    above: whether the result must be above the best score that too many reach. A maximum can be that score,
-        because a score does not exceed itself.
+    above: whether the result must be above the best score that too many pairs reach. A maximum may equal that
+        score, because a score does not exceed itself.
     """
     known = ~np.isnan(wrong)
     order = np.argsort(-wrong[known], kind="stable")

@@ -113,7 +113,7 @@ class WordScorer:
         return f"{share}; in English text it knows 90%."
 
     def _block(self, references: TokenColumn, translations: TokenColumn) -> FloatArray:
-        # Imported here, as numba takes a second: all that reads a schema imports this module.
+        # Imported here because numba takes a second, and everything that reads a schema imports this module.
         from paraforge.corpus.scoring.alignment import aligned_scores
         from paraforge.corpus.scoring.repetition import repeated_shares
 

@@ -31,7 +31,7 @@ from paraforge.corpus.scorer import scorer_types
 from paraforge.corpus.scoring.pairs import by_source
 
 WRONG_PAIRS_NAME: Final = "_wrong_pairs.arrow"
-"""An Arrow file, so that even readers of Parquet directories that skip no names ignore it."""
+"""Not Parquet, so that readers of a Parquet directory ignore it, even those that skip no names."""
 STEP: Final = "wrong-pairs"
 MOST: Final = 20_000
 """The total number of pairs, divided by the sources' sizes; a small source gets more than its share."""
@@ -228,7 +228,7 @@ def _scored_rows(view: ShardView, index: int) -> pa.Table:
 
 
 def _others(rows: pa.Table) -> npt.NDArray[np.int64]:
-    """Return for each row the one whose translation it gets, -1 for none."""
+    """Return for each row the row that its new translation is taken from, -1 for none."""
     groups: dict[str | None, list[npt.NDArray[np.int64]]] = {}
     for name, places in by_source(rows["source"]):
         groups.setdefault(name if len(places) >= FEW else None, []).append(places)

@@ -45,8 +45,8 @@ _NEAR: Final = pa.schema(
 
 
 def bands_for(cosine: float, rows: int) -> tuple[int, int]:
-    """Return the bits of a bucket's number and the bands with which 96% of pairs with this cosine share a
-    bucket.
+    """Return the number of bits of a bucket and the number of bands, so that 96% of the pairs with this
+    cosine share a bucket.
 
     Two vectors at an angle a agree in the sign of a projection with probability 1 - a / pi. rows: with more
     rows, buckets are smaller.
@@ -83,9 +83,9 @@ def _places(scores: NDArray[np.float32]) -> NDArray[np.uint32]:
 class NearVectors:
     """Collects rows, then finds for each row a better one that it repeats.
 
-    Rows are judged from the best to the worst: one is kept unless a kept one has at least the cosine, of the
-    few best that are found near it. So each repeated row is near a kept one. With equal scores, the earlier
-    row is better.
+    Rows are judged from the best to the worst; with equal scores, the earlier row is better. A row repeats a
+    kept row if their cosine is high enough, and is kept otherwise. Only the few best rows that are found near
+    a row are considered.
 
     Memory does not grow with the corpus. On disk, a row takes one byte per number of its vector plus 20, and
     each near pair 16 bytes.
@@ -225,7 +225,7 @@ def near_pairs(vectors: Any, squares: Any, rows: Any, buckets: Any, square: floa
 
 @compiled
 def settle(worse: Any, better: Any, found: Any) -> None:
-    """Assign each worse row the first better row that repeats no other."""
+    """Assign to each worse row the first of its better rows that does not repeat another row."""
     for place in range(len(worse)):
         if found[worse[place]] < 0 and found[better[place]] < 0:
             found[worse[place]] = better[place]

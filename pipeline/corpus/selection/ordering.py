@@ -69,7 +69,7 @@ def rank(shards: Iterable[Values], ranks: Callable[[int], Sequence[int]], direct
 def _places(values: Values, ranks: Iterable[int]) -> dict[int, tuple[Any, int]]:
     """Return the value and the row at each rank: its key digit by digit, then its row among equal ones."""
     blocks = range(0, len(values), _BLOCK)
-    # Of each rank, the leading digits of its key, and its rank among the keys that begin with them.
+    # For each rank, the leading digits of its key, and its rank among the keys that begin with them.
     found = {one: (0, one) for one in ranks}
     for shift in (48, 32, 16, 0):
         counts = {leading: np.zeros(1 << 16, np.int64) for leading, _ in found.values()}

@@ -55,8 +55,8 @@ _GIVEN_SCORES: Final = ("translation_score", "given_score")
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """The result: number of rows, scored mismatched pairs made from them, the bounds with numbers, and the
-    counts of rows, zero without bounds."""
+    """The result: the number of rows, the scored mismatched pairs made from them, the bounds as numbers, and
+    counts of the rows' fates (zero without bounds)."""
 
     rows: int
     wrong_pairs: pa.Table
@@ -88,8 +88,8 @@ def score_file(
     bounds: filters, in order; a share is settled on the mismatched pairs.
 
     Raises:
-        InputError: the input cannot be read, a column is missing, a line has too few columns, a bound reads a
-            column that there is not.
+        InputError: the input cannot be read, a column is missing, a line has too few columns, or a bound is
+            on a column that does not exist.
         ConfigurationError: a minimum cannot be found because there are no mismatched pairs.
     """
     require_regular(input_path)
@@ -139,7 +139,7 @@ def score_file(
 
 
 def _check_bounds(bounds: Sequence[BoundsParameters], present: Sequence[str], path: Path) -> None:
-    """Raise InputError, before anything is scored, if a bound reads a column that nothing will give."""
+    """Raise InputError, before anything is scored, if a bound is on a column that will not exist."""
     for one in bounds:
         if one.score not in COMPUTED and one.score not in present:
             raise InputError(f"a bound uses {one.score}, which is not a column of floats in the file", path)

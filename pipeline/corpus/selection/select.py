@@ -39,7 +39,7 @@ STEP = "select"
 
 Result = TypeVar("Result")
 
-# What to turn on to get an optional column.
+# The optional columns, and what adds them.
 _MADE_BY = {
     **dict.fromkeys(LANGUAGES, "language identification in the section 'score'"),
     "cosine": "the sentence-transformers cosine in the section 'score'",
@@ -153,7 +153,7 @@ def _remedy(column: str, present: Sequence[str]) -> str:
 
 
 def check_columns(parameters: SelectParameters, present: Sequence[str]) -> None:
-    """Check that the corpus has every column that selection reads. Raises ConfigurationError: it names all
+    """Check that the corpus has every column that selection reads. Raises ConfigurationError that names all
     missing columns, with the parameters that read them."""
     readers: dict[str, tuple[str, ...]] = {}
     readers |= {f"select.required.{place}": (score,) for place, score in enumerate(parameters.required)}
@@ -179,8 +179,8 @@ def decile_field(score: str) -> pa.Field:
 
 
 class Selection:
-    """One run over one corpus: its passes, and the pairs accepted so far for a filter that must see all of
-    them before it judges any.
+    """One run of the filters over a corpus, in one or more passes. A filter that must see all pairs before it
+    judges any can read those that earlier filters accepted.
 
     Attributes:
         column_names: the columns of the corpus.

@@ -99,8 +99,8 @@ def _found_minimum(score: str, share: float, wrong_pairs: pa.Table, where: str) 
 
 
 def _is_about_nothing(one: BoundsParameters, wrong_pairs: pa.Table | None) -> bool:
-    """Return whether a bound is on a score that no pair has and pairs without it are accepted, e.g. source
-    similarity in a corpus without a foreign side."""
+    """Return whether a bound has no effect because no pair has the score and pairs without it are accepted,
+    e.g. source similarity in a corpus without a foreign side."""
     if one.missing != "accept" or not wrong_pairs:
         return False
     if not isinstance(one.minimum, WrongPairs) or f"{RIGHT}{one.score}" not in wrong_pairs.column_names:
@@ -157,16 +157,15 @@ def verdict(
     cuts: Mapping[str, Sequence[float]],
     scores: Sequence[str] = (MAIN_SCORE,),
 ) -> dict[str, Any]:
-    """Return the verdict on the scores for the manifest: how well they find mismatched pairs, and what the
-    minima let pass.
+    """Return the verdict on the scores for the manifest: how well they find mismatched pairs, and how many of
+    these reach the minima.
 
-    parameters: settled ones. cuts: see :func:`minima`.
+    parameters: with numbers for all bounds, see :func:`settle`. cuts: see :func:`minima`.
     scores: scores to judge besides those with a minimum.
 
-    ``adequacy`` is the result of :func:`~paraforge.corpus.scoring.adequacy.judge_adequacy`.
-
     Returns ``wrong_pairs``, their number without those made by rule; ``changed_meanings``, see
-    :func:`~paraforge.corpus.scoring.verdict.judge_changed`; ``trained_on_corpus``; ``scores``, the
+    :func:`~paraforge.corpus.scoring.verdict.judge_changed`; ``trained_on_corpus``; ``adequacy``, see
+    :func:`~paraforge.corpus.scoring.adequacy.judge_adequacy`; ``scores``, the
     :class:`~paraforge.corpus.scoring.verdict.Verdict` of each score. It is empty without a sample.
     """
     if wrong_pairs is None:

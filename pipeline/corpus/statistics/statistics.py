@@ -104,8 +104,8 @@ def describe_corpus(
     threads = threads_for(resources, view.total_rows)
 
     def describe(index: int) -> tuple[dict[str, _Described], pa.Table | None, dict[Decile, Figures]]:
-        """Results of a shard: figures and candidate rows by source, candidate references, figures of
-        deciles."""
+        """Return a shard's figures and candidate rows by source, its candidate references, and the figures of
+        the deciles."""
         rows = view.read(index, columns)
         for name, column in _decile_columns(tenths.read(index)):
             rows = rows.append_column(name, column)

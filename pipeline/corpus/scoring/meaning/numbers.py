@@ -69,8 +69,8 @@ def number_of(token: str) -> tuple[float, float]:
 
 @compiled
 def said_numbers(words: Any, values: Any, magnitudes: Any, found: Any, sure: Any) -> int:
-    """Write the numbers of a side, and whether each is certainly a number: *one* and *two* alone often are
-    not, nor is `hundreds`. Returns how many there are."""
+    """Write the numbers of a side, and whether each is certainly a number (*one* and *two* alone often are
+    not, nor is `hundreds`). Returns the count of numbers."""
     count = place = 0
     while place < len(words):
         value, kind = values[words[place]], magnitudes[words[place]]

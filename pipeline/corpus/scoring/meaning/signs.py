@@ -1,5 +1,5 @@
 """Finds signs that two sentences differ in meaning (negations, antonyms, numbers and persons of only one
-side), and estimates from them how likely they do.
+side), and combines them into a score.
 
 Words with the same stem are matched, and the remaining words of both sides are compared. The signs are
 symmetric, and 0 for a sentence and itself.
@@ -33,7 +33,8 @@ NAMES: Final = (
     "flipped", "flipped_twice", "denials", "numbers", "gender", "gender_in_place", "person",
     "person_in_place", "replaced_in_place", "replaced_near", "replacements", "left_over",
 )  # fmt: skip
-"""The signs, in the order of their columns. The last says how much else differs and does not count alone."""
+"""The signs, in the order of their columns. The last one measures the remaining differences, and does not
+count alone."""
 MOST_TOKENS: Final = 512
 """Only this many first tokens of a side are used."""
 WEIGHTS: Final = Path(__file__).parent / "weights.json"
@@ -78,8 +79,7 @@ def signs_of(
 
 @compiled
 def _read(ids: Any, rows: Any, properties: Any, found: Any) -> int:
-    """Write a side's words, with a contraction's apostrophe and ending as one word. Returns how many there
-    are.
+    """Write a side's words, with a contraction's apostrophe and ending as one word. Returns their number.
 
     `isn't` has the tokens `isn` and `'t`; `isn’t` and `isn ' t` become the same. `no . 5` becomes `no. 5`,
     and the answer of `no , I do` is not a negation.

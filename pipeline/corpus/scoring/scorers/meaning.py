@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class Meaning(Scorer):
-    """Counts differences in negation, numbers and persons, by :mod:`~paraforge.corpus.scoring.meaning.signs`;
-    `contradiction` weighs all of it together.
+    """Counts differences in negation, numbers and persons, and combines all signs in `contradiction`; see
+    :mod:`~paraforge.corpus.scoring.meaning.signs`.
 
     The signs are for English. They use the vectors of the chosen word scorer, otherwise the built-in one's.
     """

@@ -202,8 +202,9 @@ class CrossEncoderScore(Scorer):
 
         directory: as `CrossEncoder.save` writes it. device: `cpu`, `cuda` or `cuda:N`.
 
-        Raises MissingPackageError: sentence-transformers is not installed. InputError: no such directory, no
-        model in it, or one that gives neither a number nor an entailment.
+        Raises:
+            MissingPackageError: sentence-transformers is not installed.
+            InputError: no such directory, no model in it, or one without a single output or an entailment.
         """
         directory = Path(directory)
         self._model = load_model(directory, device, "CrossEncoder")

@@ -160,7 +160,7 @@ class OfCorpus:
     is_sign = True
 
     def __init__(self, counts: CorpusCounts, general: WordScorer | None = None) -> None:
-        """Store what words are looked up in. counts: the corpus' counts. general: a word scorer, which knows
+        """Set the sources of known words. counts: the corpus' counts. general: a word scorer, which knows
         more words of the language."""
         self._counts = counts
         self._general = general

@@ -170,27 +170,26 @@ class BoundsParameters(IntervalParameters):
         return (self.score, self.minimum) if isinstance(self.minimum, float) else None
 
     def refusal(self) -> str:
-        """E.g. ``trigram overlap above 0.9``."""
+        """Return e.g. ``trigram overlap above 0.9``."""
         sides = []
         if isinstance(self.minimum, Adequate):
-            sides = [f"below what {100 * self.minimum.adequate:g}% adequate pairs need"]
+            sides = [f"below the minimum for {100 * self.minimum.adequate:g}% adequate pairs"]
         elif isinstance(self.minimum, WrongPairs):
             sides = [f"reached by more than {100 * self.minimum.wrong_pairs:g}% of the mismatched pairs"]
         elif self.minimum is not None:
             sides = [f"below {self.minimum:g}"]
         if isinstance(self.maximum, GoodPairs):
-            sides.append(f"above that of all but {100 * self.maximum.good_pairs:g}% of the pairs")
+            sides.append(f"among the highest {100 * self.maximum.good_pairs:g}% of the pairs")
         elif self.maximum is not None:
             sides.append(f"above {self.maximum:g}")
         return f"{LABELS[self.score]} {' or '.join(sides)}"
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
-        """E.g. ``sim:0.4-1``. Raises ValueError if it is not settled."""
+        """Return e.g. ``sim:0.4-1``. Raises ValueError if a bound is not a number yet."""
         return short_name(self.score), interval_text(*self._numbers())
 
     def prepare(self, pairs: Selection) -> Filter:
-        """See :class:`~paraforge.corpus.selection.filters.FilterParameters`. Raises ValueError if it is not
-        settled."""
+        """Build the filter. Raises ValueError if a bound is not a number yet."""
         return interval_filter(self.reason, (self.score,), *self._numbers(), self.missing)
 
     def _numbers(self) -> tuple[float | None, float | None]:
@@ -211,12 +210,12 @@ class LengthParameters(IntervalParameters):
     needs: ClassVar[tuple[str, ...]] = LENGTHS
 
     def refusal(self) -> str:
-        """E.g. ``fewer than 1 or more than 30 tokens on one side``."""
+        """Return e.g. ``fewer than 1 or more than 30 tokens on one side``."""
         sides = (("fewer than", self.minimum), ("more than", self.maximum))
         return f"{' or '.join(f'{word} {n:g}' for word, n in sides if n is not None)} tokens on one side"
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
-        """E.g. ``len:1-30``."""
+        """Return e.g. ``len:1-30``."""
         return "len", interval_text(self.minimum, self.maximum)
 
     def prepare(self, pairs: Selection) -> Filter:

@@ -52,7 +52,7 @@ class WordNgrams:
         lengths = pc.fill_null(pc.list_value_length(words), 0).to_numpy(zero_copy_only=False)
         places = np.repeat(np.arange(len(lengths)), lengths)
         found = pc.index_in(pc.list_flatten(words), value_set=self._vocabulary)
-        # A -1 stands for an unknown word, and after each sentence, as no n-gram crosses its end.
+        # -1 marks unknown words and the ends of sentences, which no n-gram contains.
         numbers = np.full(len(found) + len(lengths) + self.order, -1, np.int32)
         owners = np.zeros(len(numbers), np.int64)
         at = np.arange(len(found)) + places
@@ -188,7 +188,7 @@ class DecontaminationParameters(FilterParameters):
         return "shares text with a test file"
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
-        """E.g. ``decon:exact+8gram:3fa9c1d2``."""
+        """Return e.g. ``decon:exact+8gram:3fa9c1d2``."""
         rules = ["exact"] + [f"{self.ngram}gram"] * (self.ngram is not None)
         return "decon", f"{'+'.join(rules)}:{(fingerprint or 'none')[:8]}"
 
@@ -197,6 +197,6 @@ class DecontaminationParameters(FilterParameters):
         sentences = (
             sentence for file in self.files for sentence in read_test_sentences(file.location(), file.columns)
         )
-        # The reference behind a pair of two translations counts, too.
+        # For pairs of two translations, the reference that both were made from is also compared.
         sides = (*SIDES, *({ORIGINAL} & {*pairs.column_names}))
         return build_decontamination(self.reason, sentences, self.ngram, sides)

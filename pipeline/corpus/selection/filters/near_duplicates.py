@@ -68,12 +68,12 @@ class NearDuplicatesParameters(FilterParameters):
         return "near_duplicate"
 
     def refusal(self) -> str:
-        """E.g. ``same reference as an earlier pair``."""
+        """Return e.g. ``same reference as an earlier pair``."""
         number = self.per_reference
         return "same reference as " + ("an earlier pair" if number == 1 else f"{number:,} earlier pairs")
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
-        """E.g. ``ndup:1``."""
+        """Return e.g. ``ndup:1``."""
         return "ndup", str(self.per_reference)
 
     def prepare(self, pairs: Selection) -> Filter:

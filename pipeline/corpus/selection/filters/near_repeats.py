@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 
 
 class NearRepeatsParameters(FilterParameters):
-    """Rejects a pair if its reference says nearly the same as the reference of a better pair, by the cosine
-    of their vectors. A pair is better if its paraphrase score is higher, or equal and the pair comes
-    earlier."""
+    """Rejects a pair if its reference says nearly the same as a better pair's reference, by the cosine of
+    their vectors. The pair with the higher paraphrase score is better; with equal scores, the earlier one."""
 
     kind: Literal["near_repeats"]
     cosine: float = Field(0.95, ge=0.8, le=1, description="lowest cosine at which a sentence repeats another")
@@ -46,15 +45,15 @@ class NearRepeatsParameters(FilterParameters):
         return "near_repeat"
 
     def refusal(self) -> str:
-        """E.g. ``reference nearly as that of a better pair (cosine 0.95)``."""
-        return f"reference nearly as that of a better pair (cosine {self.cosine:g})"
+        """Return e.g. ``reference nearly the same as in a better pair (cosine 0.95)``."""
+        return f"reference nearly the same as in a better pair (cosine {self.cosine:g})"
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
-        """E.g. ``nrep:0.95:3fa9c1d2``."""
+        """Return e.g. ``nrep:0.95:3fa9c1d2``."""
         return "nrep", f"{self.cosine:g}:{(fingerprint or 'none')[:8]}"
 
     def _table(self) -> tuple[WordVectors | SubwordVectors, str]:
-        """Return the word vectors and their fingerprint. Raises InputError: missing or damaged."""
+        """Return the word vectors and their fingerprint. Raises InputError if they are missing or damaged."""
         directory = general.DIRECTORY if self.model is None else table_directory(Path(expand(self.model)))
         if (directory / DESCRIPTION).is_file():
             scorer = WordScorer.open(directory)

@@ -29,11 +29,11 @@ class SampleParameters(FilterParameters):
     needs: ClassVar[tuple[str, ...]] = ("source", "line")
 
     def refusal(self) -> str:
-        """E.g. ``not among the 5,000 drawn at random``."""
+        """Return e.g. ``not among the 5,000 drawn at random``."""
         return f"not among the {self.size:,} drawn at random"
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
-        """E.g. ``sample:5000:seed1``."""
+        """Return e.g. ``sample:5000:seed1``."""
         return "sample", f"{self.size}:seed{self.seed}"
 
     def prepare(self, pairs: Selection) -> Filter:

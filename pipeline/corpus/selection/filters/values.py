@@ -1,4 +1,4 @@
-"""Filters ``decile``, ``flag`` and ``language``: keep pairs by what one of their columns says."""
+"""Filters ``decile``, ``flag`` and ``language``: keep pairs by the value of a column."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class DecileParameters(FilterParameters):
         return (self.score,)
 
     def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, float] | None:
-        """Return where the lowest kept decile begins, if all above it are kept."""
+        """Return the score and the value at which the lowest kept decile begins, if all above it are kept."""
         tenths = self.tenths()
         values = cuts.get(self.score, ())
         if tenths[0] == 1 or len(tenths) < 11 - tenths[0] or len(values) < 9:
@@ -76,12 +76,12 @@ class DecileParameters(FilterParameters):
         return self.score, values[tenths[0] - 2]
 
     def refusal(self) -> str:
-        """E.g. ``not in the top 2 tenths by paraphrase score``."""
+        """Return e.g. ``not in the top 2 tenths by paraphrase score``."""
         kept = f"the top {self.top} tenths" if self.top else f"tenths {', '.join(map(str, self.tenths()))}"
         return f"not in {kept} by {LABELS[self.score]}"
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
-        """E.g. ``dec:sim:9-10``."""
+        """Return e.g. ``dec:sim:9-10``."""
         return "dec", f"{short_name(self.score)}:{_runs(self.tenths())}"
 
     def prepare(self, pairs: Selection) -> Filter:
@@ -124,11 +124,11 @@ class FlagParameters(FilterParameters):
         return (self.column,)
 
     def refusal(self) -> str:
-        """E.g. ``translation cut off``."""
+        """Return e.g. ``translation cut off``."""
         return LABELS[self.column]
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
-        """E.g. ``not:runaway``."""
+        """Return e.g. ``not:runaway``."""
         return "not", self.column
 
     def prepare(self, pairs: Selection) -> Filter:
@@ -150,11 +150,11 @@ class LanguageParameters(FilterParameters):
     needs: ClassVar[tuple[str, ...]] = LANGUAGES
 
     def refusal(self) -> str:
-        """E.g. ``one side is not in en``."""
+        """Return e.g. ``one side is not in en``."""
         return f"one side is not in {' or '.join(self.languages)}"
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
-        """E.g. ``lang:de+en``."""
+        """Return e.g. ``lang:de+en``."""
         return "lang", "+".join(sorted(self.languages))
 
     def prepare(self, pairs: Selection) -> Filter:
