@@ -19,12 +19,12 @@ from paraforge.embeddings.encoders.protocol import Encoder, TableEncoder
 from paraforge.embeddings.learning.batches import TokenBatch
 
 MakeTable = Callable[[VectorParameters, int], Tensor]
-"""What vectors are wanted, and a number that differs from table to table -> initial vectors."""
+"""Takes the parameters of a table and its number; returns initial vectors, (vocabulary, dimension)."""
 
 
 class Combination(Encoder):
-    """The sum of several encoders' vectors, or their vectors side by side. Parts read their own units and
-    have their own tables; ConfigurationError if parts to add differ in dimension."""
+    """The sum or the concatenation of several encoders' vectors. Parts read their own units and have their
+    own tables. Raises ConfigurationError if parts to add differ in dimension."""
 
     def __init__(self, parts: Sequence[Encoder], kind: Literal["addition", "concatenation"]) -> None:
         super().__init__()
@@ -61,8 +61,8 @@ class Combination(Encoder):
         }
 
     def scrambled_units(self) -> dict[str, float]:
-        """Return each unit's probability of shuffling, the highest of all parts; it does not affect parts
-        that average."""
+        """Return each unit's probability of shuffling: the highest of all parts. It has no effect on
+        averages."""
         rates: dict[str, float] = {}
         for part in self.encoders().values():
             for unit, rate in part.scrambled_units().items():
@@ -96,7 +96,7 @@ def build_encoder(parameters: EncoderParameters, make_table: MakeTable, seed: in
         if table.shape[1] != part.dimension:
             raise ConfigurationError(
                 [
-                    f"{key}: dimension {part.dimension}, the initial vectors have {table.shape[1]}: "
+                    f"{key}: dimension {part.dimension}, but the initial vectors have {table.shape[1]}: "
                     f"set {key}.dimension={table.shape[1]}"
                 ]
             )

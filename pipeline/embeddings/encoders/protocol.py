@@ -57,7 +57,7 @@ class Encoder(nn.Module):
     def start(self, bound: float, generator: torch.Generator) -> None:
         """Initialize compositional parameters: uniform in [-bound, bound], in the order of their names.
 
-        Biases are 0, because a long one would make all sentences alike.
+        Biases are 0, because a large one would make all sentences' vectors similar.
         """
         with torch.no_grad():
             for name, parameter in sorted(self.composition().items()):

@@ -20,8 +20,9 @@ from paraforge.embeddings.learning.batches import Bags, TokenBatch, bag_mean, of
 class PackedSentences:
     """A batch without its empty sentences, in packed order.
 
-    tokens: ids in packed order. batch_sizes: int64 on the CPU (longest,), sentences that have a t-th token.
-    sorted_sentences: the sentence at each place, longest first, those without tokens last.
+    tokens: ids in packed order. batch_sizes: int64 on the CPU (longest,), number of sentences that have a
+        t-th token.
+    sorted_sentences: numbers of the sentences, the longest first, those without tokens last.
     place: the packed position of each token in the original order, int64 (tokens,).
     """
 
@@ -105,7 +106,7 @@ def pack(bags: Bags) -> PackedSentences:
     # Torch needs the sizes on the CPU. They are computed there, so that a GPU is waited for only once.
     on_cpu = lengths.cpu()
     longest = int(on_cpu.max()) if len(on_cpu) else 0
-    # How many sentences are longer than t: the sorted lengths, counted.
+    # For each t, the number of sentences longer than t.
     counts = torch.bincount(on_cpu, minlength=longest + 1)
     batch_sizes = len(on_cpu) - counts.cumsum(0)[:longest]
     step_offsets = offsets_of(batch_sizes).to(device, non_blocking=True)
@@ -226,7 +227,7 @@ class LastStateLstm(TableEncoder):
     """Gates see the cell through peepholes (Gers 2003), which are diagonal; without output gate `h_t =
     tanh(c_t)`.
 
-    weight_input, weight_state: for the gates i, f, the cell, and o where there is one, one below the other.
+    weight_input, weight_state: stacked matrices of the gates i and f, the cell, and the gate o, if any.
     """
 
     def __init__(self, table: Tensor, parameters: LstmLastParameters) -> None:

@@ -62,7 +62,8 @@ def word_counts(path: Path) -> Background:
     """Read a file of words and counts (`the 167485604`), or count the words of a corpus' training pairs,
     which do not include held-out splits and rejected or failed pairs.
 
-    Raises InputError if there is no word; with file and line unless a line is a word and a positive integer.
+    Raises InputError if there is no word, or, with file and line, if a line is not a word and a positive
+    integer.
     """
     if path.is_file():
         return background_of_frequencies(path, sentences=None)
@@ -130,8 +131,8 @@ class WordAverage(CosineModel):
 
     def encode(self, texts: str | Sequence[str] | Any) -> FloatArray:
         """Return the vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, or
-        of a single text, (dimension,). A text without a word that has a vector gets zeros, and so does one of
-        which only rounding errors remain without the components.
+        of a single text, (dimension,). They are zeros if no word has a vector, or if only rounding errors are
+        left after removing the components.
         """
         if isinstance(texts, str):
             return self.encode([texts])[0]

@@ -14,7 +14,7 @@ from paraforge.embeddings.evaluation.sets import SentencePairs
 
 @runtime_checkable
 class SentenceEmbedder(Protocol):
-    """Embeds sentences; a trained `SentenceModel` is one as it is, and so is a `SentenceTransformer`."""
+    """Embeds sentences, as `SentenceModel` and sentence-transformers' `SentenceTransformer` do."""
 
     def encode(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
         """Return vectors in the order of the texts, (texts, dimension) float32; zeros for a text without

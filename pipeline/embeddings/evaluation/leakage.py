@@ -35,7 +35,7 @@ class LeakedPair:
 
 @dataclass
 class LeakageReport:
-    """What has been found so far.
+    """The leaked pairs found so far.
 
     pairs: checked training pairs. leaked: those with a sentence of any set or held-out split.
     dropped: how many of these were left out. by_set: leaked pairs by set or split.

@@ -229,7 +229,7 @@ def read_set_file(path: Path, name: str, group: str) -> list[SentencePairs]:
     A header can name a column `split` or `SemEval_set` (as in SICK.txt); then each of its values is a set,
     `NAME.VALUE`.
 
-    name, group: those in the file's name, which files of the official distribution do not use.
+    name, group: of the set, from the file's name; not used for files of the official distribution.
 
     Raises:
         UnscoredError: the header names no score.

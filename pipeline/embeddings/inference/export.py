@@ -121,7 +121,7 @@ _LIBRARY = "sentence-transformers"
 
 
 def export_model(directory: Path, output: Path, format: Format) -> None:
-    """Export a trained model; InputError if there is none or the format does not support it.
+    """Export a trained model. Raises InputError if there is none or the format does not support it.
 
     sentence-transformers: a directory for `SentenceTransformer(output)`. Averages of words with a shared
     unknown vector only use the library's own modules; other models need this package and

@@ -1,6 +1,6 @@
 """Adam's steps over rows of a table, in place and in one pass, on a CPU; see `optimisers`.
 
-np.divide, since "/" has to look for a zero at each element and keeps a loop from being vectorised.
+np.divide is used because "/" checks each element for zero, which prevents vectorization.
 """
 
 from typing import Any
@@ -53,7 +53,7 @@ def catch_rows_up(
     rate: Any,
     epsilon: Any,
 ) -> None:
-    """Apply the steps that rows missed up to step `until`; tails and powers as of `_MissedSteps.factors`."""
+    """Apply the steps that rows missed up to step `until`. tails, powers: see `_MissedSteps.factors`."""
     factors = np.empty(3, table.dtype)  # in the table's precision
     for row in rows:
         missed = until - lasts[row]

@@ -1,5 +1,5 @@
-"""Ragged batches of token sequences, and the two look-ups of vector rows whose gradients never grow to
-table size."""
+"""Ragged batches of token sequences, and the look-up of their vectors. Gradients have only the rows that a
+batch uses."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Bags:
         return Bags(self.ids[int(offsets[0]) : int(offsets[-1])], offsets - offsets[0])
 
     def compact(self) -> tuple[Bags, Tensor]:
-        """Return the same sentences with ids counted among the distinct ids only, and those distinct ids,
+        """Return the same sentences with ids that are indices of the distinct ids, and the distinct ids,
         ascending; on a CPU."""
         from paraforge.embeddings.learning.packing import compact
 
@@ -80,12 +80,11 @@ class Bags:
 
     @cached_property
     def row_offsets(self) -> Tensor:
-        """Where each distinct row starts in `order`, int64 (rows + 1,); only a compacted batch has it
-        ready."""
+        """Where each distinct row starts in `order`, int64 (rows + 1,); precomputed in a compacted batch."""
         return offsets_of(torch.bincount(self.ids))
 
     def to(self, device: torch.device | str) -> Bags:
-        """Return the same batch on another device, with all that has been computed about it."""
+        """Return the same batch on another device, with the properties computed so far."""
         moved = Bags(self.ids.to(device, non_blocking=True), self.offsets.to(device, non_blocking=True))
         for name in _DERIVED:
             if name in self.__dict__:
@@ -144,7 +143,7 @@ def bag_mean(rows: Tensor, bags: Bags) -> Tensor:
     """Return the mean of each sentence's vectors (W16 Eq. 1), (sentences, dimension); zeros for a sentence
     without tokens.
 
-    rows: (rows, dimension), the table that `bags.ids` count in.
+    rows: (rows, dimension), the table that `bags.ids` refer to.
     """
     return _BagMean.apply(rows, bags)  # type: ignore[no-untyped-call]  # torch has no types for Function.apply
 

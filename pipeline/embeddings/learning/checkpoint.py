@@ -112,8 +112,8 @@ class Checkpoints:
         write_tensors(self.path, tensors, text)
 
     def newest(self, expected: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Return tensors and state, or None if there is none or it is damaged; raise InputError if it belongs
-        to another run."""
+        """Return tensors and state, or None if there are none or they are damaged. Raises InputError if they
+        belong to another run."""
         from safetensors import SafetensorError, safe_open
 
         if not self.path.is_file():

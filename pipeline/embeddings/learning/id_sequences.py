@@ -63,7 +63,7 @@ class IdSequences:
         return total
 
     def release(self) -> None:
-        """See `release`."""
+        """Release the memory of the mapped files."""
         release(self._ids)
         release(self._starts)
 
@@ -107,7 +107,7 @@ class IdSequencesWriter:
         self._starts.close()
 
     def finish(self, vocabulary: Vocabulary, ids: npt.NDArray[Any]) -> dict[str, Any]:
-        """Write the final ids and the vocabulary, and describe them, fit for JSON.
+        """Write the final ids and the vocabulary. Returns their description as JSON values.
 
         ids: the vocabulary id for each unit's number.
         """
@@ -134,7 +134,7 @@ class IdSequencesWriter:
 
 
 def map_array(path: Path, dtype: npt.DTypeLike, shape: tuple[int]) -> npt.NDArray[Any]:
-    """Map the numbers in a file; InputError if it is missing or has another size."""
+    """Map the numbers in a file. Raises InputError if it is missing or has another size."""
     size = np.dtype(dtype).itemsize * shape[0]
     found = path.stat().st_size if path.is_file() else 0
     if found != size:

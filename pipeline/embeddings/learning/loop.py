@@ -42,8 +42,8 @@ class Record:
     entry of the history. averaged: number of parameters in the mean. counts: the task's own counts.
     best_updates: number of updates at the best score. without_gain: evaluations since then.
     finished: whether the training is over.
-    history: one entry an evaluation or epoch: epoch from 1, examples seen, updates, loss (mean since the
-    entry before, None where nothing was trained on), score or None.
+    history: one entry per evaluation or epoch: epoch from 1, examples seen, updates, loss (mean since the
+        previous entry, None if nothing was trained on), score or None.
     """
 
     epoch: int = 0
@@ -62,8 +62,8 @@ class Record:
 
     @property
     def loss(self) -> float | None:
-        """The mean since the last entry of the history, otherwise that of the last entry with one; None
-        before any."""
+        """The mean loss since the last entry of the history, or else the loss in the history's last entry
+        that has one; None if there is none."""
         if self.loss_terms:
             return self.loss_sum / self.loss_terms
         return next((entry["loss"] for entry in reversed(self.history) if entry["loss"] is not None), None)
@@ -138,7 +138,7 @@ class Trainer(Generic[Batch, Module]):
     interruptions.
 
     record: progress and history.
-    rate: examples a second of this process, without evaluations and checkpoints; set by `run`.
+    rate: examples per second of this process, without evaluations and checkpoints; set by `run`.
     """
 
     def __init__(
@@ -271,7 +271,7 @@ class Trainer(Generic[Batch, Module]):
                 "score": score,
             }
         )
-        # A run without checkpoints is one of many small ones.
+        # Runs without checkpoints are small, and there are many of them.
         logger.log(
             logging.DEBUG if self._checkpoints is None else logging.INFO,
             "epoch %d, %s %s: loss %s%s",
@@ -305,7 +305,7 @@ class Trainer(Generic[Batch, Module]):
         return score
 
     def _mean(self) -> dict[str, Tensor]:
-        """Return the mean of the parameters; nothing before the first."""
+        """Return the mean of the parameters; empty before the first."""
         return self._means if self.record.averaged else {}
 
     def _set_parameters(self, values: Mapping[str, Tensor]) -> None:

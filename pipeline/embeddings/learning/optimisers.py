@@ -1,4 +1,4 @@
-"""Adam and AdaGrad for vector tables, of which a mini-batch uses few rows, and for other parameters.
+"""Adam and AdaGrad, for parameters in general and for vector tables, of which a mini-batch uses few rows.
 
 A mini-batch of 100 pairs touches about 2,000 of 50,000 words. AdaGrad does not change rows without gradient,
 so updating only the touched rows is exact. With Adam, a row keeps moving by its momentum and its moments
@@ -41,7 +41,7 @@ def put(table: Tensor, rows: Tensor, values: Tensor) -> None:
 
 
 class Optimiser:
-    """Base of both. Names are those of `Module.named_parameters`; `state` is what checkpoints keep."""
+    """Base class of the optimizers. Parameters have their names in the module. Checkpoints store `state`."""
 
     def __init__(self, parameters: Mapping[str, Tensor], learning_rate: float) -> None:
         self.steps = 0
@@ -98,7 +98,7 @@ class AdaGrad(Optimiser):
 
 
 class Adam(Optimiser):
-    """Kingma and Ba 2014, as `torch.optim.Adam`; `tables`, read and written by rows (see the module)."""
+    """Kingma and Ba 2014, as `torch.optim.Adam`. tables: names of parameters that are updated by rows."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ def _arrays(*tensors: Tensor) -> list[NDArray[Any]]:
 
 
 def _scalars(like: Tensor, *numbers: float) -> list[Any]:
-    """Return the numbers in a tensor's precision; a wider one would widen the whole sum."""
+    """Return the numbers in a tensor's precision; with a wider type, all sums would be computed in it."""
     return list(torch.tensor(numbers, dtype=like.dtype).numpy())
 
 

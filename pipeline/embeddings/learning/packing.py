@@ -22,8 +22,8 @@ def select(ids: IntArray, offsets: IntArray, indices: IntArray) -> tuple[IntArra
 
 @compiled
 def compact(ids: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Return each token's number among the distinct ids, those ids, ascending, the tokens sorted by id,
-    stably, and where each distinct id starts among them, one longer than the distinct ids."""
+    """Return the index of each token's id among the distinct ids; the distinct ids, ascending; the tokens
+    sorted by id, stably; and where each distinct id starts among these, followed by their number."""
     size = ids.max() + 1 if len(ids) else 0
     counts = np.zeros(size, np.int64)
     for one in ids:

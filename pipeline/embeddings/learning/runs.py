@@ -58,7 +58,7 @@ def run_once(
                 found = train(work.path)
             write_digests(model)
             write_json(report, found)  # last: a training with a report is finished
-        for name in scratch:  # also what a run left that was killed here
+        for name in scratch:  # also after an earlier run, which may have been killed here
             remove_directory(work.path / name)
         with replaced_directory(output) as temporary:
             copy_files(model, temporary)

@@ -22,7 +22,7 @@ class Batch:
 
     embeddings: (sides * pairs, dimension): all left sides, all right sides, and with `mega_batches` the
         negatives of the left and, two-sided, of the right sides.
-    forbidden: sentences that must not be compared. parameters: the training's.
+    forbidden: sentences that must not be compared. parameters: parameters of the training.
     teacher: the teacher's vectors of both sides, (2 * pairs, its dimension); None without a teacher.
     """
 
@@ -68,5 +68,5 @@ def has_mega_batches(name: str) -> bool:
 
 
 def needs_teacher(name: str) -> bool:
-    """Return whether this loss looks at another model's vectors."""
+    """Return whether this loss needs a teacher's vectors."""
     return name not in _USUAL and loss_named(name).teacher

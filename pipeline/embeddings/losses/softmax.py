@@ -1,4 +1,4 @@
-"""The softmax over a mini-batch: a side's other side among those of all pairs, by cross-entropy."""
+"""The softmax loss: the cross-entropy of a side's partner among the other sides of a mini-batch's pairs."""
 
 import torch
 from torch import Tensor

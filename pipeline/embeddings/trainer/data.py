@@ -38,11 +38,11 @@ class TrainingData:
     """Sources of pairs and judgments.
 
     corpora: published corpora (`data/corpus`) or directories of shards (`data/translated`).
-    reserved: corpora that are not trained on, and whose held-out sentences are not trained on from elsewhere,
-        either.
+    reserved: corpora that are not trained on. Pairs with one of their held-out sentences are dropped from
+        other sources.
     development: STS files or directories that choose the epoch.
     test_sets: sets for evaluating the trained model.
-    foreign: other sets whose sentences must not be trained on.
+    foreign: further sets whose sentences must not be trained on.
     drop_leaked: whether pairs with a sentence of these sets, or of a corpus' held-out splits, are left out or
         only reported.
     """
@@ -63,9 +63,8 @@ class TrainingData:
 
     @cached_property
     def development_pairs(self) -> dict[str, int]:
-        """Of each evaluated set, by name, how many of its pairs choose the epoch, too: in either order and
-        whatever their case and punctuation. Sets without any are left out; the others are named in a
-        warning."""
+        """The number of pairs of each evaluated set, by name, that also choose the epoch. Order of the sides,
+        case and punctuation are ignored. Sets without such pairs are left out; a warning names the others."""
         choosing = {pair for pairs in self.development_sets for pair in _normalised(pairs)}
         found = {}
         for pairs in self.evaluated_sets if choosing else []:
@@ -96,8 +95,8 @@ class TrainingData:
         return self.sets_by_role["test"]
 
     def development_score_of(self, model: Comparable) -> Evaluate | None:
-        """Return what a training loop evaluates a model by, whatever it is given; None without development
-        sets."""
+        """Return the function that evaluates `model` for a training loop (its argument is not used); None
+        without development sets."""
         sets = self.development_sets
         return (lambda _: development_score(model, sets)) if sets else None
 
@@ -133,8 +132,8 @@ class TrainingData:
         ]
 
     def blocks(self) -> Iterator[PairBlock]:
-        """Yield all pairs, block by block, corpora first, leaked ones too; InputError where a source is
-        missing or damaged."""
+        """Yield all pairs, leaked ones included, block by block, corpora first. Raises InputError if a source
+        is missing or damaged."""
         for corpus in self.corpora:
             yield from corpus_blocks(corpus)
         for number, file in enumerate(self.pair_files):
@@ -144,8 +143,8 @@ class TrainingData:
                 yield replace(block, source=f"{number}: {block.source}")
 
     def fingerprint(self) -> str:
-        """Hash of the pairs' files as bytes, and of each role's sets: their names, sentences and scores; 64
-        hexadecimal digits. Raises InputError where one cannot be read."""
+        """Return the SHA-256 of the pairs' files and of each role's sets with names, sentences and scores.
+        Raises InputError if one cannot be read."""
         files = []
         for file in self.pair_files:
             path = Path(expand(file.path))
@@ -197,7 +196,7 @@ def _sentences(dataset: Dataset) -> Iterator[str]:
 
 
 def _digests(dataset: Dataset) -> list[str]:
-    """SHA-256 of each file of a split."""
+    """Return the SHA-256 of each file of a split."""
     assert dataset.manifest is not None
     names = {path.name for path in dataset.files}
     return [file.sha256 for file in dataset.manifest.files if file.path in names]

@@ -1,5 +1,5 @@
-"""The vectors that training starts from: random, from a table of word vectors, or without supervision by what
-stands near a unit in the pairs' own sentences."""
+"""The initial vectors of a training: random, from a table of word vectors, or from the units that occur near
+each other in the pairs' sentences."""
 
 import logging
 from typing import Any
@@ -20,7 +20,7 @@ from paraforge.embeddings.trainer.pair_store import PairStore
 logger = logging.getLogger(__name__)
 
 WINDOW = 5
-"""Units on each side that count as near."""
+"""Number of neighboring units on each side that are counted."""
 SMOOTHING = 0.75
 """Exponent of the frequencies of contexts (Levy et al. 2015)."""
 _BLOCK = 100_000
@@ -31,9 +31,9 @@ FloatArray = npt.NDArray[np.float32]
 
 def cooccurrence_table(store: PairStore, unit: str, dimension: int, seed: int) -> Tensor:
     """Return `U sqrt(S)` for the largest singular values of positive pointwise mutual information (Levy et
-    al. 2015), (vocabulary, dimension) float32. The number of threads does not change a bit of it.
+    al. 2015), (vocabulary, dimension) float32. The result does not depend on the number of threads.
 
-    A unit that stands near none, and the unknown unit, are drawn at random with the standard deviation of the
+    Units without neighbors, and the unknown unit, get random vectors with the standard deviation of the
     others. Elements beyond the number of units are 0.
     """
     positive = positive_pmi(_counts(store, unit), store.vocabularies[unit].unknown_id)
@@ -51,7 +51,7 @@ def cooccurrence_table(store: PairStore, unit: str, dimension: int, seed: int) -
 
 
 def _counts(store: PairStore, unit: str) -> Any:
-    """Return how often two units stand near each other, each time 1 / their distance; (vocabulary,
+    """Return the sum of 1 / distance over all occurrences of two units near each other; (vocabulary,
     vocabulary)."""
     store = store.of_units([unit])
     size = len(store.vocabularies[unit])
@@ -105,8 +105,8 @@ def _orthonormal(columns: FloatArray) -> FloatArray:
 
 
 def random_table(rows: int, dimension: int, scale: float, seed: int) -> Tensor:
-    """Draw normal numbers with standard deviation `scale`, (rows, dimension) float32. Adam moves an
-    element by about its learning rate: scale / rate is how many steps it takes to leave the start."""
+    """Draw normal numbers with standard deviation `scale`, (rows, dimension) float32. A step of Adam moves an
+    element by about the learning rate, so it takes about scale / rate steps to leave the start."""
     numbers = np.random.default_rng([seed, rows, dimension]).standard_normal((rows, dimension), np.float32)
     return torch.from_numpy(numbers * np.float32(scale))
 
@@ -118,7 +118,7 @@ def initial_table(part: VectorParameters, counts: npt.NDArray[np.int64], seed: i
 
 
 def starting_table(part: VectorParameters, store: PairStore, seed: int) -> Tensor:
-    """Return the start that an encoder's parameters ask for, random or by what stands near a unit in the
+    """Return the initial table that an encoder's parameters choose: random, or from co-occurrences in the
     pairs."""
     counts = store.counts(part.unit)
     if getattr(part, "initial", "random") == "random":

@@ -25,9 +25,9 @@ ENCODED_TOKENS_GPU = 1 << 16
 
 @dataclass(frozen=True)
 class MegaBatch:
-    """Pairs from the place `first` of an epoch's order.
+    """Pairs from position `first` of an epoch's order.
 
-    numbers: the pairs' in the store, int64 (pairs,).
+    numbers: the pairs' numbers in the store, int64 (pairs,).
     bags: unit -> both sides, first all left sides, then all right sides.
     rows: unit -> the distinct ids in it, ascending.
     """
@@ -47,7 +47,7 @@ class MegaBatch:
 class MiniBatch:
     """All left sides, all right sides, and the negatives of the left and, two-sided, of the right sides.
 
-    bags: unit -> sentences, their ids counted in `rows`. rows: unit -> distinct ids of table rows, ascending.
+    bags: unit -> sentences, whose ids are indices of `rows`. rows: unit -> distinct table rows, ascending.
     places: the pairs' indices in the mega-batch, int64 (pairs,) on the CPU.
     """
 
@@ -57,7 +57,7 @@ class MiniBatch:
 
     @property
     def pairs(self) -> int:
-        """How many there are."""
+        """The number of pairs."""
         return len(self.places)
 
 
@@ -139,7 +139,7 @@ def encoded_parts(
     device: torch.device | str = "cpu",
     tables: Mapping[str, Tensor] | None = None,
 ) -> Iterator[Tensor]:
-    """Yield the same, part by part; tables as of `Encoder.forward`."""
+    """Yield the vectors of :func:`encode`, part by part. tables: see `Encoder.forward`."""
     lengths = torch.stack([bags.lengths for bags in batch.values()]).amax(0)
     tokens = ENCODED_TOKENS if torch.device(device).type == "cpu" else ENCODED_TOKENS_GPU
     for first, last in _parts(lengths, tokens):

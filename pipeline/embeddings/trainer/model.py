@@ -37,8 +37,8 @@ FORMAT = 1
 _TENSORS = "model.safetensors"
 _SENTENCEPIECE = "sentencepiece.model"
 UNKNOWN_LENGTH = 1.2
-"""Length of what an unknown word's own vector has from its letters, in mean lengths of the `RARE` rarest
-words'."""
+"""Length of the letter part of an unknown word's vector, as a multiple of the mean length of the vectors of
+the `RARE` rarest words."""
 RARE = 1000
 BATCH_TEXTS = 1 << 14
 """Texts to tokenize at once; a distinct word among them is processed once."""
@@ -47,9 +47,9 @@ BATCH_TEXTS = 1 << 14
 class SentenceModel(CosineModel):
     """Sentence embeddings of texts.
 
-    On disk a directory: `encoder.json` (format, architecture, dimension, units, unknown words, and what
-    `save` was given about training), `model.safetensors`, `UNIT.vocabulary.json` for each unit, and
-    `sentencepiece.model` where pieces are read.
+    On disk, it is a directory: `encoder.json` (format, architecture, dimension, units, unknown words, and
+    information about the training), `model.safetensors`, `UNIT.vocabulary.json` for each unit, and
+    `sentencepiece.model` if pieces are read.
     """
 
     description: ClassVar[str] = "encoder.json"
@@ -64,13 +64,13 @@ class SentenceModel(CosineModel):
         about: Mapping[str, Any] | None = None,
         unknown_words: Literal["own", "shared"] = "shared",
     ) -> None:
-        """Make a model in memory; InputError if SentencePiece's model is missing.
+        """Make a model in memory. Raises InputError if SentencePiece's model is missing.
 
-        vocabularies: of each unit, with a unit for every row of the encoder's tables.
-        about: information to store with it: training parameters, scores, data signature.
-        unknown_words: `own` gives each word outside of the vocabulary a fixed vector: hashed vectors of its
-            trigrams and of itself, together of `UNKNOWN_LENGTH`, and those of the words between its hyphens
-            that are known. `shared` gives all of them the unknown word's.
+        vocabularies: for each unit, with an entry for every row of the encoder's tables.
+        about: information to store with the model: training parameters, scores, data signature.
+        unknown_words: `own` gives each word outside the vocabulary a fixed vector: the sum of a letter part
+            (hashed vectors of the word and its trigrams, scaled to `UNKNOWN_LENGTH`) and the vectors of known
+            words between its hyphens. `shared` gives all of them the unknown word's vector.
         """
         self.encoder = encoder.eval()
         self.parameters = parameters
@@ -100,7 +100,7 @@ class SentenceModel(CosineModel):
     def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
         """Return vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in
         order, or of a single text, (dimension,); zeros for a text without any token, and for one so long that
-        a recurrent encoder overflows. A mean does not depend on the other texts.
+        a recurrent encoder overflows. A vector from an averaging encoder does not depend on the other texts.
         """
         if isinstance(texts, str):
             return self.encode([texts])[0]

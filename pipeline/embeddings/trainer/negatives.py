@@ -141,8 +141,8 @@ def _search_directly(unit: Tensor, anchors: int, forbidden: ForbiddenCandidates)
 def _search_by_strips(
     unit: Tensor, rough: Tensor, forbidden: ForbiddenCandidates, pool: ThreadPoolExecutor | None
 ) -> Tensor:
-    """Return the same with half of the products, since cos(a, b) = cos(b, a): first the maximum of every
-    sentence over every strip, then the strip with the highest one in full precision."""
+    """Return the same result with half of the products, because cos(a, b) = cos(b, a): first the maximum of
+    every sentence over every strip, then the strip with the highest one in full precision."""
     sentences = len(unit)
     strips = -(-sentences // STRIP)
     padded = strips * STRIP

@@ -43,11 +43,10 @@ def encoder_trainer(
     device: str = "cpu",
     **options: Any,
 ) -> Trainer[MegaBatch, Encoder]:
-    """Return a run that trains an encoder; `options` are `Trainer`'s. For averaging encoders on the CPU the
-    result is the same to the bit on any number of threads, otherwise for one number of threads and one
-    machine.
+    """Return a run that trains an encoder, whose tables have a row for each unit of the pairs' vocabularies.
 
-    The encoder's tables have the pairs' vocabularies as rows.
+    For averaging encoders on the CPU, the result does not depend on the number of threads. Otherwise it is
+    only the same for the same number of threads on the same machine. options: see :class:`Trainer`.
     """
     return Trainer(PairObjective(encoder, store, parameters, threads, device), **options)
 
@@ -92,8 +91,7 @@ class PairObjective(Task[MegaBatch, Encoder]):
             parameters.seed,
             store.sources if parameters.one_source else None,
         )
-        # Small mega-batches are packed several at once, so that two threads need not wait on each other for
-        # each.
+        # Several small mega-batches are packed in advance, so that two threads rarely wait for each other.
         self.prefetch = 1 + 40 // self._schedule.mega_batch
         self._initial_tables: dict[str, Tensor] = {}
         if parameters.lambda_words:
@@ -137,7 +135,7 @@ class PairObjective(Task[MegaBatch, Encoder]):
         return record.seen
 
     def finish(self, record: Record) -> None:
-        """Warn of pairs that had no negative; InputError if none had one."""
+        """Warn of pairs that had no negative. Raises InputError if none had one."""
         if not record.updates:
             raise InputError(
                 f"nothing to learn: none of {record.seen:,} pairs has a negative, because all other "
@@ -154,7 +152,7 @@ class PairObjective(Task[MegaBatch, Encoder]):
     def step(self, mega_batch: MegaBatch, updates: int) -> TrainingStep:
         """Choose negatives with the current parameters, then go through the mini-batches."""
         pairs = len(mega_batch)
-        # Without mega-batches the mini-batch is all of it: one left-over pair may have joined it.
+        # Without mega-batches, this is one mini-batch, which a left-over pair may have joined.
         batch_size = self._parameters.batch_size if self._loss.mega_batches else pairs
         negatives = self._negatives(mega_batch, updates)
         losses = []
@@ -172,8 +170,8 @@ class PairObjective(Task[MegaBatch, Encoder]):
         return TrainingStep(pairs, len(sizes), total, trained, counts)
 
     def _negatives(self, mega_batch: MegaBatch, updates: int) -> Tensor:
-        """Return the chosen negative of each side, (sides, pairs), -1 where there is none; without sides
-        where the loss has no mega-batches, if any pair may be compared with another."""
+        """Return the negative of each side, (sides, pairs); -1 for none. For a loss without mega-batches:
+        (0, pairs), or (1, pairs) with -1 if no two pairs may be compared."""
         parameters, pairs = self._parameters, len(mega_batch)
         if not self._loss.mega_batches:
             forbidden, _ = mega_batch.forbidden.of_other_sides()
@@ -198,12 +196,12 @@ class PairObjective(Task[MegaBatch, Encoder]):
         return chosen.cpu().view(-1, pairs)
 
     def _seen(self, embeddings: Tensor, batch: MiniBatch, mega_batch: MegaBatch) -> Batch:
-        """Return what the loss sees of a mini-batch."""
+        """Return a mini-batch as input for the loss."""
         teacher = None
         if self._loss.teacher:
             numbers = mega_batch.numbers[batch.places.numpy()]
             teacher = torch.from_numpy(self._store.teacher_of(numbers)).to(self._device)
-        # Without mega-batches the mini-batch is all that `forbidden` is of.
+        # Without mega-batches, `forbidden` is about exactly this mini-batch.
         return Batch(embeddings, batch.pairs, mega_batch.forbidden, self._parameters, teacher)
 
     def _update(self, batch: MiniBatch, mega_batch: MegaBatch) -> Tensor:

@@ -41,8 +41,8 @@ class PairStore:
     """
 
     def __init__(self, directory: Path) -> None:
-        """Open a directory of `build_pair_store`; InputError if it is missing, damaged, or has ids beyond the
-        vocabulary."""
+        """Open a directory of `build_pair_store`. Raises InputError if it is missing, damaged, or has ids
+        beyond the vocabulary."""
         index = read_json(directory / _INDEX)
         with describing(directory / _INDEX):
             if index["format"] != FORMAT:
@@ -140,7 +140,7 @@ def build_pair_store(
     """Split pairs into units, count them, decide the vocabularies, and write the ids to disk.
 
     Memory holds one block of pairs and the distinct units. A pair with a side without units is left out and
-    counted; InputError if no pair is left.
+    counted. Raises InputError if no pair is left.
 
     limits: limits of each unit's vocabulary, unless it is fixed. with_sentences: also store the texts.
     vocabularies: those of a trained model, instead of new ones.
@@ -187,7 +187,7 @@ def build_pair_store(
         unit.name: writer.finish(*_vocabulary(unit, writer, limits, given.get(unit.name)))
         for unit, writer in writers.items()
     }
-    sync_tree(directory)  # before the index, which says that all are complete
+    sync_tree(directory)  # before the index is written, because it means that all files are complete
     write_json(
         directory / _INDEX,
         {

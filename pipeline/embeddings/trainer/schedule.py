@@ -14,14 +14,14 @@ from paraforge.base.text.ragged import ranges
 ORDER, MIX, SCRAMBLE = range(3)
 """Purposes of random numbers; each combination with seed, epoch and mega-batch has its own generator."""
 WHOLE = 1 << 23
-"""Most pairs that are shuffled completely, with 8 bytes of memory each and random reads. Of more, blocks of
-`BLOCK` consecutive pairs are shuffled, and then each `WINDOW` pairs of that order; this needs memory for one
-window, and reads it in runs."""
+"""Up to this many pairs are shuffled completely, with 8 bytes of memory per pair and random reads. Of more
+pairs, blocks of `BLOCK` consecutive pairs are shuffled, then the pairs in each `WINDOW` of that order. This
+needs memory for one window, whose pairs are adjacent on disk in runs."""
 WINDOW = 1 << 20
 BLOCK = 1 << 12
 MEGA_BATCHES = 256
-"""A window has at least as many, because otherwise paraphrases that are adjacent in the files would be each
-other's negatives."""
+"""A window has at least this many mega-batches, because otherwise paraphrases that are adjacent in the files
+would be each other's negatives."""
 
 
 def generator_for(seed: int, *place: int) -> np.random.Generator:
@@ -82,7 +82,7 @@ class Schedule:
         return self.mega_batch if not self.anneal else min(self.mega_batch, 1 + updates // self.anneal)
 
     def end(self, first: int, updates: int) -> int:
-        """Return where the mega-batch ends that starts at this place of an epoch's order."""
+        """Return the end of the mega-batch that starts at position `first` of an epoch's order."""
         last = min(first + self.batch_size * self.mini_batches_of(updates), self.pairs)
         return self.pairs if self.pairs - last == 1 else last
 
@@ -90,7 +90,7 @@ class Schedule:
 class Order:
     """An epoch's permutation of the pairs; `order[first:last]` are the numbers of some of them, int64.
 
-    window: positions that are shuffled among themselves, a multiple of the mini-batch unless it is all.
+    window: number of positions that are shuffled among themselves: all, or a multiple of the mini-batch.
     """
 
     def __init__(self, schedule: Schedule, epoch: int) -> None:

@@ -17,8 +17,9 @@ BLOCK = 1 << 12
 
 
 def teacher_vectors(store: PairStore, model: Path, path: Path, device: str) -> npt.NDArray[np.float32]:
-    """Return the vectors that a sentence-transformers model has of both sides of a store with sentences, (2 *
-    pairs, dimension), memory-mapped: left, right, left, ... They are computed unless the file `path` exists.
+    """Return a sentence-transformers model's vectors of the sides of all pairs, (2 * pairs, dimension),
+    memory-mapped: left, right, left, ... They are computed unless the file `path` exists. The store must have
+    sentences.
 
     Raises InputError as `load_model`.
     """

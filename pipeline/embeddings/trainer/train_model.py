@@ -134,7 +134,8 @@ def train_model(
     the result depends on, so the same call resumes a killed one.
 
     Raises:
-        InputError: a file is missing or wrong, there is no pair to train on, the initial vectors do not fit.
+        InputError: a file is missing or wrong, there is no pair to train on, or the initial vectors do not
+            fit.
         ConfigurationError: the parts of the encoder do not fit each other, there is no such device, or there
             is patience without development sets.
         Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
@@ -214,8 +215,8 @@ def train_model(
 
 
 def _check_dimensions(parameters: ModelParameters) -> None:
-    """Build the encoder with tables of one row, before work is spent; raises as `build_encoder`, and
-    InputError if the initial vectors cannot be read."""
+    """Check that the encoder can be built, using tables of one row. Raises as `build_encoder`, and InputError
+    if the initial vectors cannot be read."""
     given: int | None = None
     if parameters.vectors is not None:
         given = next(read_vector_file(Path(expand(parameters.vectors)))).vectors.shape[1]
@@ -305,7 +306,7 @@ def _scores(model: Model, data: TrainingData) -> dict[str, dict[str, Any]]:
 
 
 def _figures(score: SetScore | GroupScore, development_pairs: int) -> dict[str, Any]:
-    """development_pairs: how many of its pairs chose the epoch, too; named where there are any."""
+    """Return a score as JSON values. development_pairs: pairs that also chose the epoch; left out if 0."""
     figures = {"pearson": score.pearson, "spearman": score.spearman, "pairs": score.pairs}
     return figures | ({"development_pairs": development_pairs} if development_pairs else {})
 
@@ -329,7 +330,7 @@ def _pairs(
             with_sentences=loss_named(parameters.training.loss).teacher,
             vocabularies=None if begun is None else begun.vocabularies,
         )
-        # A corpus' held-out splits count, too; even without sets they can drop pairs.
+        # The held-out splits of a corpus can also drop pairs, even without sets.
         if leakage.looks:
             for line in leakage.report.lines():
                 logger.info("%s", line)
