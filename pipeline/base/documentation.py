@@ -1,5 +1,4 @@
-"""The location of this version's documentation, the installed package or the clone, and what it says about
-removed names."""
+"""Finds the pages of this version's documentation, and what replaces removed names."""
 
 import re
 from pathlib import Path
@@ -14,11 +13,11 @@ def page(name: str) -> str:
 
 
 def replacement(name: str, *owners: str) -> str:
-    """Return a sentence about what replaces a removed command, option or parameter, from the table in the
-    changelog; empty if it was never one.
+    """Return a sentence on what replaces a removed command, option or parameter, from the table in the
+    changelog; empty if the table has no such name.
 
-    name: a command, an option such as ``--format``, or a parameter's last name. owners: an option's command,
-        or the sections of a parameter, one of which the row must name too.
+    name: a command, an option such as ``--format``, or a parameter's last name.
+    owners: an option's command, or the sections of a parameter; the row must name one of them.
     """
     places = (_PACKAGE / "CHANGELOG.md", _PACKAGE.parent / "CHANGELOG.md")
     text = next((place.read_text(encoding="utf-8") for place in places if place.is_file()), "")

@@ -13,14 +13,14 @@ from pathlib import Path
 from types import ModuleType
 from zipfile import BadZipFile
 
-# What would steer a terminal, if a name or a text of a file has it.
+# Control characters in names and texts, which a terminal would execute.
 _CONTROLS = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)], "\ufffd")
 
 
 class ParaforgeError(Exception):
     """Base of every error that is reported to the user without a traceback.
 
-    exit_code: of the command.
+    exit_code: exit code of the command.
     ends_process: whether the process that raised it can no longer compute anything. A cluster worker then
         exits, so that another takes its place.
     """
@@ -64,8 +64,8 @@ class InputError(ParaforgeError):
 
 @contextmanager
 def describing(path: str | PathLike[str], what: str = "damaged", remedy: str | None = None) -> Iterator[None]:
-    """Turn what reading a damaged file raises, such as missing keys, wrong types and Arrow's errors, into an
-    InputError that names it."""
+    """Turn the errors that a damaged file causes, such as missing keys, wrong types and Arrow's errors, into
+    an InputError that names the file."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, BadZipFile) as error:
@@ -111,7 +111,7 @@ def names_in_utf8() -> Iterator[None]:
 def check_format(found: int, known: int, path: str | PathLike[str]) -> None:
     """Raise InputError if this version does not know the file's format number (formats count from 1)."""
     if not 1 <= found <= known:
-        message = f"written in format {found}, this version reads {known}"
+        message = f"written in format {found}, but this version reads {known}"
         raise InputError(message, path, remedy="Upgrade paraforge." if found > known else None)
 
 
@@ -170,8 +170,8 @@ class IncompleteError(ParaforgeError):
 
 
 class RetryError(IncompleteError):
-    """A job failed because something was unavailable that may be there next time, on this worker or another.
-    It is run again."""
+    """A job failed because something was temporarily unavailable. It is run again, on this worker or
+    another."""
 
 
 class Interrupted(ParaforgeError):
@@ -184,7 +184,7 @@ class Interrupted(ParaforgeError):
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional module. Raises MissingPackageError: the module, or its parent package, is not
+    """Import an optional module. Raises MissingPackageError if the module or its parent package is not
     installed."""
     try:
         return importlib.import_module(module)

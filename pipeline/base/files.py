@@ -31,8 +31,8 @@ def plain_name(value: object) -> str:
 
 
 def at_home(path: str | os.PathLike[str]) -> Path:
-    """Replace ``~`` at the beginning of a path by the home directory. A name such as ``~old``, if no user has
-    it, is one like others."""
+    """Replace ``~`` at the beginning of a path by the home directory. ``~old`` is an ordinary name unless
+    there is a user ``old``."""
     return Path(os.path.expanduser(path))  # noqa: PTH111 - Path's raises for an unknown user
 
 
@@ -95,7 +95,7 @@ def remove(path: Path) -> None:
 def remove_directory(path: Path) -> None:
     """Remove a directory, or a link to one, if it exists. Other processes never see a partly removed one.
 
-    Raises OSError if it cannot be renamed; it is then as it was.
+    Raises OSError if it cannot be renamed; it is then unchanged.
     """
     hidden = temporary_name(path)
     try:
@@ -113,7 +113,7 @@ def temporary_name(path: Path) -> Path:
 
 
 def _host() -> str:
-    """Return this host's name without dots, so that it can be told from the name before it."""
+    """Return this host's name without dots, because a dot separates it from the name before it."""
     return socket.gethostname().replace(".", "-")
 
 
@@ -144,7 +144,7 @@ def sweep_once(directory: Path) -> None:
 
 
 def _is_abandoned(path: Path, host: str, process: int) -> bool:
-    """Return whether the process that made a temporary path has ended. That of another host is taken for
+    """Return whether the process that made a temporary path has ended. A process of another host counts as
     ended if the path has not changed for a week."""
     if host == _host():
         return not _is_running(process)
@@ -265,7 +265,8 @@ def sha256_file(path: str | os.PathLike[str]) -> str:
 
 
 def files_below(directory: Path) -> Iterator[Path]:
-    """Give the files in a directory and those in it, links to directories included, each directory once."""
+    """Yield the files in a directory and its subdirectories. Links to directories are followed, but each
+    directory is visited once."""
     seen = {directory.resolve()}
     for place, inner, names in os.walk(directory, followlinks=True):
         here = Path(place)
@@ -294,8 +295,7 @@ def write_digests(directory: Path) -> None:
 
 
 def check_digests(directory: Path) -> list[InputError]:
-    """Return what is wrong with ``sha256.json`` in a directory or with the files that it names; empty if
-    nothing is."""
+    """Return the problems of ``sha256.json`` in a directory and of the files that it names."""
     path = directory / DIGESTS
     try:
         content = read_json(path)

@@ -24,11 +24,10 @@ from paraforge.base.files import remove_unfinished
 
 logger = logging.getLogger(__name__)
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-# Set by the first signal: inside graceful_interrupts, and outside of it.
-_stop = threading.Event()
-_begun = threading.Event()
+_stop = threading.Event()  # set by the first signal inside graceful_interrupts
+_begun = threading.Event()  # set while the block of last_words runs
 _handled = threading.Event()  # by the main thread; the thread that watches signals may be earlier or later
-_ended = threading.Event()
+_ended = threading.Event()  # set when a signal outside of graceful_interrupts has been announced
 _announcing = threading.RLock()
 _GRACE_SECONDS = 5.0
 
@@ -55,8 +54,8 @@ def _request_stop(signum: int, frame: FrameType | None) -> None:
 def graceful_interrupts() -> Iterator[None]:
     """Note SIGTERM or Ctrl-C for :func:`stop_requested` while the block runs, instead of ending at once.
 
-    Only the main thread may install signal handlers; elsewhere the block runs unchanged. Raises Interrupted:
-    a signal arrived in the block.
+    Only the main thread may install signal handlers; elsewhere the block runs unchanged. Raises Interrupted
+    if a signal arrived in the block.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -95,7 +94,7 @@ def end_on_signals() -> None:
 
 
 def _ignore_signals() -> None:
-    """Exit with code 130 on signals that arrive while the interpreter shuts down; the work is done."""
+    """Ignore signals that arrive while the interpreter shuts down, because the work is done."""
     for number in SIGNALS:
         if signal.getsignal(number) is _end:
             signal.signal(number, signal.SIG_IGN)
@@ -159,8 +158,8 @@ def last_words() -> Iterator[None]:
     """Turn signals and closed pipes into exit codes; wraps everything after :func:`end_on_signals`.
 
     A signal gives code 130, even if a library replaced or ignored SystemExit, and also after the block until
-    the interpreter has shut down. A closed standard output is not an error: its reader has seen enough.
-    After an error, threads that still work for nobody, such as requests to a server, get five seconds.
+    the interpreter shuts down. A closed standard output is not an error: its reader has seen enough. After an
+    error, threads whose results are no longer needed, such as requests to a server, get five seconds.
     """
     _begun.set()
     try:

@@ -48,10 +48,10 @@ class _File(logging.FileHandler):
     """A file that loses records when the disk is full. Warnings and errors are on standard error, too."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's name
-        """See `logging.Handler.handleError`, which prints a traceback among the program's own messages."""
+        """Do nothing; `logging.Handler.handleError` would print a traceback."""
 
     def close(self) -> None:
-        """See `logging.Handler.close`, which writes what could not be written before."""
+        """Close the file; records that still cannot be written are lost."""
         with suppress(OSError):
             super().close()
 

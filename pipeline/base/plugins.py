@@ -22,14 +22,14 @@ def found_classes(package: str, base: type[Any]) -> list[type[Any]]:
 
 
 def found_modules(package: str) -> Mapping[str, str]:
-    """Return the full names of these modules, without importing them, by their own or entry point names."""
+    """Return the full names of a package's modules and entry points by short name, without importing them."""
     path = importlib.import_module(package).__path__
     return _modules(package, tuple(path), tuple(sys.path))
 
 
 @cache
 def _modules(package: str, path: tuple[str, ...], installed: tuple[str, ...]) -> Mapping[str, str]:
-    """Return the same, cached for a package's directories and the installed packages."""
+    """Cache :func:`found_modules` for a package's directories and the installed packages."""
     modules = {module.name: f"{package}.{module.name}" for module in pkgutil.iter_modules(path)}
     group = f"paraforge.{package.rpartition('.')[2]}"
     return modules | {entry.name: entry.value for entry in entry_points(group=group)}
@@ -46,7 +46,7 @@ def classes_in(module: str, base: type[Any]) -> list[type[Any]]:
 
 
 def import_found(module: str) -> Any:
-    """Import a module. Raises InputError: another package's module cannot be imported."""
+    """Import a module. Raises InputError if another package's module cannot be imported."""
     try:
         return importlib.import_module(module)
     except Exception as error:

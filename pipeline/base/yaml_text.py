@@ -13,8 +13,8 @@ MOST_REPEATED: Final = 10_000
 def read_yaml_text(text: str) -> Any:
     """Return the content of a YAML text; None if it is empty.
 
-    Raises yaml.YAMLError, with the position: not YAML, a repeated key, a value not of its type, too many
-    levels, a recursive alias, or aliases that repeat more than MOST_REPEATED values.
+    Raises yaml.YAMLError, with the position, if the text is not YAML or too deeply nested, if a key is
+    repeated, a value is not of its type, an alias is recursive, or aliases repeat over MOST_REPEATED values.
     """
     try:
         return yaml.load(text, _Loader)  # noqa: S506 - derived from SafeLoader
@@ -45,7 +45,7 @@ class _Loader(yaml.SafeLoader):
         node = super().compose_node(parent, index)
         if isinstance(event, yaml.AliasEvent):
             if node not in self._sizes:
-                _refuse(f"the alias *{event.anchor} is inside what it stands for", event)
+                _refuse(f"the alias *{event.anchor} refers to a value that contains it", event)
             self._values += self._sizes[node]
             self._repeated += self._sizes[node]
             if self._repeated > MOST_REPEATED:

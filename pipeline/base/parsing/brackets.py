@@ -78,8 +78,8 @@ def skeleton(tree: str) -> str:
     Punctuation beside phrases is ``(.)``, ``(,)`` or ``(:)``, as in the Penn treebank; quotes and brackets
     are left out; other words beside phrases become ``(X)``, one for several in a row.
 
-    Raises ValueError: as :func:`top_two_levels`, a phrase has nothing in it, or brackets are nested more than
-    200 deep.
+    Raises ValueError as :func:`top_two_levels`, and if a phrase is empty or brackets are nested more than 200
+    deep.
     """
     depths = accumulate({"(": 1, ")": -1}.get(letter, 0) for letter in tree)
     if max(depths, default=0) > _DEEPEST:
@@ -113,7 +113,7 @@ def _loose(word: str) -> str:
 
 
 def template_of(tree: str) -> str:
-    """Return the top two levels of a tree as a template: ``(S (NP) (VP) (.))``. Raises ValueError: as
+    """Return the top two levels of a tree as a template: ``(S (NP) (VP) (.))``. Raises ValueError as
     :func:`skeleton`."""
     root, *labels = top_two_levels(skeleton(tree)).split()
     return f"({' '.join([root, *(f'({label})' for label in labels)])})"

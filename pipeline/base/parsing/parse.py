@@ -96,7 +96,7 @@ def _distinct(sentences: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _parse_new(step: Step, texts: pa.Array, work: WorkDirectory, resources: Resources) -> None:
-    # Not by a name that another run may use at the same time, before either has the lock.
+    # A temporary name, because another run may be here at the same time, before either has the lock.
     with scratch_directory(work.path.parent / _WAITING) as waiting:
         writer = ShardWriter(waiting, _TEXT, SENTENCES_PER_SHARD)
         writer.write(pa.table({"text": texts}))

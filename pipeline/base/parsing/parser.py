@@ -23,7 +23,7 @@ class Parser(Protocol):
 
     @property
     def version(self) -> str:
-        """What is installed."""
+        """Description of the installed version."""
 
     def parse(self, sentences: Sequence[str]) -> list[str | None]:
         """Return a bracketed tree for each sentence, e.g. ``(S (NP I) (VP am) .)``; None if the parser found

@@ -22,17 +22,17 @@ logger = logging.getLogger(__name__)
 
 # A shard that kills its worker this often fails; the others continue.
 ATTEMPTS = 3
-# Most tasks at the scheduler, in total and per worker.
-_LEAST_OUT = 64
-_OUT_A_WORKER = 4
+# Tasks to have at the scheduler: so many per worker, but at least the first number in total.
+_FEWEST_TASKS = 64
+_TASKS_PER_WORKER = 4
 _SECONDS_BETWEEN_COUNTS = 10.0
 # Seconds that a run waits for its first worker, or for another if all are gone.
 _PATIENCE_SECONDS = 900.0
 _POLL_SECONDS = 1.0
-# A local worker that gives no sign of life for so long is ended, and others do its tasks.
+# A local worker without a sign of life for this long is ended, and others do its tasks.
 _SILENT_SECONDS = 600
 _CONNECTING = "30s"
-# A worker's errors come back as results; when its scheduler goes, it writes pages about that.
+# A worker's errors come back as results. If it loses its scheduler, it would log pages about that.
 _LOGGED = {"distributed": "error", "distributed.worker": "critical"}
 # Schedulers without TLS that have been warned about.
 _warned: set[str] = set()
@@ -78,8 +78,8 @@ def has_gpu_workers(resources: Resources) -> bool:
 
 
 def wait_for_worker(client: Client) -> dict[str, Any]:
-    """Return a scheduler's information on its workers, by address, once there is one. Raises IncompleteError:
-    none appears."""
+    """Return a scheduler's information on its workers, by address, once there is one. Raises IncompleteError
+    if none appears."""
     workers = Workers(client)
     while not (known := client.sync(client.scheduler.identity)["workers"]):
         workers.tasks_out()
@@ -244,4 +244,4 @@ class Workers:
                     f"no usable worker for {_PATIENCE_SECONDS / 60:.0f} minutes. Finished work is "
                     "kept: start workers and run the same command again."
                 )
-        return max(_LEAST_OUT, _OUT_A_WORKER * self._number)
+        return max(_FEWEST_TASKS, _TASKS_PER_WORKER * self._number)

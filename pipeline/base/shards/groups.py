@@ -92,10 +92,10 @@ def rank_groups(blocks: Iterable[tuple[Keys, Rows]], directory: Path) -> None:
     are read, three times that while they are ranked, 24 bytes per *repeated* row afterwards.
 
     blocks: keys, n x 2, uint64, and their row numbers in ascending order. Omitted rows belong to no group.
-    directory: of its own, for :class:`GroupRanks`; what is in it is removed.
+    directory: only for the result, see :class:`GroupRanks`; its content is removed first.
 
     Raises:
-        ValueError: rows do not rise.
+        ValueError: the row numbers are not ascending.
         InputError: the disk is full.
     """
     import pyarrow.dataset as ds  # imported here because it imports pandas if that is installed
@@ -106,7 +106,7 @@ def rank_groups(blocks: Iterable[tuple[Keys, Rows]], directory: Path) -> None:
     with pq.ParquetWriter(entries, _ENTRIES, use_dictionary=False) as writer:
         for keys, rows in blocks:
             if len(rows) and (rows[0] <= last or bool((np.diff(rows) <= 0).any())):
-                raise ValueError("rows must be rising")
+                raise ValueError("row numbers must be ascending")
             last = int(rows[-1]) if len(rows) else last
             columns = [np.ascontiguousarray(keys[:, 0]), np.ascontiguousarray(keys[:, 1]), rows]
             writer.write_table(pa.table(columns, schema=_ENTRIES))

@@ -1,4 +1,4 @@
-"""What a job uses of the disk of the host that asks."""
+"""The files that a job uses on the submitting host's disk."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -98,7 +98,7 @@ def text_keys(*columns: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64]:
 
     columns: string arrays of the same length n, without nulls.
 
-    Returns n x 2, uint64: high and low half. Raises ValueError: a null.
+    Returns n x 2, uint64: high and low half. Raises ValueError if there is a null.
     """
     flat = [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns]
     if any(column.null_count for column in flat):

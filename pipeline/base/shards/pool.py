@@ -95,7 +95,7 @@ def in_order(function: Callable[[int], ResultT], count: int, threads: int) -> It
 def in_threads(
     work: Callable[[PieceT], ResultT], pieces: Iterable[PieceT], threads: int
 ) -> Generator[ResultT, None, None]:
-    """Yield the same for a stream of pieces, which the caller's thread consumes as needed."""
+    """Yield ``work(piece)`` for each piece in order; the caller's thread takes pieces as needed."""
     if threads <= 1:
         for piece in pieces:
             yield work(piece)
@@ -106,9 +106,11 @@ def in_threads(
 
 @contextmanager
 def threads_of(pool: ThreadPoolExecutor) -> Iterator[ThreadPoolExecutor]:
-    """Provide a generator's threads. They are waited for at its end, but not where it is given up: that may
-    be by the garbage collector while a thread starts, which (until Python 3.12) has a lock that waiting
-    takes, too, so that no thread would ever start again."""
+    """Provide threads for a generator. At its end, wait for them, but not if it is abandoned.
+
+    The garbage collector may close an abandoned generator while a thread starts. Until Python 3.12, starting
+    and waiting need the same lock, so waiting then would block all threads forever.
+    """
     given_up = False
     try:
         yield pool

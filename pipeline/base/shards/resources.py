@@ -87,7 +87,7 @@ def available_cores() -> int:
 
 
 def _shares() -> Iterator[float]:
-    """Yield the cores that this process's control groups allow; 0 or -1 means no limit. Dask knows them, too,
+    """Yield the cores that this process's control groups allow; 0 or -1 means no limit. Dask also reads them,
     but takes a tenth of a second to import."""
     with suppress(OSError, ValueError):
         groups = Path("/sys/fs/cgroup")

@@ -47,7 +47,7 @@ _report: ContextVar[Callable[[int], None] | None] = ContextVar("report_rows", de
 
 @dataclass(frozen=True)
 class Failed:
-    """Stands in place of the result of a job that failed."""
+    """Takes the place of the result of a job that failed."""
 
     reason: str
     error: BaseException | None = None
@@ -296,7 +296,7 @@ def _call_on_worker(
             logger.error("%s: this worker ends", error)
             logging.shutdown()
             os._exit(error.exit_code)
-        # The package that is missing, or the disk that is full, may be this host's alone.
+        # Perhaps only this host lacks the package or has a full disk.
         error.add_note(socket.gethostname())
         raise
 

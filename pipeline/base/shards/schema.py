@@ -108,7 +108,7 @@ def schema_of(
     names: Iterable[str], extra: Iterable[pa.Field] = (), columns: Mapping[str, pa.Field] = COLUMNS
 ) -> pa.Schema:
     """Return the schema of the named ``columns`` in their declared order, then ``extra`` fields. Raises
-    KeyError: an unknown name."""
+    KeyError if a name is unknown."""
     wanted = set(names)
     unknown = wanted - columns.keys()
     if unknown:

@@ -225,8 +225,8 @@ def compute_shard(step: Step, key: str, inputs: Sequence[Path], root: Path) -> S
 
 
 def _built(step: Step) -> ShardFunction:
-    """Return the function that makes a step's shards. Raises IncompleteError if it cannot be built here. That
-    is no shard's fault, and such a worker must not go on to fail all shards."""
+    """Return the function that makes a step's shards. Raises IncompleteError, which ends the run, if it
+    cannot be built here; otherwise this worker would fail on every shard."""
     try:
         return step.build(**step.arguments)
     except (ParaforgeError, OSError, MemoryError):

@@ -160,7 +160,7 @@ def accompanied_by(names: Iterable[str]) -> dict[str, Any]:
 
 def file_beside(directory: Path, name: str) -> Path | None:
     """Return the path of a file beside the shards of a directory, or None if it never had one.
-    Raises InputError: the index names the file, and it is missing."""
+    Raises InputError if the index names the file, but it is missing."""
     if (path := directory / name).is_file():
         return path
     index = directory / INDEX_NAME
@@ -179,8 +179,8 @@ class ShardDirectory:
     """
 
     def __init__(self, path: str | Path) -> None:
-        """Open ``path``. Raises InputError: no such directory, or its index is missing, damaged or of a newer
-        format."""
+        """Open ``path``. Raises InputError if the directory or its index is missing, or the index is damaged
+        or has a newer format."""
         self.path = Path(path)
         if not self.path.is_dir():
             raise InputError("no such directory of shards", self.path, remedy="Run 'dvc repro' to make it.")

@@ -39,7 +39,7 @@ _QUICK = ("ingest", "translate", "translation", "select", "publish", "statistics
 _FILES = "files"
 _KEY = b"paraforge.key"
 _LIBRARIES = b"paraforge.libraries"
-# Large files that nobody edits, which an output gets as hard links.
+# Suffixes of large files that nobody edits; outputs have hard links to them.
 _LINKED = (".parquet", ".npy", ".bin", ".pt", ".safetensors", ".model")
 
 

@@ -96,8 +96,8 @@ def refuse_binary(path: Path, head: bytes) -> None:
 def open_bytes(path: Path) -> Iterator[ByteStream]:
     """Open ``path`` for reading, decompressed. Memory does not depend on the file's size.
 
-    Several compressed members in one file are read as one, as gzip does. Raises InputError: see
-    :func:`compression_of`; and, while reading, a damaged or truncated file.
+    Several compressed members in one file are read as one, as gzip does. Raises InputError as
+    :func:`compression_of`, and, while reading, if the file is damaged or truncated.
     """
     compression = compression_of(path)
     if compression is None:
@@ -121,7 +121,7 @@ def read_ahead(path: Path, size: int) -> Iterator[bytes]:
 
     Decompression does not hold the interpreter lock, so it runs in parallel with the processing of the
     blocks.
-    Raises InputError: see :func:`open_bytes`.
+    Raises InputError as :func:`open_bytes`.
     """
 
     def blocks() -> Iterator[bytes]:

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 _SENTENCES_AT_ONCE = 50_000
 _MISSING = 0.01
-"""If more than this share of a text's words have no count, the list is taken to lack whole kinds of words."""
+"""If more than this share of a text's words have no count, the list probably lacks whole kinds of words."""
 _WARNED: set[str] = set()
 
 
@@ -119,7 +119,7 @@ def background_of_frequencies(path: Path, sentences: int | None) -> Background:
     sentences: number of sentences that the counts are based on. None if they count running words: then their
         sum is used, and the IDF is the negative logarithm of the word's probability.
 
-    Raises InputError, with file and line: a line is not a word and a positive whole number.
+    Raises InputError, with file and line, if a line is not a word and a positive whole number.
     """
     counts: Counter[str] = Counter()
     for number, text in numbered_lines(path):

@@ -42,7 +42,7 @@ class LanguageModel:
     """
 
     def __init__(self, identifier: Any) -> None:
-        """Take the arrays of ``identifier``, restricted to its chosen languages, if any. Raises ValueError:
+        """Take the arrays of ``identifier``, restricted to its chosen languages, if any. Raises ValueError if
         its weights do not have the expected precision."""
         self.labels: list[str] = list(identifier.nb_classes)
         self._moves = np.frombuffer(identifier.tk_nextmove, dtype=np.uint32)

@@ -86,13 +86,13 @@ def line_blocks(path: Path, reading: Reading | None = None) -> Iterator[LineBloc
 
     A line ends at a line feed. A carriage return just before it, or before the end of the file, belongs to
     the line end (counted as ``crlf``). The last line needs no line feed, and no other character ends a line.
-    A byte order mark at the beginning is dropped (``byte_order_mark``). Only the beginning is kept of a line
-    over ``max_line_bytes`` bytes.
+    A byte order mark at the beginning is dropped (``byte_order_mark``). A line over ``max_line_bytes`` bytes
+    is cut to its beginning.
 
     reading: how it is read; strictly by default.
 
-    Raises InputError: an empty, missing, damaged or truncated file; binary data; in a strict reading a line
-    that is not UTF-8.
+    Raises InputError if the file is empty, missing, damaged, truncated or binary, or, in a strict reading, if
+    a line is not UTF-8.
     """
     reading = reading or Reading()
     splitter = _Splitter(path, reading)
@@ -180,8 +180,8 @@ class _Splitter:
                         f"not UTF-8: byte 0x{line[error.start]:02X} at byte {error.start + 1} of the line",
                         self.path,
                         self.next_line + row,
-                        "Convert the file (iconv -f CP1250 -t UTF-8, say); of a bitext, ingest can reject "
-                        "and count such rows (ingest.cleaning.malformed: reject).",
+                        "Convert the file, e.g. with iconv -f CP1250 -t UTF-8. In a bitext, ingest can "
+                        "instead reject and count such rows (ingest.cleaning.malformed: reject).",
                     ) from error
                 faults[row] = INVALID_UTF8
                 texts.append(line.decode("utf-8", "replace"))
@@ -201,7 +201,7 @@ def paired_blocks(
 
     paths: a file for each name. reading: how they are read; strictly by default.
 
-    Raises InputError: see :func:`line_blocks`; and files that do not have the same number of lines.
+    Raises InputError as :func:`line_blocks`, and if the files do not have the same number of lines.
     """
     readers = {name: line_blocks(path, reading) for name, path in paths.items()}
     current: dict[str, LineBlock | None] = {name: next(reader, None) for name, reader in readers.items()}
@@ -239,11 +239,11 @@ def _unequal(paths: Mapping[str, Path], counts: Mapping[str, int]) -> InputError
 
 
 def _out_of_step(short: Path, long: Path, missing: int) -> str:
-    """Return where the shorter of two files lost its alignment: lines before this one fit as they are, and
-    later lines fit when shifted by the number of missing lines."""
+    """Return a sentence on where the shorter of two files lost its alignment: lines before fit as they are,
+    and later lines fit if they are shifted by the number of missing lines."""
     one, other = (_line_lengths(path) for path in (short, long))
     if len(one) >= _LINES_COMPARED:
-        return f"They were in step or not in more than {_LINES_COMPARED:,} lines, which were not compared."
+        return f"Files of more than {_LINES_COMPARED:,} lines are not searched for the missing line."
     scale = max(np.median(one), 1) / max(np.median(other), 1)
     unlike = [
         np.abs(np.log1p(one) - np.log1p(scale * other[moved : moved + len(one)])) for moved in (0, missing)
@@ -278,8 +278,8 @@ def numbered_lines(path: Path, blank: bool = False) -> Iterator[tuple[int, str]]
 
     blank: whether blank lines are included.
 
-    Raises InputError if the file is empty or cannot be read; with its number a line that is not UTF-8 or too
-    long.
+    Raises InputError if the file is empty or cannot be read, or, with its number, if a line is not UTF-8 or
+    too long.
     """
     for first, lines in lists_of_lines(path):
         for number, text in enumerate(lines, start=first):
@@ -289,14 +289,14 @@ def numbered_lines(path: Path, blank: bool = False) -> Iterator[tuple[int, str]]
 
 
 def lists_of_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the lines of such a file in lists, each with the number of its first line. Raises as
+    """Yield the lines of a text file in lists, each with the number of its first line. Raises as
     :func:`numbered_lines`, after all lines before the error."""
     for block in whole_lines(path):
         yield block.first, block.lines.to_pylist()
 
 
 def whole_lines(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[LineBlock]:
-    """Yield the lines of such a file as blocks; a faulty line raises."""
+    """Yield the lines of a text file as blocks. Raises as :func:`numbered_lines`."""
     for block in line_blocks(path, Reading(strict=False, block_bytes=block_bytes)):
         bad = np.flatnonzero(block.faults)
         if not len(bad):

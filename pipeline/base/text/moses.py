@@ -31,12 +31,12 @@ nearly all of it looks at one chunk alone. Rule by rule (names as in sacremoses 
 So the tokens of a chunk in a regular sentence are a function of the chunk and its *context*: whether there is
 a chunk before it (only if it starts with a comma or an apostrophe), and whether the next one starts with a
 lower-case letter, a digit, something else (only if it ends with a full stop), or is not there (only if it
-ends with a full stop, a comma or an apostrophe). That function is had from sacremoses itself, given the chunk
-between neighbours that make this context. An irregular sentence is given to sacremoses whole.
+ends with a full stop, a comma or an apostrophe). sacremoses itself computes the tokens, from the chunk
+between neighbors that make this context. It tokenizes an irregular sentence as a whole.
 
-What the rules put a space between are chunks, too, and recur far more often: `"Stop,"` has the tokens of `"`,
-`Stop`, `,` and `"`. So chunks are cut at the characters of `PAD_NOT_ISALNUM`, at commas next to a letter, and
-at an apostrophe at one end where the chunk has no other one. Most of what is left is a plain word.
+The parts between which the rules insert spaces are also chunks, and recur far more often: `"Stop,"` has the
+tokens of `"`, `Stop`, `,` and `"`. So chunks are cut at the characters of `PAD_NOT_ISALNUM`, at commas next
+to a letter, and at an apostrophe at one end if the chunk has no other one. Most remaining parts are words.
 """
 
 import re

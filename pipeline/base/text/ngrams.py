@@ -34,7 +34,7 @@ def shared_ngrams(reference: TokenColumn, translation: TokenColumn, highest: int
     Returns highest x rows, int64. Row n - 1: how many n-grams of each pair are in both sides, each counted
     as often as it is in the side that has it less often.
 
-    Raises ValueError: the rows or the vocabularies differ.
+    Raises ValueError if the rows or the vocabularies differ.
     """
     rows = len(reference)
     if len(translation) != rows or translation.vocabulary is not reference.vocabulary:

@@ -71,7 +71,7 @@ def read_pair_file(
     columns: tuple[int, int] | None = None,
     limit: int | None = None,
 ) -> Iterator[PairBlock]:
-    """Yield the pairs of a UTF-8 file, plain, gz, bz2, xz or zst, one pair a line, split on line feeds alone.
+    """Yield the pairs of a UTF-8 file, plain, gz, bz2, xz or zst; one per line, split only at line feeds.
 
     format: `tsv`; `ppdb`: fields separated by `|||`; `auto`: by the first line.
     columns: the two fields, from 0; by default 0 and 1, but 1 and 2 of PPDB's own entries, which begin with
@@ -80,8 +80,8 @@ def read_pair_file(
 
     A blank line is a pair of two blank sides. A byte order mark is not part of the first field.
 
-    Raises InputError: a line with too few fields or invalid UTF-8, with its number; columns that contain
-    numbers and were not chosen explicitly; an empty or damaged file.
+    Raises InputError if a line has too few fields or invalid UTF-8, with its number, if columns that were not
+    chosen explicitly contain numbers, or if the file is empty or damaged.
     """
     separator: str | None = {"tsv": "\t", "ppdb": ppdb.SEPARATOR}.get(format)
     done = 0
@@ -125,7 +125,7 @@ def read_corpus_pairs(*directories: Path) -> Iterator[PairBlock]:
 
     directories: row-aligned shard directories; the columns `rejected` and `failed` are used if they exist.
 
-    Raises InputError: no such shards, or no columns reference and translation.
+    Raises InputError if there are no such shards, or they have no columns reference and translation.
     """
     view = ShardView(*directories)
     others = [name for name in ("source", *FATE_COLUMNS) if name in view.column_names]

@@ -132,7 +132,7 @@ def load_processor(path: Path) -> Any:
 
 def make_units(name: str, sentencepiece_model: Path | None = None) -> Units:
     """Return the splitter with this name: word, trigram, bare_word, bare_trigram, word_trigram or
-    sentencepiece. Raises InputError: no such name, or sentencepiece without a model."""
+    sentencepiece. Raises InputError if the name is unknown, or sentencepiece has no model."""
     if name in WORD_UNITS:
         return Words(punctuation=name == WORD)
     if name in ("trigram", "bare_trigram"):

@@ -57,7 +57,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
-        """Read what `save` wrote. Raises InputError: missing, not JSON, or not a vocabulary."""
+        """Read what `save` wrote. Raises InputError if it is missing, not JSON, or not a vocabulary."""
         content: Any = read_json(path)
         try:
             units, unknown = content["units"], content["unknown"]

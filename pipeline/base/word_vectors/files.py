@@ -45,11 +45,11 @@ def read_vector_file(path: Path) -> Iterator[VectorBlock]:
     end of the first line give the dimension. A word can contain spaces (as in GloVe 840B) if none of its
     later parts looks like a number.
 
-    Published files have words that are not UTF-8, which no text can contain, and repeated words. The former,
-    and all but the first of the latter, are left out with a warning that counts them.
+    Published files have words that are not UTF-8, which no text can contain, and repeated words. These are
+    left out (of repeated words, all but the first), with a warning that counts them.
 
-    Raises InputError: word2vec's binary format; no vectors; a line that is not a word and as many finite
-    numbers; a header that does not match the file; damaged or truncated compressed data.
+    Raises InputError if the file is in word2vec's binary format, has no vectors, or is damaged or truncated,
+    if a line is not a word and `dimension` finite numbers, or if the header does not match the file.
     """
     seen: set[str] = set()
     undecodable = _LeftOut("words that are not UTF-8")

@@ -164,7 +164,7 @@ class SubwordVectors:
 
     @classmethod
     def open(cls, path: Path) -> SubwordVectors:
-        """Open a file written by `save`. Raises InputError: missing, damaged, or not such a file."""
+        """Open a file written by `save`. Raises InputError if it is missing, damaged, or another file."""
         from safetensors import SafetensorError
         from safetensors.numpy import load
 

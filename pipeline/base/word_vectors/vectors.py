@@ -128,7 +128,7 @@ class WordVectors:
     @classmethod
     def from_text(cls, path: str | Path) -> WordVectors:
         """Read a vector file (text of word2vec, GloVe, paragram; plain or compressed) into memory.
-        Raises InputError: see :func:`~paraforge.base.word_vectors.files.read_vector_file`."""
+        Raises InputError as :func:`~paraforge.base.word_vectors.files.read_vector_file`."""
         blocks = list(read_vector_file(Path(path)))
         words = [word for block in blocks for word in block.words]
         return cls(words, np.concatenate([block.vectors for block in blocks]))
@@ -261,7 +261,7 @@ def shards_trained_on(directory: Path) -> str | None:
     """Return the digest of the shards that a table was trained on.
 
     None: it was trained on something else, or the directory has no table.
-    Raises InputError: `table.json` is damaged.
+    Raises InputError if `table.json` is damaged.
     """
     path = directory / TABLE_NAME
     if not path.is_file():
@@ -310,7 +310,7 @@ def table_directory(path: Path, cache: Path | None = None) -> Path:
     cache: where a file's table is stored, under the SHA-256 of the file's bytes; by default
         :func:`~paraforge.base.files.cache_directory`.
 
-    Raises InputError: no such file or directory, or see
+    Raises InputError if the path does not exist, and as
         :func:`~paraforge.base.word_vectors.files.read_vector_file`.
     """
     if path.is_dir():

@@ -118,7 +118,7 @@ def test_reading(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"controls.json: damaged"):
         Controls.read(tmp_path)
     write_json(tmp_path / "controls.json", {"format": 2})
-    with pytest.raises(InputError, match=r"written in format 2, this version reads 1.* Upgrade"):
+    with pytest.raises(InputError, match=r"written in format 2, but this version reads 1.* Upgrade"):
         Controls.read(tmp_path)
     (tmp_path / "controls.json").unlink()
     with pytest.raises(InputError, match=r"not a paraphraser: there is no controls.json"):

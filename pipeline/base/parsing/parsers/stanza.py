@@ -16,8 +16,8 @@ class StanzaParser:
     """A :class:`~paraforge.base.parsing.parser.Parser` over ``stanza.Pipeline``."""
 
     def __init__(self) -> None:
-        """Load the models. Raises MissingPackageError: stanza is not installed; InputError: its models are
-        missing."""
+        """Load the models. Raises MissingPackageError if stanza is not installed, and InputError if its
+        models are missing."""
         stanza: Any = require("stanza", EXTRA)
         try:
             self._pipeline = stanza.Pipeline(
@@ -39,7 +39,7 @@ class StanzaParser:
         """Return the trees of the sentences; see :class:`~paraforge.base.parsing.parser.Parser`."""
         trees: list[str | None] = []
         for start in range(0, len(sentences), SENTENCES_AT_ONCE):
-            # A blank line between two of them is what parts sentences here.
+            # With these settings, sentences are separated by a blank line.
             texts = [" ".join(text.split()) for text in sentences[start : start + SENTENCES_AT_ONCE]]
             parsed = iter(self._pipeline("\n\n".join(filter(None, texts))).sentences if any(texts) else ())
             trees += [str(next(parsed).constituency) if text else None for text in texts]

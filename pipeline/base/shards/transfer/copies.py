@@ -60,7 +60,7 @@ class _Incoming:
 
 
 _incoming: dict[str, _Incoming] = {}
-# Copies of models that this process has verified, and what it knows of them, by run.
+# The copies of models that this process has verified, by run and original path.
 _places: dict[tuple[str, Path], Path] = {}
 _placing = threading.Lock()
 
@@ -209,8 +209,8 @@ def copied(
 
 
 def given_back(problem: str) -> RetryError:
-    """Return the error of a job that this worker cannot do, after about the time of a task: it would
-    otherwise get, and give back, more jobs than all others do."""
+    """Return the error of a job that this worker cannot do, after a delay. Without the delay, it would take
+    and give back jobs faster than the other workers do theirs."""
     time.sleep(_SECONDS_AWAY)
     return RetryError(problem)
 
