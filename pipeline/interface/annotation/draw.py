@@ -52,7 +52,7 @@ class BandFigures:
 class Draw:
     """A stratified sample: pairs by band and, within it, by sampling key.
 
-    name, signature: of the corpus. manifests: SHA-256 of each one's manifest, by name.
+    name, signature: name and signature of the corpus. manifests: SHA-256 of each dataset's manifest, by name.
     """
 
     name: str

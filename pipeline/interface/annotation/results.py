@@ -37,10 +37,9 @@ def cohen_kappa(first: Sequence[int], second: Sequence[int], *, linear: bool = F
     """Return Cohen's kappa of two annotators over the same items (Cohen 1960; weighted, Cohen 1968).
 
     first, second: grades 1-3 of n items, at least one, in the same order.
-    linear: weigh a disagreement by its distance: between 1 and 3 people disagree twice as much as between 2
-        and 3.
+    linear: weigh a disagreement by its distance: grades 1 and 3 count twice as much as 2 and 3.
 
-    At most 1; 0 is what chance gives. None if it is not defined: both annotators always give the same grade.
+    At most 1; 0 for agreement by chance; None if both annotators always give the same grade.
     Raises MissingPackageError if scikit-learn is not installed.
     """
     metrics = require("sklearn.metrics", "annotate")
@@ -127,7 +126,7 @@ class Report:
 
 
 def build_report(store: AnnotationStore) -> Report:
-    """Compute everything from the answers as they are now; half answers do not count."""
+    """Compute all results from the current answers. Answers with only one grade do not count."""
     judgements: Judgements = defaultdict(list)
     graded: Counter[str] = Counter()
     for pair, name, answer, _ in store.judgements():
@@ -167,7 +166,7 @@ def band_table(draw: Draw, judgements: Judgements) -> list[BandRow]:
 
 
 def agreements(judgements: Judgements, names: Sequence[str]) -> list[Agreement]:
-    """Return the agreement for every two annotators and each question; those without a common pair are left
+    """Return the agreement of each pair of annotators on each question; those without a common item are left
     out."""
     result = []
     for (first, second), question in itertools.product(itertools.combinations(names, 2), QUESTIONS):

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 class Session:
     """One annotator's work.
 
-    work: what tells it from other people's, and from that in another evaluation.
+    work: identifies the annotator and the evaluation, so that a page of another one cannot save here.
     order: pair at each place, places counted from 1 in the addresses. answers: by pair.
     """
 
@@ -73,9 +73,9 @@ def create_app(store: AnnotationStore, bind: str) -> Flask:
         if annotator is None:
             abort(404, "There is no such annotator.")
         work = f"{evaluation} {annotator.name}"
-        # Under its address may be another pair, or another person.
+        # In another evaluation, the same address can be another pair or person.
         if request.form.get("work", work) != work:
-            abort(409, "That page was of another evaluation.")
+            abort(409, "That page belongs to another evaluation.")
         order = presentation_order([pair.band for pair in pairs], store.draw.seed, annotator.name)
         return Session(annotator, work, [index + 1 for index in order], store.answers(number))
 
@@ -174,7 +174,7 @@ def presentation_order(bands: Sequence[int], seed: int, annotator: str) -> list[
 class Question:
     """One question about a pair.
 
-    name: of the field. title: as people read it. asked: the question in full.
+    name: name of the form field. title: heading. asked: the question in full.
     grades: the three answers, each with its short name and what it means.
     """
 

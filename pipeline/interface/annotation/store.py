@@ -202,7 +202,7 @@ class AnnotationStore:
     def record(self, annotator: int, pair: int, answer: Answer) -> bool:
         """Save an answer, which is on disk when this returns. Returns False if it changes nothing.
 
-        What is None in it stays as it is: another page may have given it.
+        Fields that are None stay unchanged, because another page may have set them.
         """
         with self._transaction() as connection:
             found = connection.execute(

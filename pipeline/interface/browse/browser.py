@@ -155,10 +155,10 @@ Current = Callable[[], AbstractContextManager[Browser]]
 
 @contextmanager
 def reopening(corpus: Path, with_rejected: bool) -> Iterator[Current]:
-    """Read a corpus, and return a context manager that lends it to one thread at a time. If another corpus
+    """Read a corpus, and return a context manager that gives it to one thread at a time. If another corpus
     has been published under the same path, it is read again, so that open pages keep working.
 
-    Both raise InputError as :func:`open_browser` does, and while there is no whole corpus.
+    Both raise InputError as :func:`open_browser` does, and while the corpus is incomplete.
     """
     lock = Lock()
     state: tuple[int, int] | None = None

@@ -1,4 +1,4 @@
-"""The page of ``paraforge browse``, and what its script asks for."""
+"""The page of ``paraforge browse``, and the answers to its script's requests."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def create_app(current: Current, bind: str) -> Flask:
 
 
 def number_text(value: float | None) -> str:
-    """Write a bound as people do."""
+    """Format a bound without trailing zeros; empty for none."""
     return "" if value is None else format(value, ".10g")
 
 

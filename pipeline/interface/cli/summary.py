@@ -39,8 +39,7 @@ def summary(
 
 
 def show(summary: Summary, console: Console) -> None:
-    """Print the description of the corpus, without the parts for readers of the files, and what the run
-    adds."""
+    """Print the parts of the corpus' card that describe the run, then figures of the run and suggestions."""
     from rich.markdown import Markdown
 
     from paraforge.corpus.publication.card import describe

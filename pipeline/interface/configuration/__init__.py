@@ -16,7 +16,7 @@ from paraforge.translation.training.parameters import LANGUAGE
 PARAMETERS = Path("params.yaml")
 Location = Sequence[str | int]
 """The keys and indices that lead to a value."""
-# What the regular expressions of the parameters ask for.
+# The regular expressions of parameters, with the explanations that errors show.
 PATTERNS = {
     r"^[a-z][a-z0-9_.-]*$": "a lowercase letter, then lowercase letters, digits, '_', '.' or '-'",
     r"^[\w][\w.+-]*$": "letters, digits, '_', '.', '+' or '-', beginning with a letter, digit or '_'",
@@ -79,7 +79,7 @@ def not_yaml(error: yaml.YAMLError, path: Path) -> InputError:
 
 def check_parameters(content: Mapping[str, Any], where: str | Callable[[Location], str]) -> Parameters:
     """Check parameters. where: a name for them, or a function from a key's location to a name. Raises
-    ConfigurationError: invalid values, each with what is allowed."""
+    ConfigurationError that lists the invalid values, each with what is allowed."""
     try:
         return Parameters.model_validate(content)
     except ValidationError as error:

@@ -48,7 +48,7 @@ def _file(configs: Path, name: str) -> Path:
 def compose(configs: Path, overrides: Sequence[str]) -> dict[str, Any]:
     """Return the content of params.yaml for these choices, with filters by name.
 
-    configs: the project's directory of choices, whose files go before those of Paraforge.
+    configs: the project's directory of choices, whose files override Paraforge's.
 
     Raises:
         InputError: a group, choice or key does not exist, or a group's file cannot be read.
@@ -87,7 +87,7 @@ def sections_in(file: Path) -> dict[str, Any]:
 
 def with_named_filters(content: dict[str, Any], where: str | Path) -> dict[str, Any]:
     """Turn a list of filters in section ``select`` into a mapping by name; both forms are allowed. Raises
-    ConfigurationError if a filter is invalid; ``where`` is what to name."""
+    ConfigurationError, which names ``where``, if a filter is invalid."""
     section = content.get("select")
     if not isinstance(section, dict):
         return content

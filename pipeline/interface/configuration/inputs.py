@@ -123,7 +123,7 @@ def _named(value: Any, annotation: Any, metadata: Iterable[Any], key: str) -> It
 
 
 def _of_hub(text: str) -> bool:
-    """Return whether this is ORGANISATION/NAME on the Hub and not a local path."""
+    """Return whether this is ORGANIZATION/NAME on the Hub and not a local path."""
     from paraforge.translation.models.importing import is_hub_name
 
     return is_hub_name(text) and not Path(text).parent.is_dir()

@@ -13,12 +13,12 @@ from paraforge.translation.stage.population import Population, blocks
 
 # The first block also fills caches, or opens the connection to a server: it is not counted.
 _LEAST_BLOCKS, _MOST_BLOCKS = 6, 60
-# Seconds of a block: long enough that a queue running empty at its end does not count.
+# Seconds of a block: long enough that the queue running empty at its end hardly matters.
 _BLOCK_SECONDS = 6.0
-# Sentences of the smallest block, and of one that is paid for.
+# Sentences in the smallest block, and in each block of an engine that charges for tokens.
 _SMALLEST_BLOCK = 64
 PAID_SENTENCES = _LEAST_BLOCKS * _SMALLEST_BLOCK
-"""Most sentences of a sample that is paid for."""
+"""Most sentences in the sample of an engine that charges for tokens."""
 
 
 @dataclass(frozen=True)
