@@ -179,7 +179,7 @@ def test_a_damaged_versions_file_is_written_again(content: str, project: Path) -
 def test_a_directory_of_something_else_is_not_upgraded(content: str | None, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / "dvc.yaml").write_text(content)
-    with pytest.raises(InputError, match="'paraforge init DIR' makes"):
+    with pytest.raises(InputError, match="'paraforge init DIR' creates"):
         run_command("init", tmp_path, "--upgrade")
     assert len(list(tmp_path.iterdir())) == (content is not None)
 

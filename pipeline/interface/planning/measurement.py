@@ -49,8 +49,8 @@ def estimate(times: Sequence[float], size: int) -> Rate:
 class Measurement:
     """The measured figures of a sample.
 
-    rate: seconds per sentence. load_seconds: until the model was ready.
-    tokens: of a sentence at a server, prompt and answers, as the server counted them; None if it did not.
+    rate: seconds per sentence. load_seconds: to load the model.
+    tokens: mean input and output tokens per sentence, as a server counted them; None if not counted.
     """
 
     rate: Rate
@@ -68,13 +68,20 @@ def measure(
     answers: dict[str, Hypotheses] | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Measurement:
-    """Translate samples; their time is taken as proportional to their length in bytes.
+    """Translate blocks of sentences, and measure the seconds per sentence of average length.
 
-    open_translator: loads the model; timed. population: what is to be translated; at least one sentence.
-    seconds: no block but the second begins later than this. sentences_per_task: the largest block.
-    precision: half of the interval's width, relative to the rate, that is enough.
-    answers: filled with the answers by sentence, also if an error ends the sample. Where it is given,
-    sentences are paid for: then a few hundred must do, each asked for once. clock: seconds.
+    The seconds of a block are assumed to be proportional to its bytes of text.
+
+
+    open_translator: loads the model; the loading is timed.
+    population: the sentences to translate; at least one.
+    seconds: time limit; at least two blocks are translated, and no other begins after this time.
+    sentences_per_task: largest number of sentences in a block.
+    precision: stop when half the width of the confidence interval is at most this share of the rate.
+    answers: give a dictionary for a server that charges for each sentence. Then at most a few hundred
+        sentences are translated, none twice, and the dictionary is filled with the hypotheses of each
+        sentence, even if an error ends the measurement.
+    clock: returns the time in seconds.
     """
     begun = clock()
     translator = open_translator()
@@ -103,19 +110,19 @@ def measure(
                 answers.update(zip(block, results, strict=True))
             larger = int(min(largest, size * _BLOCK_SECONDS / max(taken, 1e-9)))
             if larger > 1.5 * size and clock() - begun < seconds / 2:
-                # A large GPU takes as long for a few sentences as for a thousand: begin again.
+                # A large GPU takes as long for a few sentences as for a thousand: use larger blocks.
                 size, times, source = larger, [], blocks(population, larger)
                 continue
             times.append(taken)
             rate = estimate(times[1:], size)
-            # More sentences than there are would take longer than the work.
+            # Do not translate more sentences than the whole population has.
             known = answers is not None or rate.sentences >= population.sentences
             known = known or rate.high - rate.low <= 2 * precision * rate.seconds
-            late = clock() - begun > seconds and len(times) > 2  # one block says nothing of the spread
+            late = clock() - begun > seconds and len(times) > 2  # two counted blocks: one has no variance
             if late or (known and len(times) >= _LEAST_BLOCKS):
                 break
     rate = estimate(times[1:] or times, size)
-    if not math.isfinite(rate.high):  # there were one or two sentences to pay for
+    if not math.isfinite(rate.high):  # only one block was counted
         rate = replace(rate, low=rate.seconds, high=rate.seconds)
     usage, tokens = getattr(translator, "usage", None), None
     if answers is not None and isinstance(usage, Usage) and usage.input_tokens:

@@ -35,14 +35,14 @@ from paraforge.translation.training.parameters import languages_of
 PROCESS_SECONDS = 4.0
 # Sending a task, reading and checking its shard, committing the result.
 TASK_SECONDS = 0.06
-# What a row costs on processors: finding distinct sentences, joining.
+# Finding the distinct sentences and joining their translations to the rows; for each row.
 ROW_SECONDS = 2e-5
 _LOAD_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Wall:
-    """Hours with a number of devices, with a 95% interval, and the devices' price."""
+    """Wall-clock hours with a number of devices, with a 95% interval, and the cost of the devices."""
 
     devices: int
     hours: float
@@ -55,10 +55,12 @@ class Wall:
 class Plan:
     """The forecast for a translation.
 
-    sentences: distinct ones to translate; left: those that the memory does not know.
-    rate: seconds per sentence; of 0 sentences if it was given. walls: time and price of what is left.
-    disk: bytes, with intermediate files.
-    tokens: of a sentence at a server, prompt and answers; token_price: of what is left; None if not known.
+    sentences: number of distinct sentences. left: number of them that are not in the translation memory.
+    rate: seconds per sentence. If the user gave the rate, its number of measured sentences is 0.
+    walls: hours and cost of the sentences that are left, for each number of devices.
+    disk: bytes of all files, including intermediate ones.
+    tokens: mean input and output tokens per sentence at a server; None if unknown.
+    token_price: price of all tokens of the sentences that are left; None if unknown.
     """
 
     sentences: int
@@ -81,7 +83,7 @@ def forward_of(parameters: Parameters) -> Parameters:
 
 
 def ingested_corpus(parameters: Parameters) -> ShardDirectory:
-    """Ingest the corpus that the parameters name now into the work directory; ``dvc repro`` reuses it.
+    """Ingest the corpus that the parameters name into the work directory; return its shards.
 
     Raises ConfigurationError or InputError if a source is missing or cannot be read.
     """
@@ -91,7 +93,9 @@ def ingested_corpus(parameters: Parameters) -> ShardDirectory:
 
 
 def model_path(parameters: Parameters, built: Path) -> Path:
-    """Return the model to plan with: the ready one that the parameters name, or ``built`` by stage nmt.
+    """Return the directory of the model to measure: ``built``, or the existing model that is configured.
+
+    built: output directory of stage nmt.
 
     Raises InputError if the model is not trained yet.
     """
@@ -130,12 +134,13 @@ def make_plan(
 ) -> Plan:
     """Plan the translation of a corpus.
 
-    corpus: what ingest writes. model: see :func:`model_path`. devices: numbers of devices to compare.
-    price: of a device for an hour. seconds: of the sample. rate: sentences a second, if known; then no sample
-    is translated. sentences: distinct ones, for another size of the same corpus.
-    token_prices: of a million input and of a million output tokens at a server.
+    corpus: output of stage ingest. model: see :func:`model_path`. devices: numbers of devices to compare.
+    price: price of one device per hour. seconds: time limit for the sample.
+    rate: sentences per second, if known; then no sample is translated.
+    sentences: number of distinct sentences, to plan for a larger or smaller corpus of the same kind.
+    token_prices: price of a million input tokens and of a million output tokens at a server.
 
-    Raises InputError if there is nothing to translate, or the memory has all of it.
+    Raises InputError if there is nothing to translate, or if the translation memory has every sentence.
     """
     section, resources = parameters.translate, parameters.resources
     population = survey(corpus, maximum=section.maximum_sentences)
@@ -149,7 +154,7 @@ def make_plan(
         choice = choose_engine(section.engine, model, section.options(), section.settings(), resources)
         workplace = plan_workplace(section.engine, resources, population.sentences)
         workers = workplace.worker_count
-        # The stage will ask the same and find the answer there.
+        # Stage translate makes the same check, and reuses this result.
         if section.check_quantised:
             choice, _ = calibrated(choice, corpus, left, workplace, resources)
         left, to_ask = _left_sentences(corpus, choice, population, section.maximum_sentences, resources)
@@ -191,17 +196,21 @@ def make_plan(
 
 
 def clock_seconds(sentences: int, seconds: float, per_task: int, devices: int) -> float:
-    """Return the seconds until ``devices`` devices have translated all sentences, to within one task."""
+    """Return the seconds that ``devices`` devices need for all sentences; exact to one task.
+
+    seconds: of one device, per sentence. per_task: sentences in a task.
+    """
     tasks = math.ceil(sentences / per_task)
     all_tasks = sentences * seconds + tasks * TASK_SECONDS
     return max(all_tasks / devices, min(sentences, per_task) * seconds + TASK_SECONDS if tasks else 0.0)
 
 
 def _disk_bytes(population: Population, corpus: ShardDirectory, nbest: int) -> int:
-    """Estimate the bytes of all files from ingest to publication, as texts compress (to 0.6) in Parquet."""
+    """Estimate the bytes of all files from ingest to publication; Parquet compresses texts to about 60%."""
     row = sum(path.stat().st_size for path in corpus.paths) / max(1, corpus.total_rows)
     text = 0.6 * population.text_bytes / population.sentences
-    # Ingested, its parts and places; translated and published with 24 bytes of scores; memory and distinct.
+    # Ingested corpus with its parts and line numbers; translated and published corpus with 24 bytes of
+    # scores per pair; translation memory and distinct sentences.
     rows = population.rows * (1.85 * row + 4 + 2 * nbest * (row + text) + 48 * nbest)
     return round(rows + population.sentences * (2 * text + 67 + 4 * nbest * text))
 
@@ -213,17 +222,17 @@ def _left_sentences(
     maximum: int | None,
     resources: Resources,
 ) -> tuple[int, list[str]]:
-    """Count the distinct sentences that neither the translation memory nor a killed run has translated.
+    """Count the distinct sentences that are neither in the translation memory nor in a killed run's files.
 
-    Returns their number and the sentences to measure with: at a server, those that were not paid for, unless
-    all were; else the population's sample.
+    Returns this number and the sentences to measure with. For a server they are drawn from the sentences
+    without a translation, so that none is paid for twice; otherwise they are the population's sample.
     """
     segments = known_segments(choice, resources)
     if not segments:
         return population.sentences, population.sample
     place = WorkDirectory("plan", resources.work.resolve())
     threads = resources.worker_count()
-    with place.lock():  # of two plans at once, one would remove what the other reads
+    with place.lock():  # a second plan would remove files that this one reads
         work = place.path
         distinct = written_distinct(corpus, work.parent / "translation" / "distinct", maximum)
         distinct = distinct or find_distinct(corpus, work / "distinct", threads, maximum)
@@ -237,7 +246,7 @@ def _left_sentences(
             texts = pa.concat_arrays([*distinct.texts(corpus, unknown[places])])
             sample = texts.take(draw.permutation(number)).to_pylist()
         remove_directory(work / "recall")
-    # The survey may have missed a few, whose first row does not wait for a translation.
+    # The survey does not count a sentence whose first row needs no translation, although a later row may.
     return min(len(distinct) - known, population.sentences), sample
 
 

@@ -1,1 +1,1 @@
-"""Projects: making one that needs no clone, and bringing one of an earlier version up to date."""
+"""Projects: creating one that needs no clone of the repository, and upgrading one to this version."""

@@ -27,20 +27,21 @@ from paraforge.intake.bitext.parameters import TEXTS, IngestParameters
 from paraforge.intake.bitext.source import LONGEST_NAME, ONLY
 from paraforge.interface.project.table import NO_LANGUAGES, SAMPLE_ROWS, Place, format_of, text_columns
 
-# A language that is neither named nor identified.
+# Code of a language that no file name states and that was not identified.
 _UNKNOWN = "und"
-# The language that English text alone is translated to, and the models, until others are named.
+# English text without translations is translated to this language and back, unless the user changes it.
 _PIVOT = "cs"
 _MODEL_THERE = "models/opus-mt-en-cs"
 
 
 @dataclass(frozen=True)
 class Bitext:
-    """What a project begins with: parallel files, or columns of one file.
+    """The texts that a project starts with: parallel files, or columns of one file.
 
-    kind: of ingest. languages: of each side, None where it is not known. paths: of the file of each side.
-    lines: of each file. columns: of each side, if one file has all of them.
-    reading: what else a source of it says: its format, whether it has a header.
+    kind: value of ``ingest.kind``. languages: code of each side; None if unknown.
+    paths: file of each side. lines: number of lines of each file.
+    columns: column of each side, if one file has all sides.
+    reading: other settings of the source, such as its format and whether it has a header.
     """
 
     kind: str
@@ -52,7 +53,7 @@ class Bitext:
 
     @property
     def choices(self) -> list[str]:
-        """What to configure for it."""
+        """Arguments of ``paraforge configure`` that suit these texts."""
         if self.kind == "paraphrases":
             return ["corpus=my", "translation=none", "select=quality"]
         if self.kind == "references":
@@ -62,13 +63,13 @@ class Bitext:
 
     @property
     def places(self) -> dict[str, str]:
-        """What to call the place of each side."""
+        """Description of the file, and the column if there are columns, of each side."""
         columns = self.columns or {}
         names = {side: f"column {json.dumps(one, ensure_ascii=False)} of " for side, one in columns.items()}
         return {side: f"{names.get(side, '')}{path}" for side, path in self.paths.items()}
 
     def entry(self) -> dict[str, Any]:
-        """Return the source that it is."""
+        """Return an item of ``ingest.sources`` for these texts."""
         paths = {side: os.fspath(path.resolve()) for side, path in self.paths.items()}
         stem = self.paths["reference"].name.split(".")[0]
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", stem)[:LONGEST_NAME].strip(".-_") or "my-bitext"
@@ -78,16 +79,16 @@ class Bitext:
         return {"name": name, **self.reading, **places}
 
     def problems(self) -> list[str]:
-        """Return what configure will say of its first rows; what looks odd in them is logged."""
+        """Return the problems that ``paraforge configure`` will report in the first rows; log warnings."""
         target = self.languages["reference"] or "en"
         return problems(self.parameters(), Languages(self.languages.get("source_text"), target))
 
     def parameters(self) -> IngestParameters:
-        """Return the section ``ingest`` that names it."""
+        """Return a section ``ingest`` with this source alone."""
         return IngestParameters.model_validate({"kind": self.kind, "sources": [self.entry()]})
 
     def yaml(self) -> str:
-        """Return the group file that names it."""
+        """Return the text of the file ``configs/corpus/my.yaml``, which names this source."""
         content: dict[str, Any] = {"ingest": {"kind": self.kind, "sources": [self.entry()]}}
         text = f"Your bitext: {self.lines:,} pairs"
         if self.kind == "bitext":
@@ -100,11 +101,13 @@ class Bitext:
 
 
 def look_at(first: Path, second: Path) -> Bitext:
-    """Read both files once, in bounded memory.
+    """Describe two parallel files; read them once, in bounded memory.
 
-    Raises InputError if a file is missing, empty, no text or not named as files can be named in parameters,
-    they have unequal numbers of lines, are the same, or their text is not in the languages that their names
-    say.
+    The file in English becomes the reference; without one, the second file does.
+
+    Raises InputError if a file is missing, empty or not text, or if its name cannot be written in parameters;
+    if the files are the same, have different numbers of lines, or are in one language; or if a text is not
+    in the language that the file's name states.
     """
     files = {"source_text": first, "reference": second}
     for path in files.values():
@@ -120,7 +123,7 @@ def look_at(first: Path, second: Path) -> Bitext:
     }
     source, target = languages.values()
     if source is not None and source == target:
-        remedy = "Of two English texts, write both to one TSV file, and use --table."
+        remedy = "If both are English paraphrases, write them to one TSV file, and use --table."
         raise InputError(f"both files seem to be in the same language ({source})", second, remedy=remedy)
     if source is not None and is_english(source):
         files = {"source_text": second, "reference": first}
@@ -129,11 +132,12 @@ def look_at(first: Path, second: Path) -> Bitext:
 
 
 def look_at_table(path: Path) -> Bitext:
-    """Find the two columns of a file that are an English text and one of another language, or two English
-    texts, by its first 1,000 rows; read it once, in bounded memory.
+    """Describe a table with one English and one other column of sentences, or with two English columns.
 
-    Raises InputError: see :func:`paraforge.interface.project.table.text_columns`; the file has rows that a
-    source of its format cannot have, or other columns of sentences.
+    The first 1,000 rows decide which columns these are. The file is read once, in bounded memory.
+
+    Raises InputError if :func:`paraforge.interface.project.table.text_columns` does, if a row is not valid in
+    the file's format, or if the columns with sentences are others than these.
     """
     _check_name(path)
     languages, reading = text_columns(path, format_of(path))
@@ -155,7 +159,7 @@ def look_at_table(path: Path) -> Bitext:
             problem = "no column has sentences"
             remedy = f"Does it have columns as its name says? {remedy}"
         raise InputError(problem, path, remedy=remedy)
-    english.sort(key=lambda place: "ref" not in str(place).lower())  # of two, the reference comes first
+    english.sort(key=lambda place: "ref" not in str(place).lower())  # a column named like "ref" comes first
     kind = "bitext" if foreign else "paraphrases"
     columns = dict(zip(TEXTS[kind], [*foreign, *english], strict=True))
     sides = {side: languages[place] for side, place in columns.items()}
@@ -163,9 +167,9 @@ def look_at_table(path: Path) -> Bitext:
 
 
 def look_at_english(path: Path) -> Bitext:
-    """Look at English sentences, one per line; read once, in bounded memory.
+    """Describe a file of English sentences, one per line; read it once, in bounded memory.
 
-    Raises InputError if the file is missing, empty, no text, a table, or in another language.
+    Raises InputError if the file is missing, empty, not text, a table, or in another language.
     """
     _check_name(path)
     found, texts = _read(Bitext("references", {"reference": "en"}, {"reference": path}))
@@ -178,7 +182,7 @@ def look_at_english(path: Path) -> Bitext:
 
 
 def _read(found: Bitext) -> tuple[Bitext, dict[str, list[str]]]:
-    """Read all rows once. Returns it with their number, and the first texts of each side."""
+    """Read all rows once. Returns ``found`` with the number of lines, and the first texts of each side."""
     source: Any = found.parameters().sources[0]
     texts: dict[str, list[str]] = {side: [] for side in found.paths}
     lines = 0
@@ -191,25 +195,26 @@ def _read(found: Bitext) -> tuple[Bitext, dict[str, list[str]]]:
 
 
 def _check_name(path: Path) -> None:
-    if "$" in str(path.resolve()) and path.exists():  # as the project will name it
+    if "$" in str(path.resolve()) and path.exists():  # the project will contain the resolved path
         raise InputError("the name looks like an environment variable", path.resolve(), remedy="Rename it.")
     if files_of(str(path)) != [path]:
         raise InputError("the name looks like a pattern of files", path, remedy="Rename the file.")
 
 
 def _named(path: Path) -> str | None:
-    """Return the code of a language that a file's name says."""
+    """Return the language code in a file's name, such as "cs" in ``news.cs.gz``, or None."""
     ends = [one[1:] for one in map(str.lower, reversed(path.suffixes)) if one not in SUFFIXES]
     codes = [one for one in ends if LANGUAGE.fullmatch(one) and one not in NO_LANGUAGES]
     return next(filter(is_identifiable, codes), codes[0] if codes[:1] == ends[:1] else None)
 
 
 def _language(path: Path, text: list[str], other_side: Path) -> str | None:
-    """Return what the text is in, if that can be identified, otherwise what the name says. Raises InputError
-    if the text is in another language than the name says.
+    """Return the language of the text: the one in the file's name, or else the one identified, or None.
 
-    other_side: the other file, or the same one if it must be English; an unknown code in its name, too, is
-    no language: ``a.dat`` and ``b.dat``.
+    other_side: the other file, or the same file if there is only one. An ending that both files have and
+        that is no identifiable language is not taken for a language: ``a.dat`` and ``b.dat``.
+
+    Raises InputError if the text is in another language than the name states.
     """
     named, found = _named(path), identified(text)
     if named is None or (named == _named(other_side) and not is_identifiable(named)):
@@ -223,5 +228,5 @@ def _language(path: Path, text: list[str], other_side: Path) -> str | None:
             path,
             remedy="Rename the file if the name is wrong, or pass the right file.",
         )
-    # Models and tokenisers go by codes of two letters.
+    # Models and tokenisers are named with two-letter codes.
     return named if len(named) == 2 else language_code(named)

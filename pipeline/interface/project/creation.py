@@ -1,4 +1,4 @@
-"""Make a project with its files, repository and parameters; bring one of another version up to date."""
+"""Creates a project with its files, repository and parameters; upgrades a project of another version."""
 
 import configparser
 import importlib.util
@@ -22,16 +22,17 @@ from paraforge.interface.project.files import (
 )
 
 _MOST_NAMED = 5
-# Is there while a project is being made: the same command continues with a directory that has it.
+# This file exists while a project is being created. If it is there, the same command continues.
 _UNFINISHED = ".paraforge-init"
 
 
 def make_project(directory: Path, bitext: Bitext | None = None) -> None:
-    """Make a directory a project of DVC, in a git repository where git is installed.
+    """Create a DVC project in a directory, in a git repository if git is installed.
 
-    directory: that does not exist yet, or is empty but for git's files, or was left by a killed call:
-        that continues, and no file that is there is written again.
-    bitext: what the project begins with; the embedded sample where None.
+    directory: does not exist yet, or has no files except ``.git``, or is left over from a killed call. In the
+        last case the call continues, and does not overwrite the project's files that exist.
+    bitext: the texts that the project starts with; None for the embedded sample.
+
 
     Raises:
         InputError: the directory has files, or a name that DVC cannot use.
@@ -74,23 +75,23 @@ def make_project(directory: Path, bitext: Bitext | None = None) -> None:
 
 
 def upgrade_project(project: Path) -> bool:
-    """Bring dvc.yaml and the versions of the steps up to this version of Paraforge. All other files stay as
-    they are, and so does a dvc.yaml that the user changed: this version's is written to `dvc.yaml.new`.
+    """Update dvc.yaml and the step versions to this version of Paraforge; change no other existing file.
 
-    Returns whether dvc.yaml is this version's now.
+    A dvc.yaml that the user edited is not changed either: the new one is written to `dvc.yaml.new`.
+    Returns whether dvc.yaml was updated.
 
-    Raises InputError if this is not a project of Paraforge, or if it is the clone that the program runs from.
+    Raises InputError if this is not a Paraforge project, or if it is the clone that the program runs from.
     """
     file = project / STAGES
     if not file.is_file():
         raise InputError(
-            "not a project: there is no dvc.yaml", project, remedy="'paraforge init DIR' makes one."
+            "not a project: there is no dvc.yaml", project, remedy="'paraforge init DIR' creates one."
         )
     if shipped(STAGES).resolve() == file.resolve():
         raise InputError("this is the clone itself", project, remedy="'git pull' upgrades it.")
     text = file.read_text(encoding="utf-8", errors="replace")
     if not any(name in text for name in ("paraforge", "stages.ingest")):
-        raise InputError("not of paraforge", file, remedy="'paraforge init DIR' makes a project.")
+        raise InputError("not a Paraforge project", file, remedy="'paraforge init DIR' creates one.")
     try:
         read = read_versions(project)
     except InputError:
@@ -107,7 +108,7 @@ def upgrade_project(project: Path) -> bool:
 
 
 def _set_up_git(directory: Path) -> list[str]:
-    """Make it a repository unless it is inside one; what DVC is to be told of that."""
+    """Make the directory a git repository unless it is inside one. Returns the options for ``dvc init``."""
     inside = subprocess.run(
         ["git", "rev-parse", "--show-prefix"], cwd=directory, capture_output=True, check=False
     )

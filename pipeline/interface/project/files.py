@@ -13,20 +13,20 @@ from paraforge.interface.configuration.composition import shipped
 from paraforge.interface.configuration.inputs import LINKED
 
 VERSIONS = Path("versions.yaml")
-"""Versions of the steps that the project was last brought up to, which DVC reads, and the checksum of the
-dvc.yaml that was written for it. A clone has `pipeline/versions.py` in its place."""
+"""File with the step versions of the last upgrade, which DVC reads, and the checksum of the dvc.yaml that was
+written then. A clone of the repository has `pipeline/versions.py` instead."""
 STAGES = "dvc.yaml"
 MY_BITEXT = "configs/corpus/my.yaml"
 _CLONES_VERSIONS = "pipeline/versions.py"
 _TEMPLATES = Path(__file__).parent / "templates"
 _KEEP_DIRECTORY = "/*\n!.gitignore\n"
-_KEEP_LINKS = "# Links to files of yours, made by the stage.\n*\n!.gitignore\n"
+_KEEP_LINKS = "# Links to your files; the stage creates them.\n*\n!.gitignore\n"
 
 
 def project_files(name: str) -> dict[str, str]:
-    """Return the text of every file of a new project but `params.yaml` and `versions.yaml`, by its path.
+    """Return the text of every file of a new project except `params.yaml` and `versions.yaml`, by path.
 
-    name: of the project, for its README.
+    name: the project's name, for its README.
     """
     pages = {"inputs/README.md": shipped("inputs/README.md"), MY_BITEXT: _TEMPLATES / "my.yaml"}
     pages |= {".gitignore": _TEMPLATES / "gitignore.txt", "README.md": _TEMPLATES / "README.md"}
@@ -39,13 +39,15 @@ def project_files(name: str) -> dict[str, str]:
 
 
 def _installed_versions() -> dict[str, int]:
-    """Return the number of each step of the program that runs."""
+    """Return the version number of each step of the installed program."""
     return {name: number for name, number in vars(versions).items() if isinstance(number, int)}
 
 
 def write_versions(project: Path, stages: str) -> None:
-    """Write `versions.yaml`. stages: the text of dvc.yaml that was written for the project, or "" if the file
-    is the user's."""
+    """Write `versions.yaml`.
+
+    stages: text of the dvc.yaml that was written, or "" if the user's own dvc.yaml was kept.
+    """
     content = {"paraforge": versions.__version__, **_installed_versions(), "stages": checksum(stages)}
     title = "# Written by 'paraforge init', not to be edited: a stage runs again when its number changes.\n"
     text = title + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=200)
@@ -53,9 +55,10 @@ def write_versions(project: Path, stages: str) -> None:
 
 
 def read_versions(project: Path) -> tuple[str, dict[str, int], str] | None:
-    """Return the version of the program that a project was last brought up to, the steps' numbers, and the
-    checksum of the dvc.yaml written for it; None where there is no `versions.yaml`: in a clone. Raises
-    InputError if the file is damaged."""
+    """Read `versions.yaml`: the program's version, the steps' version numbers, the checksum of dvc.yaml.
+
+    Returns None if there is no such file, as in a clone. Raises InputError if the file is damaged.
+    """
     path = project / VERSIONS
     if not path.is_file():
         return None
@@ -69,8 +72,10 @@ def read_versions(project: Path) -> tuple[str, dict[str, int], str] | None:
 
 
 def check_versions(project: Path = Path()) -> None:
-    """Refuse a project whose stages DVC would record under the numbers of another version's steps. Raises
-    InputError: that, or `versions.yaml` is damaged."""
+    """Check that `versions.yaml` has the step versions of the installed program, as DVC records them.
+
+    Raises InputError if they differ, or if the file is damaged.
+    """
     found = read_versions(project)
     if found is None or found[1] == _installed_versions():
         return
@@ -82,5 +87,5 @@ def check_versions(project: Path = Path()) -> None:
 
 
 def checksum(text: str) -> str:
-    """Return the checksum of a text, in which line ends do not count, because git may change them."""
+    """Return the checksum of a text with all line ends as LF, because git may change them."""
     return hashlib.sha256(text.replace("\r\n", "\n").encode()).hexdigest()[:16]

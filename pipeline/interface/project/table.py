@@ -1,4 +1,4 @@
-"""The columns of a table that have sentences, and their languages, found in its first 1,000 rows."""
+"""Finds the columns of a table that have sentences, and their languages, from its first 1,000 rows."""
 
 import importlib.util
 import json
@@ -22,7 +22,7 @@ from paraforge.intake.bitext.readers.tmx import tmx_texts
 from paraforge.intake.bitext.readers.tsv import even_rows, separator_of
 
 Place = int | str
-"""The number or name of a column, as a source has it."""
+"""Number or name of a column, as written in a source's parameters."""
 
 SAMPLE_ROWS = 1_000
 _FORMATS = {
@@ -30,23 +30,26 @@ _FORMATS = {
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".tmx": "tmx",
 }  # fmt: skip
 NO_LANGUAGES = {"txt", "tok", "src", "ref", "trg", "tgt", "hyp", "raw", "bpe", "tc", "lc", "mt"}
-"""Ends of names that look like codes of languages; `mt` is rarely Maltese, whose texts are identified."""
+"""File endings that look like language codes but rarely are. Maltese (`mt`) is identified from its text."""
 _NUMBER = re.compile(r"[-+]?\d[\d.,:/%eE+-]*|")
 _MOST_WORDS = 3  # in the name of a column
-# Of a column of sentences, this share has several words or another script, and so many texts are distinct.
+# In a column of sentences, more than these shares of the texts have several words (or are not in ASCII),
+# and are distinct.
 _WORDY, _DISTINCT = 0.2, 0.05
 
 
 def format_of(path: Path) -> str | None:
-    """Return the format that a file's name says."""
+    """Return the format that a file's name states, or None."""
     return next((_FORMATS[one] for one in map(str.lower, path.suffixes[::-1]) if one in _FORMATS), None)
 
 
 def text_columns(path: Path, form: str | None) -> tuple[dict[Place, str | None], dict[str, Any]]:
-    """Return the language of each column of sentences, None where it is unclear, and what a source says
-    besides its path and columns.
+    """Find the columns of sentences and their languages.
 
-    A language that a header, a field or a TMX file names counts; others are identified.
+    Returns the language of each such column, None if unclear, and the other settings of a source for this
+    file: format, separator, header. A language in a column's name or in a TMX file is believed; others are
+    identified from the texts.
+
 
     Raises:
         InputError: the file is missing, empty, damaged, or of no format that has columns.
@@ -74,7 +77,7 @@ def text_columns(path: Path, form: str | None) -> tuple[dict[Place, str | None],
         if code and (code in CODES or language_code(code) in THREE_LETTERS)
     }
     if known and all(codes.values()):
-        known = set(codes)  # beside a known one, others are codes as well
+        known = set(codes)  # if one name is a known code, the others are codes too
     return {
         place: language_code(str(codes[place])) if place in known else identified(texts)
         for place, texts in columns.items()
@@ -82,20 +85,20 @@ def text_columns(path: Path, form: str | None) -> tuple[dict[Place, str | None],
 
 
 def _has_sentences(texts: Sequence[str]) -> bool:
-    """Return whether texts are not numbers, keys, addresses, labels, or names without spaces."""
+    """Return whether texts are sentences: not numbers, keys, addresses, labels, or names without spaces."""
     words = [NO_WORD.sub(" ", text).split() for text in texts]
     wordy = sum(len(one) > 1 or not "".join(one).isascii() for one in words)
     return wordy > _WORDY * len(texts) and len(set(texts)) > _DISTINCT * len(texts)
 
 
 def _code(place: Place) -> str | None:
-    """Return the code of a language that the last part of a column's name is or may be."""
+    """Return the last part of a column's name if it has the form of a language code, otherwise None."""
     code = LANGUAGE.fullmatch(str(place).rsplit(".", 1)[-1])
     return code[0] if code is not None and code[0] not in NO_LANGUAGES else None
 
 
 def _texts(table: pa.Table) -> dict[Place, list[str]]:
-    """Return the columns of text; bytes are text if all are UTF-8."""
+    """Return the columns of text. A column of bytes counts as text if all its values are UTF-8."""
     found: dict[Place, list[str]] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if holds_bytes(column.type):
@@ -107,7 +110,7 @@ def _texts(table: pa.Table) -> dict[Place, list[str]]:
 
 
 def _objects(path: Path) -> dict[Place, list[str]]:
-    """Return the strings in the first objects by dotted name, filled up with blanks for the other objects."""
+    """Return the strings of the first objects by dotted name; "" for each object that lacks the name."""
     block = next(json_blocks(path, Reading(strict=False)))
     lines = block.lines.slice(0, SAMPLE_ROWS).to_pylist()
     found: dict[Place, list[str]] = {}
@@ -131,7 +134,10 @@ def _strings(item: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]
 
 
 def _cells(path: Path, form: str, reading: dict[str, Any]) -> dict[Place, list[str]]:
-    """Return the columns of a file of separated columns; those of a header by name. Adds to ``reading``."""
+    """Return the columns of a CSV or TSV file by name if it has a header, otherwise by number.
+
+    Writes the settings ``separator`` and ``header`` to ``reading``.
+    """
     separator = separator_of(path) if form == "csv" else None
     if separator is not None:
         reading["separator"] = separator
@@ -142,8 +148,11 @@ def _cells(path: Path, form: str, reading: dict[str, Any]) -> dict[Place, list[s
 
 
 def _is_header(rows: list[list[str]], form: str) -> bool:
-    """Return whether the first row names the columns: it has known names, or a name above numbers; in a CSV
-    file, where that is usual, short texts. The first name may be blank: pandas writes an index so."""
+    """Return whether the first row is a header: it has known names, or a word above a column of numbers.
+
+    In a CSV file, which usually has a header, short texts suffice. The first name may be blank, as pandas
+    writes its index.
+    """
     first, *others = rows
     names = first[1:] if first[0] == "" else first
     if len(set(first)) < len(first) or not all(0 < len(cell.split()) <= _MOST_WORDS for cell in names):

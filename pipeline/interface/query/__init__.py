@@ -1,1 +1,1 @@
-"""Asking a published corpus questions: SQL, random samples, and what differs between two corpora."""
+"""Queries of a published corpus with SQL, random samples of its pairs, and its upload."""

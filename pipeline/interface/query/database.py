@@ -1,4 +1,4 @@
-"""A DuckDB database in memory with views of published datasets, and what it computes: shown or written."""
+"""Opens DuckDB databases in memory with views of published datasets, and writes query results to files."""
 
 # ruff: noqa: S608 - names and paths are quoted
 
@@ -19,11 +19,11 @@ from paraforge.corpus.publication.datasets import Dataset
 if TYPE_CHECKING:
     import duckdb
 
-# A reader decodes a row group a thread: more threads only cost memory.
+# DuckDB reads one row group per thread, so more threads need more memory.
 MOST_THREADS = 8
 MEMORY = "600MB"
 SPILL_LIMIT = "200GB"
-# A TSV has no quoting, as those that are read: a tab or line end of a text becomes a blank.
+# TSV files are written, as they are read, without quoting: tabs and line ends in a text become a space.
 _TSV_TEXTS: Final = r"SELECT regexp_replace(COLUMNS(*)::VARCHAR, '[\t\n\r]+', ' ', 'g') FROM"
 _TEXT_FORMATS: Final = {
     ".csv": "FORMAT csv, HEADER",
@@ -39,9 +39,8 @@ def open_database(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a database with a view of each dataset, by name. It never uses the network.
 
-    What is larger than the memory goes to a temporary directory that is removed in the end.
-
-    memory: what DuckDB may use, such as ``600MB``. Raises InputError if a file cannot be read.
+    Results that do not fit in memory are kept in a temporary directory, which is removed at the end.
+    memory: limit for DuckDB, such as ``600MB``. Raises InputError if a file cannot be read.
     """
     import duckdb
 
@@ -69,22 +68,25 @@ def open_database(
 
 
 def files_literal(files: Iterable[Path | str]) -> str:
-    """Give paths as a list in SQL."""
+    """Return paths as an SQL list of strings."""
     return f"[{', '.join(map(literal, map(str, files)))}]"
 
 
 def rows_of(files: Sequence[Path], *options: str) -> str:
-    """Give files, at least one, as a relation in SQL; options are those of DuckDB's ``read_parquet``. Nothing
-    in a path is a pattern, and a directory called ``source=x`` is no column."""
+    """Return the SQL that reads Parquet files, at least one.
+
+    options: further arguments of DuckDB's ``read_parquet``. Paths are never treated as patterns, and a
+    directory called ``source=x`` adds no column.
+    """
     paths = files_literal(glob.escape(str(file)) for file in files)
     return f"read_parquet({', '.join([paths, 'hive_partitioning = false', *options])})"
 
 
 def rows_at(places: Iterable[Mapping[str, Any]]) -> str:
-    """Give the SQL that selects single rows with all their columns.
+    """Return the SQL that selects single rows with all their columns.
 
-    places: ``filename`` and ``file_row_number`` of each row, which are also columns of the result; at least
-    one. A column that a file lacks is NULL in its rows.
+    places: ``filename`` and ``file_row_number`` of each row, at least one; the result has these columns too.
+    If a file lacks a column, its rows have NULL there.
     """
     rows: dict[str, list[str]] = {}
     for place in places:
@@ -97,7 +99,10 @@ def rows_at(places: Iterable[Mapping[str, Any]]) -> str:
 
 
 def draw_key(seed: int, *columns: str) -> str:
-    """Give the hash in SQL whose smallest values draw rows: of columns that tell rows apart, and a seed."""
+    """Return the SQL of a hash of columns and seed; the rows with the smallest hashes are a random sample.
+
+    columns: together unique for each row.
+    """
     return f"md5_number_lower(concat_ws(chr(0), {', '.join([*columns, str(seed)])}))"
 
 
@@ -117,7 +122,7 @@ def _create_view(connection: duckdb.DuckDBPyConnection, name: str, dataset: Data
         found = " POSITIONAL JOIN ".join(map(rows_of, (dataset.files, *dataset.aligned)))
         connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {columns} FROM {found}")
         return
-    # No file, no rows: the columns are known from the manifest.
+    # A dataset without files: its columns are in the manifest.
     empty: pa.Table = dataset.schema.remove_metadata().empty_table()
     connection.register("__empty", empty)
     connection.execute(f"CREATE TABLE {identifier(name)} AS SELECT * FROM __empty")
@@ -126,7 +131,8 @@ def _create_view(connection: duckdb.DuckDBPyConnection, name: str, dataset: Data
 
 @contextmanager
 def explained(remedy: str | None = None) -> Iterator[None]:
-    """Turn what DuckDB raises into an error for the user.
+    """Turn DuckDB's exceptions into errors for the user.
+
 
     Raises:
         InputError: the statement is wrong, or met a damaged file.
@@ -155,10 +161,10 @@ def explained(remedy: str | None = None) -> Iterator[None]:
             raise _damaged(error) from error
         raise InputError(str(error).strip(), remedy=remedy) from error
     except duckdb.Error as error:
-        # What Thrift says of a page's header. A missing extension is an error of this type, too.
+        # Errors for damaged page headers (from Thrift) and for missing extensions have the base type.
         if type(error) is duckdb.Error and "extension" not in str(error):
             raise _damaged(error) from error
-        # DuckDB's message may point into the statement with lines of its own.
+        # DuckDB's message may have several lines that quote the statement.
         lines = [line.rstrip() for line in str(error).strip().splitlines() if line.strip()]
         if isinstance(error, duckdb.ParserException):
             lines.append('Columns that are also words of SQL need quotation marks: "group", "pivot".')
@@ -171,13 +177,13 @@ def _damaged(error: Exception) -> InputError:
 
 
 def fetch(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
-    """Compute the result of a small query of our own."""
+    """Return the result of a query that this program wrote, as a table in memory."""
     with explained():
         return connection.sql(sql, params=list(parameters)).to_arrow_table()
 
 
 def copy_options(output: Path) -> str:
-    """Give the options of DuckDB's COPY for a file's ending. Raises InputError if it has another one."""
+    """Return the options of DuckDB's COPY for a file's ending. Raises InputError if the ending is unknown."""
     name = output.name.lower()
     if name.endswith(".parquet"):
         return "FORMAT parquet, COMPRESSION zstd"
@@ -192,8 +198,10 @@ def copy_options(output: Path) -> str:
 
 
 def write_relation(found: duckdb.DuckDBPyRelation, output: Path) -> int:
-    """Write the rows of a query to a file, whole or not at all, in the format of its ending; gives their
-    number."""
+    """Write the rows of a query to a file in the format of its ending, and return their number.
+
+    The file is written completely or not at all.
+    """
     options = copy_options(output)
     rows = "SELECT * FROM __rows"
     if _TEXT_FORMATS[".tsv"] in options:
@@ -211,14 +219,14 @@ def write_relation(found: duckdb.DuckDBPyRelation, output: Path) -> int:
 
 
 def write_table(table: pa.Table, output: Path) -> int:
-    """Write the rows of a table likewise."""
+    """Write the rows of a table to a file like :func:`write_relation`, and return their number."""
     with open_database() as connection:
         return write_relation(connection.from_arrow(table), output)
 
 
 @contextmanager
 def parquet_of(output: Path) -> Iterator[Path]:
-    """Give a path for a Parquet file; after the block its rows are in ``output``, in its format."""
+    """Yield a path for a Parquet file; after the block, its rows are in ``output`` in its format."""
     if output.name.lower().endswith(".parquet"):
         yield output
         return

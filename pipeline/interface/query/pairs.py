@@ -1,4 +1,4 @@
-"""Pairs drawn at random from a published corpus, and how texts are shown."""
+"""Draws random pairs from a published corpus, and formats numbers and texts for display."""
 
 # ruff: noqa: S608 - names are quoted, and the condition is the user's own
 from __future__ import annotations
@@ -30,11 +30,11 @@ _LINEAGE = ("source", "line", "rank", "pivot")
 
 
 def band_condition(text: str) -> str:
-    """Return the SQL for the paraphrase scores of a band such as ``0.6-0.8``, ``-0.1-0.2`` or ``0.6..0.8``:
-    above its lower end and not above its upper end, in single precision, as ParaNMT's bands are.
+    """Return the SQL for paraphrase scores in a band such as ``0.6-0.8``, ``-0.1-0.2`` or ``0.6..0.8``.
 
-    Rounding may lift the cosine of two equal averages just over 1: a band that ends in 1 has them too. Raises
-    InputError if the text is not two increasing numbers.
+    A band excludes its lower end and includes its upper end, in single precision, like ParaNMT's bands.
+    Rounding can make the cosine of two equal averages slightly larger than 1; a band that ends in 1
+    includes these. Raises InputError if the text is not two increasing numbers.
     """
     match = _BAND.fullmatch(text)
     if match is None or not float(match[1]) < float(match[2]):
@@ -46,7 +46,7 @@ def band_condition(text: str) -> str:
 
 @dataclass(frozen=True)
 class Sample:
-    """Pairs drawn, in the corpus' order, and how many they were drawn from."""
+    """Pairs drawn at random, in the order of the corpus, and the number of pairs that could be drawn."""
 
     pairs: pa.Table
     population: int
@@ -55,13 +55,11 @@ class Sample:
 def sample_pairs(dataset: Dataset, count: int, seed: int, conditions: Sequence[str] = ()) -> Sample:
     """Draw ``count`` pairs uniformly without replacement: those with the smallest hashes of lineage and seed.
 
-    One pass over the columns of the conditions chooses them; then their rows are read.
-
+    The first pass reads only the columns of lineage and conditions; then the rows that it chose are read.
     dataset: see :func:`paraforge.corpus.publication.datasets.open_published`.
-    count: pairs wanted, below a million; all of them where there are fewer.
-    conditions: in SQL on the dataset's columns; a pair must meet all.
-
-    Raises InputError if a condition is wrong.
+    count: below a million; if fewer pairs meet the conditions, all of these are returned.
+    conditions: SQL conditions on the dataset's columns; a pair must meet all of them.
+    Raises InputError if a condition is not valid SQL.
     """
     condition = " AND ".join(f"({one}\n)" for one in conditions) or "true"
     wanted = ", ".join(map(identifier, dataset.schema.names))
@@ -84,12 +82,12 @@ def sample_pairs(dataset: Dataset, count: int, seed: int, conditions: Sequence[s
 
 
 def fixed(number: float, digits: int) -> str:
-    """Give a number with so many decimals; zero has no sign, whatever was rounded to it."""
+    """Return a number with ``digits`` decimals; never "-0.00"."""
     return f"{round(number, digits) + 0.0:.{digits}f}"
 
 
 def duration(seconds: float) -> str:
-    """Write a time as seconds, minutes, hours or days, whichever reads best."""
+    """Return a time in seconds, minutes, hours or days, depending on its length."""
     if 0 < seconds < 1:
         return "under 1 s"
     if seconds < 120:
@@ -101,7 +99,7 @@ def duration(seconds: float) -> str:
 
 
 def one_line(text: str) -> str:
-    """Give a text without line ends, tabs, and what would steer a terminal."""
+    """Return a text with a space for each line end or tab, and U+FFFD for other control characters."""
     return "".join(
         " " if character in "\t\n\r\v\f\x85\u2028\u2029" else character if _harmless(character) else "\ufffd"
         for character in text
@@ -109,12 +107,12 @@ def one_line(text: str) -> str:
 
 
 def shown_lines(text: str) -> str:
-    """Give a text of several lines without what would steer a terminal."""
+    """Return a text with U+FFFD for control characters; line ends stay."""
     return "\n".join(map(one_line, text.split("\n")))
 
 
 def _harmless(character: str) -> bool:
-    # Not "printable": this Python's tables may be older than the newest emoji.
+    # str.isprintable() is False for emoji that are newer than this Python.
     return unicodedata.category(character) not in ("Cc", "Cs")
 
 
@@ -125,7 +123,11 @@ _WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 
 def marked_words(first: str, second: str) -> tuple[Pieces, Pieces]:
-    """Cut both texts into pieces; words are compared without case and counted: a second 'the' may differ."""
+    """Cut both texts into pieces, and mark the words that the other text lacks.
+
+    Case is ignored. Repeated words count: if a text has "the" twice and the other has it once, the second
+    "the" is marked.
+    """
     counts = [Counter(word.group().lower() for word in _WORD.finditer(text)) for text in (first, second)]
     return _marked(first, counts[1]), _marked(second, counts[0])
 

@@ -1,4 +1,4 @@
-"""A published corpus, verified and uploaded to the Hugging Face Hub."""
+"""Verifies a published corpus and uploads it to the Hugging Face Hub."""
 
 import re
 from collections.abc import Iterator
@@ -21,10 +21,10 @@ _REMEDY = (
 
 
 def check_push(corpus: Path, repository: str) -> Manifest:
-    """Verify a corpus before it leaves the machine.
+    """Verify a corpus before it is uploaded, and return its manifest.
 
-    Raises InputError if it is damaged, has a symbolic link, or a source without a stated licence, or if the
-    repository is not named USER/NAME: the Hub would make one, and not find it.
+    Raises InputError if the corpus is damaged, contains a symbolic link, or has a source without a stated
+    licence; or if the repository is not named USER/NAME, because the Hub would create it under another name.
     """
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
         raise InputError("not the name of a repository", repository, remedy="Use USER/NAME.")
@@ -63,7 +63,7 @@ def push(corpus: Path, manifest: Manifest, repository: str, private: bool = Fals
         sent = {name: corpus / name for name in (*listed, MANIFEST_NAME, INDEX_NAME, CONFIGS_NAME)}
         sent["README.md"] = card_path(corpus)
         there = api.list_repo_files(repository, repo_type=_KIND)
-        # Files of an earlier corpus of ours that this one lacks.
+        # Data files of an earlier upload are deleted if this corpus lacks them.
         old = [name for name in there if MANIFEST_NAME in there and name.endswith((".parquet", ".arrow"))]
         operations = [hub.CommitOperationAdd(name, path) for name, path in sent.items()]
         operations += [hub.CommitOperationDelete(name) for name in old if name not in sent]
@@ -74,12 +74,12 @@ def push(corpus: Path, manifest: Manifest, repository: str, private: bool = Fals
 
 @contextmanager
 def _explained(repository: str) -> Iterator[None]:
-    """Turn what the Hub's library raises into an error for the user."""
+    """Turn exceptions of the Hub's library into errors for the user."""
     try:
         yield
     except ParaforgeError:
         raise
     except Exception as error:
-        # A failed upload is a RuntimeError, with what happened as its cause.
+        # The library raises RuntimeError for a failed upload, with the real error as its cause.
         cause = error.__cause__ if type(error) is RuntimeError and error.__cause__ else error
         raise InputError(f"the Hub reports: {first_line(cause)}", repository, remedy=_REMEDY) from error

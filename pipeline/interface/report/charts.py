@@ -1,4 +1,4 @@
-"""Histograms of a published corpus as SVG: every text is escaped, every picture has a description."""
+"""Draws histograms of a published corpus as SVG; texts are escaped, and every picture has a description."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 38, 6, 8, 34
 
 @dataclass(frozen=True)
 class Bar:
-    """One bin: its edges, its kept and its rejected pairs, and mismatched pairs by their weights."""
+    """One bin of a histogram: its edges, its kept and rejected pairs, and the weight of mismatched pairs."""
 
     low: float
     high: float
@@ -40,7 +40,10 @@ class Bar:
 
 
 def count_pairs(views: dict[str, Dataset]) -> tuple[Figures, Figures]:
-    """Count kept and rejected pairs in one pass. Raises InputError if a file is damaged."""
+    """Return the histograms of kept and of rejected pairs, read in one pass.
+
+    Raises InputError if a file is damaged.
+    """
     return _figures(views[KEPT]), _figures(views[REJECTED]) if REJECTED in views else Figures()
 
 
@@ -56,8 +59,10 @@ def _figures(dataset: Dataset) -> Figures:
 def bars_of(
     column: str, kept: Figures, rejected: Figures, wrong: npt.NDArray[np.float64] | None = None
 ) -> list[Bar]:
-    """Return the bars of a score, from the first to the last that has pairs; the last bar of a length has
-    all longer ones."""
+    """Return the bars of a score, from the first to the last bin that has pairs.
+
+    The last bar of a length includes all longer texts. wrong: weight of mismatched pairs in each bin.
+    """
     scale = SCALES[column]
     nothing = np.zeros(scale.bins, np.int64)
     counts = [side.histograms.get(column, nothing).astype(float) for side in (kept, rejected)]
@@ -77,7 +82,7 @@ def bars_of(
 
 
 def count_mismatched(corpus: Path) -> npt.NDArray[np.float64] | None:
-    """Count the mismatched pairs of a corpus by paraphrase score and weight; None without any."""
+    """Return the weight of mismatched pairs in each bin of the paraphrase score; None without such pairs."""
     pairs = find_wrong_pairs([corpus])
     if pairs is None or not pairs.num_rows:
         return None
@@ -89,7 +94,7 @@ def count_mismatched(corpus: Path) -> npt.NDArray[np.float64] | None:
 
 
 def pictures(corpus: Path, views: dict[str, Dataset]) -> Iterator[tuple[str, Markup]]:
-    """Draw every score that the corpus has, the paraphrase score first: its name and its picture."""
+    """Yield the name and the histogram of every score of the corpus, the paraphrase score first."""
     kept, rejected = count_pairs(views)
     wrong = count_mismatched(corpus)
     for column in sorted(SCALES, key=lambda name: (name != _SCORE, name not in LENGTHS)):
@@ -100,7 +105,7 @@ def pictures(corpus: Path, views: dict[str, Dataset]) -> Iterator[tuple[str, Mar
 
 
 def histogram(bars: Sequence[Bar], title: str, unit: str) -> Markup:
-    """Draw kept pairs, rejected ones on top of them, and a line for mismatched pairs; at least one bar."""
+    """Draw at least one bar: kept pairs, rejected pairs on top of them, and a line for mismatched pairs."""
     low, high = bars[0].low, bars[-1].high
     most = max(max(bar.kept + bar.rejected, bar.wrong) for bar in bars) or 1
     across, down = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM

@@ -1,5 +1,7 @@
-"""The report: a corpus' description, histograms of its scores and the lexicon in one HTML file that needs no
-network, no script and no other file."""
+"""Writes the report: description, histograms of the scores and lexicon of a corpus in one HTML file.
+
+The file needs no network, no script and no other file.
+"""
 
 # ruff: noqa: S608 - the number of entries is our own
 from __future__ import annotations
@@ -27,7 +29,7 @@ from paraforge.interface.report.parameters import ReportParameters
 from paraforge.versions import __version__
 
 _ENTRY_PAIRS = 3
-"""Pairs that an entry needs to be shown as best or worst: one of one or two may be a misspelling."""
+"""Only entries with at least this many pairs are shown; those with one or two are often misspellings."""
 _SOURCE_FIGURES = ("length", "idf", "paraphrase_score", "vocabulary_entropy", "parse_entropy")
 
 
@@ -78,7 +80,7 @@ def write_report(
 
 
 def _html(markdown: str) -> str:
-    """Render Markdown; markup in it stays text. Tables scroll by themselves on narrow screens."""
+    """Render Markdown as HTML; HTML tags in the Markdown are escaped. Wide tables get a scroll bar."""
     from markdown_it import MarkdownIt
 
     html = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
@@ -94,7 +96,7 @@ def _metrics(directory: Path | None, stage: str) -> Mapping[str, Any]:
 
 
 def _notes(manifest: Manifest, figures: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield what a reader must know before the rest."""
+    """Yield the notes at the top of the report: dry run, empty corpus, scores of the translation models."""
     if any(one.get("engine") == "fake" for one in by_pivot(figures["translate"]).values()):
         yield (
             "**A dry run.** The engine “fake” does not translate: the translations below are made-up words, "
@@ -165,7 +167,7 @@ def _with_deviation(row: Mapping[str, Any], name: str) -> str:
 
 
 def _lexicon(views: dict[str, Dataset], parameters: ReportParameters) -> Iterator[str]:
-    """Yield the best and the worst entries of enough pairs; each is shown in one of its two directions."""
+    """Yield tables of the best and the worst lexicon entries; each is shown in one of its two directions."""
     if "lexicon" not in views:
         return
     yield f"## Lexicon\n\n{views['lexicon'].rows:,} entries, by adjusted pointwise mutual information."

@@ -1,1 +1,1 @@
-"""What every local page shares: protection, serving, frame and style."""
+"""Code that all local web pages share: protection, serving, page frame and style."""

@@ -1,9 +1,9 @@
-"""Serves local pages: checks who is answered, makes the application, gives the address, and ends in order.
+"""Serves local web pages, and protects them against requests from other pages.
 
-A page on the internet can make a browser send requests to this server. If that page's name was rebound to
-this address, the Host header has its name. Origin and Sec-Fetch-Site, which every browser sends with a form,
-show where it was sent from. Jinja escapes all text, and no page has inline code, so markup in a corpus cannot
-run.
+A page on the internet can make the user's browser send requests to this server. With DNS rebinding, the Host
+header has the name of that page; otherwise Origin and Sec-Fetch-Site, which every browser sends with a form,
+show where the request came from. Jinja escapes all text, and pages have no inline code, so markup in a corpus
+is never executed.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ LARGEST_REQUEST = 64 * 1024
 
 
 def require_packages() -> None:
-    """Check that pages can be served, before other work. Raises MissingPackageError if the extra
-    ``annotate`` is not installed."""
+    """Check that the packages for serving pages are installed; call it before other work.
+
+    Raises MissingPackageError if the extra ``annotate`` is not installed.
+    """
     for name in ("flask", "waitress"):
         require(name, "annotate")
 
@@ -49,7 +51,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address to bind to reaches this machine alone."""
+    """Return whether a server that listens on this address can only be reached from this machine."""
     address = _address(host)
     return host.lower() == "localhost" if address is None else address.is_loopback
 
@@ -61,18 +63,17 @@ def known_names(bind: str) -> set[str]:
 
 
 def is_known(header: str, names: Collection[str]) -> bool:
-    """Return whether a Host header has an address or one of the names: a page that rebinds a name has a
-    name."""
+    """Return whether a Host header has an IP address or one of the names; DNS rebinding has neither."""
     try:
         host = urlsplit(f"//{header}").hostname
     except ValueError:
         return False
-    # Flask makes no links for a name that ends in two dots.
+    # Only one dot at the end is removed: Flask cannot make links for a name that ends in two.
     return bool(host and "@" not in header and (_address(host) or host.removesuffix(".") in names))
 
 
 def same_origin(incoming: Request) -> bool:
-    """Return whether a browser says that a request comes from a page of this very server."""
+    """Return whether the headers say that a request comes from a page of this server, or from no page."""
     origin = incoming.headers.get("Origin")
     try:
         if origin is not None and urlsplit(origin).netloc != incoming.host:
@@ -83,9 +84,10 @@ def same_origin(incoming: Request) -> bool:
 
 
 def make_app(product: str, bind: str) -> Flask:
-    """Make an application with the templates, styles and error page of this package; requests are checked.
+    """Make a Flask application with this package's templates, styles and error page; it checks every request.
 
-    product: name of the command, and of its style and script. bind: the address that the server listens on.
+    product: name of the command, and of its style sheet and script.
+    bind: address that the server listens on.
     """
     from flask import Flask, Response, abort, request
     from werkzeug.exceptions import HTTPException
@@ -99,12 +101,12 @@ def make_app(product: str, bind: str) -> Flask:
     @app.before_request
     def _check() -> Response | None:
         if not is_known(request.headers.get("Host", ""), names):
-            # Plain text: Flask can make no link if the Host is not a name at all.
+            # Plain text, because Flask can make no links if the Host header is not a valid name.
             words = "This server is not known by that name. Use the machine's IP address, or localhost.\n"
             return Response(words, 421, mimetype="text/plain")
         if not request.query_string.isascii():
             abort(400, "The address has letters that are not encoded as browsers encode them.")
-        # Another site may link to a page. It may neither send a form nor keep this machine busy.
+        # Another site may link to a page, but may not send forms or other requests.
         is_link = request.method == "GET" and request.headers.get("Sec-Fetch-Dest") == "document"
         if not (is_link or same_origin(request)):
             abort(403, "This request did not come from a page of this server. Load the page again.")
@@ -125,7 +127,7 @@ def make_app(product: str, bind: str) -> Flask:
 
 
 def problem_page(title: str, description: str) -> str:
-    """Render a page that says what went wrong."""
+    """Render the page for an error."""
     from flask import render_template
 
     return render_template("problem.html", title=title, description=description)
@@ -134,9 +136,9 @@ def problem_page(title: str, description: str) -> str:
 def serve_app(
     make: Callable[[str], Flask], host: str, port: int, announce: Callable[[str], None] = print
 ) -> None:
-    """Serve what ``make`` makes for ``host`` until Ctrl-C or SIGTERM.
+    """Serve the application that ``make`` returns for ``host``, until Ctrl-C or SIGTERM.
 
-    host: address to listen on. port: 0 for any free one. announce: called with the address once it answers.
+    host: address to listen on. port: 0 for any free port. announce: called with the URL once it is served.
 
     Raises InputError if the address cannot be used.
     """
@@ -168,6 +170,6 @@ def serve_app(
         # A name may have several addresses: waitress then listens on all of them.
         bound = getattr(server, "effective_port", None) or server.effective_listen[0][1]
         announce(f"http://{bracketed}:{bound}/")
-        server.run()  # returns on SystemExit
+        server.run()
     finally:
         server.close()

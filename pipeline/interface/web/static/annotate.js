@@ -1,4 +1,4 @@
-// Keys, and saving as one goes.
+// Keyboard shortcuts, and saving every answer at once.
 "use strict";
 (() => {
   const form = document.getElementById("grading");
@@ -14,7 +14,7 @@
   const asked = () => fieldsets.find((one) => one.contains(document.activeElement)) ?? unanswered();
   const mark = () => fieldsets.forEach((one) => one.classList.toggle("asked", one === asked()));
 
-  // Posts go one after the other, because the newest answer is the one that counts.
+  // Answers are sent one after the other, so that the newest arrives last.
   let saved = fields(), queue = Promise.resolve();
   async function post() {
     while (fields() !== saved) {
@@ -25,7 +25,7 @@
           const page = new DOMParser().parseFromString(await reply.text(), "text/html");
           throw new Error(page.querySelector("[role=alert]")?.textContent ?? `The server answered ${reply.status}.`);
         }
-        // Trying the same again cannot help.
+        // A client error stays the same on a second try.
         if (!reply.ok) return say(`Not saved (${reply.status}). Load the page again.`, true);
         const { graded } = await reply.json();
         document.getElementById("graded").textContent = graded;
@@ -42,13 +42,13 @@
   const save = () => (queue = queue.then(post));
   let leaving = false;
   async function leave(go) {
-    leaving = true;  // Keys are now for the page that comes.
+    leaving = true;  // Ignore keys until the next page is loaded.
     await save();
     if (fields() === saved) go();
     else leaving = false;
   }
   addEventListener("beforeunload", (event) => { if (fields() !== saved) event.preventDefault(); });
-  // An answer that waits for the one before it.
+  // Send an answer that is still waiting for an earlier one to be saved.
   addEventListener("pagehide", () => { if (fields() !== saved) navigator.sendBeacon(location.pathname, new URLSearchParams(fields())); });
 
   form.addEventListener("change", () => { mark(); save(); });
