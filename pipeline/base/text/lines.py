@@ -234,7 +234,7 @@ def _unequal(paths: Mapping[str, Path], counts: Mapping[str, int]) -> InputError
         f"the parallel files do not have the same number of lines: {told}",
         paths[short],
         fewest,
-        remedy=f"{where} Correct it there: every line after it is paired with the wrong one.",
+        remedy=f"{where} Correct the files: all lines after the missing one have the wrong partners.",
     )
 
 

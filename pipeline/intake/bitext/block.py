@@ -1,4 +1,4 @@
-"""The block of rows that every reader yields, and the reasons to reject rows."""
+"""Defines the block of rows that every reader yields, and the reasons to reject rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ REASONS: dict[str, str] = {
 }
 
 NAMES = tuple(REASONS)
-# Inside a block, reasons are codes: 0 is a row that is not rejected, n is NAMES[n - 1].
+# Numbers for the reasons in a block: 0 means that the row is not rejected, n means NAMES[n - 1].
 CODES: dict[str, int] = {name: number for number, name in enumerate(NAMES, start=1)}
 
 
@@ -48,7 +48,7 @@ class Block:
 
     lines: line (or record) number of each row in its file, from 1; int64.
     texts: a string array without nulls for each text column: ``source_text``, ``reference``, ``translation``.
-    codes: why the reader rejects a row (:data:`paraforge.intake.bitext.block.CODES`), or 0.
+    codes: for each row the reason to reject it, a value of :data:`CODES`, or 0.
     scores: float32 with nulls, if the source has a score column.
     """
 
@@ -61,7 +61,7 @@ class Block:
         return len(self.lines)
 
     def refuse(self, rows: NDArray[np.bool_], reason: str) -> None:
-        """Set ``reason`` for the chosen rows that have none yet."""
+        """Reject the rows of a mask for a reason; rows that have a reason keep it."""
         self.codes[rows & (self.codes == 0)] = CODES[reason]
 
     def reject(
@@ -72,9 +72,10 @@ class Block:
         strict: bool,
         problem: str | Callable[[int], str],
     ) -> None:
-        """Refuse rows that cannot be read. problem: what is wrong with them, or with a row by its place.
+        """Reject the rows of a mask because they cannot be read; rows that have a reason keep it.
 
-        Raises InputError in a strict reading, for rows that have no reason yet.
+        problem: message for the error, or a function that returns the message for the index of a row.
+        Raises InputError for the first of these rows if the reading is strict.
         """
         new = rows & (self.codes == 0)
         if strict and new.any():
@@ -85,18 +86,20 @@ class Block:
 
 
 def reason_codes(lines: LineBlock) -> NDArray[np.uint8]:
-    """Return why each line is rejected, as :attr:`Block.codes`; 0 for good lines."""
+    """Return the code of the reason to reject each line; 0 for good lines."""
     return _FAULT_CODES[lines.faults]
 
 
 def reason_names(codes: NDArray[np.uint8]) -> pa.Array:
-    """Return the names of reasons; null for code 0."""
+    """Return the names of the reasons with these codes; null for code 0."""
     return pa.array([None, *NAMES], pa.string()).take(pa.array(codes))
 
 
 def parse_scores(texts: pa.Array, block: Block, path: Path, strict: bool) -> pa.Array:
-    """Return the score column as float32; a blank is null. Rows with anything else are rejected as malformed.
-    Raises InputError in a strict reading, for rows that were not rejected before."""
+    """Return the scores as float32: null for a blank text. Rows with other texts are rejected as malformed.
+
+    Raises InputError if the reading is strict and a row that is not rejected yet has such a text.
+    """
     trimmed = pc.utf8_trim_whitespace(texts)
     trimmed = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
     try:

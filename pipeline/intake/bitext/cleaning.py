@@ -25,13 +25,13 @@ from paraforge.intake.bitext.block import Block
 from paraforge.intake.bitext.parameters import Cleaning
 
 REFUSED_CHARACTERS = 4_096
-# All characters below U+0300 are in form C in any context, and their bytes are below 0xCC.
+# Characters below U+0300 are in form C in any context. All of their UTF-8 bytes are below 0xCC.
 _FIRST_COMBINING_BYTE = 0xCC
 _COMBINING = "[^\\x00-\u02ff]"
 _BLANK = {"source_text": "blank_source", "reference": "blank_reference", "translation": "blank_translation"}
 
-# Scripts that write in one character what others write in several (ideographs, kana, Hangul syllables): the
-# first UTF-8 bytes, and how many characters one counts as.
+# Scripts in which one character stands for several letters of other scripts (kana, ideographs, Hangul
+# syllables): range of the first two UTF-8 bytes, and the number to add to the length for each character.
 _DENSE = ((0xE381, 0xE383, 1), (0xE390, 0xE9BF, 2), (0xEAB0, 0xED9F, 1), (0xF0A0, 0xF0B3, 2))
 EXAMPLE_CHARACTERS = 120
 _NOTICED = {
@@ -39,17 +39,17 @@ _NOTICED = {
     "question_marks": has_lost_letters,
     "doubled_quotes": has_doubled_quotes,
 }
-_LONGER = 20  # characters of a side for which a ratio of lengths means something
+_LONGER = 20  # characters; if no side is longer, the ratio of the lengths says little
 
 Mask = NDArray[np.bool_]
 
 
 @dataclass
 class Findings:
-    """What cleaning did to texts, and what it left.
+    """Counts of what cleaning repaired, and of what it noticed and did not repair.
 
-    changes: texts or lines repaired, by what was repaired.
-    noticed: kept rows with something that is not repaired, by kind. examples: the first text of each kind.
+    changes: number of repaired texts or lines by kind of repair.
+    noticed: number of kept rows by kind of remaining problem. examples: the first text of each kind.
     """
 
     changes: Changes = field(default_factory=Counter)
@@ -57,13 +57,13 @@ class Findings:
     examples: dict[str, str] = field(default_factory=dict)
 
     def update(self, other: "Findings") -> None:
-        """Add the findings in later rows."""
+        """Add the findings of later rows."""
         self.changes.update(other.changes)
         self.noticed.update(other.noticed)
         self.examples = {**other.examples, **self.examples}
 
     def notice(self, name: str, block: Block, found: Mapping[str, Mask]) -> None:
-        """Count the kept rows in which something was found in one of the text columns."""
+        """Count the kept rows with the problem ``name``. found: for each text column, which rows have it."""
         kept = block.codes == 0
         self.noticed[name] += int((np.logical_or.reduce([*found.values()]) & kept).sum())
         for column, mask in found.items():
@@ -73,17 +73,17 @@ class Findings:
 
 
 def clean(block: Block, settings: Cleaning, paths: Mapping[str, Path], findings: Findings) -> Block:
-    """Clean the texts of a block and find the rows to reject; no row is removed.
+    """Return a block with cleaned texts and the codes of the rows to reject; no row is removed.
 
     Reasons are tried in the order of :data:`block.REASONS`, and the first one found stays. Duplicates and
-    contaminated rows are found elsewhere, because that needs more than the block.
+    contaminated rows are found elsewhere, because finding them needs all blocks. Texts of rejected rows are
+    cut to 4,096 characters.
 
-    block: as read. settings: what to repair and to reject. paths: the file of each text column, for errors.
-    findings: where repairs (``entities``, ``invisible_characters``, ``line_breaks``, ``normalised``,
-        ``trimmed``) and rows with ``markup``, ``question_marks`` and ``doubled_quotes`` are counted.
+    settings: what to repair and to reject. paths: the file of each text column, for errors.
+    findings: counts repairs (``entities``, ``invisible_characters``, ``line_breaks``, ``normalised``,
+        ``trimmed``) and rows with ``markup``, ``question_marks`` and ``doubled_quotes``.
 
-    Returns the cleaned block. Texts of rejected rows are cut to 4,096 characters. Raises InputError if
-    ``settings.malformed`` is ``error`` and a row has a NUL.
+    Raises InputError if ``settings.malformed`` is ``error`` and a row has a NUL character.
     """
     changes = findings.changes
     cleaned = Block(block.lines, dict(block.texts), block.codes.copy(), block.scores)
@@ -106,15 +106,17 @@ def clean(block: Block, settings: Cleaning, paths: Mapping[str, Path], findings:
 
 
 def as_ingested(texts: pa.Array) -> pa.Array:
-    """Return texts (without nulls) as :func:`clean` leaves them."""
+    """Clean texts (without nulls) like :func:`clean`, and return them."""
     changes: Changes = Counter()
     texts, _, _ = _without_controls(decode_entities(texts)[0], changes)
     return _trim(composed(remove_invisible(texts)[0], changes), changes)
 
 
 def _without_controls(texts: pa.Array, changes: Changes) -> tuple[pa.Array, Mask, Mask]:
-    """Make line breaks spaces and remove control characters. Returns the texts, which had a NUL, and which
-    had any control character."""
+    """Replace line breaks by spaces, and remove control characters.
+
+    Returns the texts, which of them had a NUL, and which had any control character.
+    """
     null, controls = np.zeros((2, len(texts)), bool)
     data, _ = text_bytes(texts)
     # C1 controls are 0xC2 and a byte below 0xA0.
@@ -133,7 +135,7 @@ def _without_controls(texts: pa.Array, changes: Changes) -> tuple[pa.Array, Mask
 
 
 def composed(texts: pa.Array, changes: Changes) -> pa.Array:
-    """Return the texts in Unicode's form C; nulls stay null. Changed texts are counted as ``normalised``."""
+    """Return the texts in Unicode form C; nulls stay null. Changed texts are counted as ``normalised``."""
     if not (text_bytes(texts.fill_null(""))[0] >= _FIRST_COMBINING_BYTE).any():
         return texts
     mask = pc.fill_null(pc.match_substring_regex(texts, _COMBINING), False)
@@ -171,8 +173,10 @@ def _refuse(block: Block, settings: Cleaning) -> None:
 
 
 def _density(texts: pa.Array) -> NDArray[np.int64]:
-    """Return what to add to the length of each text so that different scripts are comparable: a Chinese
-    character counts as 3, a kana or a Hangul syllable as 2."""
+    """Return a number to add to the length of each text, so that lengths in different scripts are comparable.
+
+    With it a Chinese character counts as 3, a kana or a Hangul syllable as 2.
+    """
     data, offsets = text_bytes(texts)
     if not data.size or data.max() < _DENSE[0][0] >> 8:
         return np.zeros(len(texts), np.int64)
@@ -185,8 +189,8 @@ def _density(texts: pa.Array) -> NDArray[np.int64]:
 
 
 def _has_more_words(texts: pa.Array, most: int) -> Mask:
-    """Return which texts have more words: runs of characters other than the space."""
-    # Each word but the last has a space after it, so shorter texts need not be counted.
+    """Return which texts have more than ``most`` words, separated by spaces."""
+    # A word has at least one byte and a space, so the words of shorter texts need not be counted.
     more = pc.binary_length(texts).to_numpy() > 2 * most
     if more.any():
         words = pc.count_substring_regex(texts.filter(pa.array(more)), "[^ ]+")
@@ -198,7 +202,7 @@ def shorten(texts: pa.Array, refused: Mask) -> pa.Array:
     """Cut the texts of rejected rows to 4,096 characters, because they are kept only for inspection."""
     if not refused.any():
         return texts
-    # A character has at least one byte, so shorter texts need not be counted.
+    # A character has at least one byte, so the characters of shorter texts need not be counted.
     mask = pa.array(refused & (pc.binary_length(texts).to_numpy() > REFUSED_CHARACTERS))
     return pc.replace_with_mask(
         texts, mask, pc.utf8_slice_codeunits(texts.filter(mask), 0, REFUSED_CHARACTERS)

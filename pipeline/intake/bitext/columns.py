@@ -30,8 +30,10 @@ LANGUAGE = re.compile(r"([a-z]{2,3})([-_][A-Za-z]{2,4})?")
 
 
 def oddity(texts: Sequence[str]) -> str | None:
-    """Return what a column of at least 20 texts contains instead of sentences: one text, labels, numbers,
-    keys; None if sentences."""
+    """Describe what a column contains if not sentences: one text, labels, numbers, or keys.
+
+    Returns None for sentences, and for fewer than 20 texts.
+    """
     if len(texts) < _ROWS:
         return None
     if len(set(texts)) == 1:
@@ -46,8 +48,8 @@ def oddity(texts: Sequence[str]) -> str | None:
 
 
 def is_header(cells: Sequence[str]) -> bool:
-    """Return whether a row is a header: distinct fields that are all known column names, or all language
-    codes with at least one known."""
+    """Return whether a row is a header: at least two distinct fields, all of them known column names, or all
+    of them language codes of which one is known."""
     names = [cell.strip() for cell in cells]
     if len(set(names)) < len(names) or len(names) < 2:
         return False

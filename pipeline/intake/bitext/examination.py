@@ -1,4 +1,4 @@
-"""Checks rows before any work is spent: the first rows of each file, and some spread over a source."""
+"""Checks sources before long work begins: the first rows of each file, and rows spread over each source."""
 
 import json
 import logging
@@ -27,22 +27,21 @@ logger = logging.getLogger(__name__)
 
 _Item = TypeVar("_Item")
 
-_FIRST_BYTES = 1 << 16  # of a text file that is only checked
+_FIRST_BYTES = 1 << 16  # read of each text file
 _ROWS = 1_000  # whose languages are identified
 _PARTS = 20
-_FILES = 5  # of a source, spread over all
-_PROBLEMS_A_SOURCE = 5  # a wrong column is wrong in all of a thousand files
+_FILES = 5  # of each source, whose languages are identified
+_PROBLEMS_A_SOURCE = 5  # not more, because a wrong column is wrong in every file
 
 
 def problems(parameters: IngestParameters, languages: Languages | None = None) -> list[str]:
-    """Find everything wrong with the sources that shows without reading them whole.
+    """Find problems of the sources without reading whole files, and without writing anything.
 
-    Checks their paths, and the first rows of each file as ingest would read and clean them. Writes nothing.
-    What may be intended is only a warning.
+    Checks the paths, and the first rows of each file as ingest would read and clean them. What may be
+    intended is only logged as a warning.
 
     parameters: section ``ingest``. languages: the expected languages; None to skip that check.
-
-    Returns the problems, each with its source and, if there is one, file and line.
+    Returns the problems, each with its source and, if known, file and line.
     """
     found: list[str] = []
     for source in parameters.sources:
@@ -75,11 +74,11 @@ def check_spread_rows(
     parameters: IngestParameters,
     languages: Languages | None,
 ) -> None:
-    """Look for wrong languages and exchanged sides in 1,000 rows spread over a source.
+    """Check the languages of both sides in up to 1,000 rows spread over a source.
 
     parts: for each file, the Parquet files of its cleaned rows.
-
-    Raises ConfigurationError if a side is in another language.
+    languages: the expected languages; None to skip the check.
+    Raises ConfigurationError if a side is in another language, or if the sides are exchanged.
     """
     shards = _spread([path for paths in parts for path in paths], _PARTS)
     texts: dict[str, list[str]] = {side: [] for side in TEXTS[parameters.kind]}
@@ -95,13 +94,15 @@ def check_spread_rows(
 
 
 def _spread(items: Sequence[_Item], most: int) -> list[_Item]:
-    """Return a few items, in order."""
+    """Return at most ``most`` items at equal distances, in order."""
     return [items[place] for place in np.linspace(0, len(items) - 1, min(len(items), most)).astype(int)]
 
 
 def _look_at(file: SourceFile, parameters: IngestParameters, languages: Languages | None) -> None:
-    """Warn of oddities in the first rows. Raises InputError if they cannot be read or are in other
-    languages."""
+    """Log warnings about the first rows of a file.
+
+    Raises InputError if the rows cannot be read, or are in other languages; None skips the latter check.
+    """
     findings, counts, texts = Findings(), RowCounts(), TEXTS[parameters.kind]
     blocks = read_file(file, parameters.cleaning, Reading(block_bytes=_FIRST_BYTES))
     first = next(filter(len, blocks), None)
@@ -124,7 +125,7 @@ def _wrong_language(
     parameters: IngestParameters,
     languages: Languages | None,
 ) -> str | None:
-    """Return which sides are in another language or exchanged, and what to do."""
+    """Return a message that says which sides are in another language or exchanged, with a remedy, or None."""
     if languages is None or not parameters.check_languages or parameters.kind == "paraphrases":
         return None
     columns = getattr(file.source, "columns", {})

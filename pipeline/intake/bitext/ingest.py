@@ -34,8 +34,8 @@ from paraforge.intake.bitext.report import IngestReport, RowCounts, SourceReport
 from paraforge.intake.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
 from paraforge.versions import INGEST
 
-# Whether to start other processes is decided by a number of rows, for steps that take far longer per row than
-# reading does. This many bytes of input cost about as much as one such row.
+# Other processes are started from a certain number of rows on. That number is for steps that take far longer
+# per row than reading does; reading this many bytes takes about as long as one such row.
 _BYTES_A_ROW = 8_000
 # The single reading thread cannot keep more threads busy.
 _MOST_THREADS = 8
@@ -45,9 +45,9 @@ _MOST_THREADS = 8
 class Part:
     """A part of a source: a whole Parquet file in the work directory.
 
-    path: the file. rows: its rows. first_row: index of its first row in the whole corpus.
-    line_offset: number of lines in the source's earlier files, added to its line numbers.
-    dropped: which of its rows the source's list ``drop_rows`` names.
+    path: the file. rows: number of rows. first_row: index of its first row in the whole corpus.
+    line_offset: number of lines in the source's earlier files; it is added to the line numbers.
+    dropped: which rows are in the source's list ``drop_rows``.
     """
 
     path: Path
@@ -59,7 +59,7 @@ class Part:
 
 @dataclass(frozen=True)
 class _Source:
-    """A source whose files have been read: for each its rows, and the SHA-256 of what was read."""
+    """A source whose files have been read: for each file its shards, and its SHA-256 by side."""
 
     files: SourceFiles
     parts: list[Part]
@@ -70,22 +70,21 @@ class _Source:
 def ingest(
     parameters: IngestParameters, output: Path, resources: Resources, languages: Languages | None = None
 ) -> IngestReport:
-    """Read, clean and deduplicate the sources, and publish them as shards.
+    """Read, clean and deduplicate the sources, and write them as shards.
 
     Shards have the columns ``source line source_text reference rejected first_row``; for an existing
     paraphrase corpus also ``translation given_score`` and empty ``source_text`` and ``translation_score``.
-    For references alone, ``source_text`` is the reference, which is translated first. A shard does not mix
-    sources. Rejected rows stay, with their reason. ``line`` counts through all files of a source.
+    For references alone, ``source_text`` has the reference, which is translated first. All rows of a shard
+    are from one source. Rejected rows stay, with their reason. ``line`` counts through all files of a source.
+    After a kill, the next run does not read finished files again; only the shards are written from the start.
+    The result does not depend on ``resources``.
 
-    A killed run resumes: files that were read are not read again; only the writing of the shards starts over.
-        The result does not depend on ``resources``.
-
-    parameters: section ``ingest``. output: directory to publish, replaced as a whole.
+    parameters: section ``ingest``. output: directory to write, replaced as a whole.
     resources: where to run. languages: the expected languages of a bitext; None to skip that check.
 
     Raises:
-        ConfigurationError: missing files, all in one message; rows in other languages.
-        InputError: a source that cannot be read, with file and line.
+        ConfigurationError: files are missing (all in one message), or rows are in other languages.
+        InputError: a source cannot be read; with file and line.
         IncompleteError: no row is kept, or counts do not add up.
         WorkLockedError: another process is ingesting into the same work directory.
     """
@@ -114,8 +113,10 @@ def _read(
     resources: Resources,
     languages: Languages | None,
 ) -> list[_Source]:
-    """Read all files in any order; return their parts in the order of the sources. Raises as :func:`ingest`
-    does."""
+    """Read all files in any order; return their parts in the order of the sources.
+
+    Raises the errors of :func:`ingest`.
+    """
     files = [file for source in sources for file in source.files]
     given = [(file,) for file in files]
     digests = jobs.results(SourceFile.digests, given, description="check", unit="files")
@@ -169,8 +170,11 @@ def _join_files(source: SourceFiles, shards: Sequence[ShardDirectory], first_row
 def _rank(
     parameters: IngestParameters, read: Sequence[_Source], work: WorkDirectory
 ) -> dict[tuple[str, str], GroupRanks]:
-    """Find equal pairs and equal foreign sides over all parts, in rows that are not rejected. Returns ranks
-    by their key columns."""
+    """Find equal pairs and equal foreign sides among the rows of all parts that are not rejected.
+
+    Returns, for :data:`PAIR_KEY` and :data:`SOURCE_KEY`, each row's rank among its equals; a key is left out
+    if the parameters do not need it.
+    """
     parts = [part for source in read for part in source.parts]
 
     def keys(columns: tuple[str, str]) -> Iterator[tuple[Keys, Rows]]:
@@ -234,7 +238,7 @@ def _write(
 
 
 def _files_of(source: _Source) -> list[dict[str, Any]]:
-    """Return the SHA-256 and rows of each file."""
+    """Return the SHA-256 and the number of rows of each file."""
     return [
         {"files": {_name_of(file, side): digest[side] for side in file.paths}, "rows": one.total_rows}
         for file, one, digest in zip(source.files.files, source.shards, source.digests, strict=True)
@@ -242,7 +246,7 @@ def _files_of(source: _Source) -> list[dict[str, Any]]:
 
 
 def _name_of(file: SourceFile, side: str) -> str:
-    """Return the name of a side's file, with the side if the files of all sides are called the same."""
+    """Return the name of a side's file; the side is added if several sides have files of that name."""
     names = [path.name for path in file.paths.values()]
     name = file.paths[side].name
     return name if names.count(name) == 1 else f"{name} ({side})"

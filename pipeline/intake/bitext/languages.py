@@ -1,7 +1,7 @@
 """Identifies the language of texts, and checks that the sides of a bitext are in the right languages.
 
-py3langid knows about 140 languages and mistakes a text in any other one for one of these. So its answer
-counts only if nearly all rows agree.
+py3langid knows about 140 languages, and always answers with one of them, even if a text is in another
+language. So its answer is used only if nearly all rows agree.
 """
 
 import importlib.util
@@ -14,13 +14,13 @@ from typing import Any
 from paraforge.base.text.language_codes import two_letters
 from paraforge.intake.bitext.columns import NO_WORD
 
-# A text is judged if its distinct words have this many letters, and a verdict needs this many texts.
+# Only texts are judged whose distinct words have this many letters, and only sides with this many such texts.
 _LETTERS = 15
 _TEXTS = 20
-# Of texts in a known language, at least this share is identified as that language. Of texts in Twi, which is
-# unknown, two thirds are identified as Lingala.
+# At least this share of the texts must be identified as one language. For comparison: py3langid does not know
+# Twi, and identifies two thirds of texts in Twi as Lingala.
 _AGREED = 0.8
-# A whole side is in another language if a smaller share of its rows is in the right one.
+# A side is in another language if fewer than this share of its texts is in the expected one.
 _FEW = 0.2
 _NO_LANGUAGE = "zxx"
 # Languages that the identifier confuses with each other.
@@ -29,8 +29,7 @@ SIDES = ("source_text", "reference")
 
 
 def language_code(language: str) -> str:
-    """Return the identifier's code of a language: ``cs`` for ``ces_Latn`` and ``cs-CZ``, ``no`` for
-    ``nb``."""
+    """Return py3langid's code of a language: ``cs`` for ``ces_Latn`` and ``cs-CZ``, ``no`` for ``nb``."""
     code = two_letters(language) or language.strip().lower()
     return "no" if code == "nb" else code
 
@@ -41,8 +40,10 @@ def is_identifiable(language: str) -> bool:
 
 
 def identified(texts: Sequence[str]) -> str | None:
-    """Return the language of nearly all texts; None if there is none, the texts are too short to tell, or
-    py3langid is not installed."""
+    """Return the language of nearly all texts.
+
+    None if they differ, if they are too short to identify, or if py3langid is not installed.
+    """
     judged = _judged(texts) if importlib.util.find_spec("py3langid") is not None else []
     if not judged:
         return None
@@ -52,8 +53,7 @@ def identified(texts: Sequence[str]) -> str | None:
 
 
 def other_language(texts: Sequence[str], language: str) -> str | None:
-    """Return the language that texts are in instead of ``language``; None if they may be in it or it is
-    unclear."""
+    """Return the language of the texts if it is not ``language``; None if it may be, or is unclear."""
     code = language_code(language)
     judged = _judged(texts) if is_identifiable(language) else []
     if len(judged) < _TEXTS:
@@ -90,10 +90,11 @@ class Languages:
 def wrong_language(
     texts: Mapping[str, Sequence[str]], languages: Languages, places: Mapping[str, str], exchanged: str
 ) -> str | None:
-    """Find sides that are exchanged or in another language. Returns the problem with its remedy.
+    """Return a message, with a remedy, if sides are exchanged or in another language; otherwise None.
 
-    texts: ``source_text`` and ``reference``, row by row, or only the latter.
-    places: a reader's names for their places. exchanged: how to write the source if its sides are exchanged.
+    texts: ``source_text`` and ``reference``, row by row, or only ``reference``.
+    places: the file or column of each side, for the message.
+    exchanged: the remedy if the sides are exchanged: what to use instead.
     """
     options = {side: option for side, option in languages.options().items() if side in texts}
     others = {side: other_language(texts[side], language) for side, (_, language) in options.items()}
@@ -118,8 +119,7 @@ def wrong_language(
 
 
 def _judged(texts: Sequence[str]) -> list[str]:
-    """Return the texts to judge: distinct ones without numbers and addresses, short ones joined with the
-    next."""
+    """Return the distinct texts without numbers and addresses; short texts are joined with the next one."""
     judged, begun = [], ""
     for text in dict.fromkeys(texts):
         begun = f"{begun} {NO_WORD.sub(' ', text)}".strip()
@@ -145,8 +145,7 @@ def _scores(text: str) -> dict[str, float]:
 
 @cache
 def identifier() -> Any:
-    """Load py3langid's identifier with all its languages. Decompressing it takes half a second, once per
-    process."""
+    """Load py3langid's model with all its languages; this takes half a second, once per process."""
     from py3langid import langid
 
     return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)

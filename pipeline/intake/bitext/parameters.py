@@ -42,14 +42,14 @@ class SampleSource(NamedSource):
     )
 
     def column_names(self) -> set[str]:
-        """Columns that the source has."""
+        """Return the names of the source's columns."""
         return {"source_text", "reference"}
 
 
 if TYPE_CHECKING:
     Source = FileSource | SampleSource
 else:
-    # The choices are known once the readers' modules have been found.
+    # The choices are the classes in the modules of readers, which are found at run time.
     _READERS = found_classes("paraforge.intake.bitext.readers", FileSource)
     Source = Annotated[Union[(*_READERS, SampleSource)], Field(discriminator="format")]
 

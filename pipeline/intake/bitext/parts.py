@@ -1,6 +1,6 @@
-"""Reads and cleans one file of a source into parts: shards that later runs reuse while the file is the same.
+"""Reads and cleans one file of a source into parts: shards that later runs reuse if the file is unchanged.
 
-A part also has the keys for finding duplicates.
+Parts also have the keys for finding duplicates.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +35,7 @@ from paraforge.intake.bitext.sources import SourceFile, read_file
 PART_ROWS = 50_000
 PAIR_KEY = ("pair_high", "pair_low")
 SOURCE_KEY = ("source_high", "source_low")
-# Parts are kept, so they are compressed more: a tenth smaller for a twentieth more time.
+# Parts stay on disk, so they are compressed better: 10% smaller, in 5% more time.
 _LEVEL = 3
 
 
@@ -47,18 +47,17 @@ def read_parts(
     directory: Path,
     threads: int = 1,
 ) -> None:
-    """Read and clean a file into ``directory`` with keys for duplicates; reuses what an earlier run finished
-    there. Their description has a ``report``: the ``rows`` that were read, the ``last_line``, and the values
-    of :class:`Findings`.
+    """Read and clean a file into parts in ``directory``, unless an earlier run finished them.
 
-    cleaning: how to clean it. kind: ``ingest.kind``.
-    digests: SHA-256 of its files when the run began.
-    directory: named after everything that the result depends on.
-    threads: number of threads that clean and write; they change no byte.
+    The description of the parts has a ``report`` with ``rows`` (number of rows read), ``last_line``, and
+    ``findings`` (the values of :class:`Findings`).
 
-    Raises:
-        InputError: see :func:`paraforge.intake.bitext.sources.read_file`; a file that changes while it is
-        read.
+    kind: ``ingest.kind``. digests: SHA-256 of the files when the run began.
+    directory: its name is a hash of everything that the result depends on.
+    threads: number of threads that clean and write; the result does not depend on it.
+
+    Raises InputError if :func:`paraforge.intake.bitext.sources.read_file` does, if there are no rows, or if
+    the file changes while it is read.
     """
     if _finished(directory):
         return
@@ -85,7 +84,7 @@ def read_parts(
     directory.mkdir(parents=True, exist_ok=True)
     problem = None
     try:
-        # One pool for both, with the given number of threads.
+        # Cleaning and writing share one pool.
         with ThreadPoolExecutor(threads, "clean") as pool:
             blocks = filter(len, read_file(file, cleaning, reading))
             tables = in_window(pool, cleaned, blocks, 2 * threads)
@@ -93,7 +92,7 @@ def read_parts(
         if rows == 0:
             raise InputError("the file has no rows", file.main_path)
     except InputError as error:
-        problem = error  # perhaps because the file was being changed
+        problem = error  # raised below, unless the cause is that the file changed
     for name, digest in file.digests().items():
         if digest != digests[name]:
             remedy = "Run the same command again."
@@ -106,8 +105,10 @@ def read_parts(
 
 
 def part_table(file: SourceFile, block: Block, cleaning: Cleaning, kind: str, findings: Findings) -> pa.Table:
-    """Clean a block of a file. Returns the rows of a part: the columns that are published and the keys for
-    finding duplicates. Raises InputError: see :func:`paraforge.intake.bitext.cleaning.clean`."""
+    """Clean a block of a file, and return its rows with the columns of a part, including keys for duplicates.
+
+    Raises InputError if :func:`paraforge.intake.bitext.cleaning.clean` does.
+    """
     block.texts = {name: block.texts[name] for name in TEXTS[kind]}
     block = clean(block, cleaning, {name: file.path_of(name) for name in block.texts}, findings)
     columns: dict[str, Any] = {"line": block.lines, **block.texts}
@@ -132,7 +133,7 @@ def read_part(path: Path, columns: Sequence[str]) -> pa.Table:
 
 
 def _finished(directory: Path) -> bool:
-    """Return whether an earlier run finished all parts. The index is written last."""
+    """Return whether an earlier run finished all parts; the index is written last."""
     try:
         parts = ShardDirectory(directory)
         return [pq.read_metadata(path).num_rows for path in parts.paths] == parts.rows

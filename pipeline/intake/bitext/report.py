@@ -15,20 +15,20 @@ from paraforge.intake.bitext.cleaning import EXAMPLE_CHARACTERS, Findings
 
 logger = logging.getLogger(__name__)
 
-# Reasons that reject more than this share of a source are reported with examples,
+# A reason that rejects more than this share of a source is reported with examples.
 _FREQUENT = 0.05
-# and so is this reason at any share.
+# This reason is reported with examples even if it is rare.
 _ALWAYS = "damaged_characters"
 _EXAMPLES = 3
-# Something noticed in this share of a source causes a warning; markup always does.
+# A problem that was noticed in this share of a source causes a warning; markup always does.
 _NOTICED = 0.01
 _ADVICE = {
     "markup": "have markup in a text. Remove it from the files, because translation and scores treat "
     "it as words",
     "question_marks": "have question marks inside words, so letters may have been lost. Get the "
     "files in UTF-8",
-    "doubled_quotes": "are quoted as in CSV, with doubled quotation marks inside. If the file is CSV, name "
-    "it so: format csv, with its separator",
+    "doubled_quotes": "are quoted as in CSV, with doubled quotation marks inside. If the file is CSV, set "
+    "format: csv, and its separator",
 }
 
 
@@ -36,9 +36,9 @@ _ADVICE = {
 class SourceReport:
     """Counts of one source.
 
-    noticed: rows with something that is not repaired.
+    rejected: rejected rows by reason. changes, noticed, examples: see :class:`Findings`.
     frequent: reasons that reject many rows, each with its share and examples (line and texts).
-    examples: a text for each thing noticed.
+    files: SHA-256 and number of rows of each file.
     """
 
     rows: int
@@ -68,14 +68,14 @@ class SourceReport:
 
 @dataclass
 class RowCounts:
-    """Rows of a source by the reason of their rejection, with the first rows of each: line and texts."""
+    """Counts of a source's rows by reason of rejection, with the line and texts of the first rows of each."""
 
     rows: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[list[Any]]] = field(default_factory=dict)
 
     def add(self, table: pa.Table, texts: Sequence[str]) -> None:
-        """Count the rows of a table. texts: its columns to show."""
+        """Count the rows of a table. texts: names of the columns to show in examples."""
         self.rows += table.num_rows
         for reason, count in Counter(table["rejected"].drop_null().to_pylist()).items():
             self.rejected[reason] += count
@@ -87,7 +87,7 @@ class RowCounts:
                     known.append([line, *(text[:EXAMPLE_CHARACTERS] for text in found)])
 
     def report(self, findings: Findings, files: Sequence[Mapping[str, Any]] = ()) -> SourceReport:
-        """Return the report of the source. files: what to say of each of its files."""
+        """Return the report of the source. files: see :class:`SourceReport`."""
         rejected = _in_order(self.rejected)
         return SourceReport(
             rows=self.rows,
@@ -107,11 +107,11 @@ class RowCounts:
 
 @dataclass
 class IngestReport:
-    """What ingest did: ``rows`` = ``kept`` + the sum of ``rejected``, per source and in total.
+    """Counts of all sources: ``rows`` = ``kept`` + the sum of ``rejected``, per source and in total.
 
     rows: rows read. kept: rows not rejected. rejected: rejected rows by reason.
-    changes: texts or lines repaired, by what was repaired. shards: shards written.
-    sources: the same for each source, and its files. seconds: time taken. pairs_per_second: rows / seconds.
+    changes: repaired texts or lines by kind of repair. shards: number of shards written.
+    sources: report of each source. seconds: time taken. pairs_per_second: rows / seconds.
     """
 
     rows: int
@@ -124,8 +124,7 @@ class IngestReport:
     pairs_per_second: int = 0
 
     def metrics(self) -> dict[str, Any]:
-        """Return only the numbers, for ``dvc metrics show``. The files and their SHA-256 are in
-        _shards.json."""
+        """Return the numbers for ``dvc metrics show``; files and examples are only in _shards.json."""
         numbers = asdict(self)
         for source in numbers["sources"].values():
             del source["files"], source["examples"]
@@ -133,8 +132,11 @@ class IngestReport:
 
 
 def add_up(sources: dict[str, SourceReport], rows: int, written: Sequence[int]) -> IngestReport:
-    """Return the report of all sources. rows: rows read. written: rows of each shard. Raises IncompleteError
-    if counts do not add up, or every row was rejected."""
+    """Return the report of all sources.
+
+    rows: number of rows read. written: number of rows of each shard.
+    Raises IncompleteError if the counts do not add up, or if every row was rejected.
+    """
     rejected: Counter[str] = sum((Counter(one.rejected) for one in sources.values()), Counter())
     changes: Counter[str] = sum((Counter(one.changes) for one in sources.values()), Counter())
     kept = sum(source.kept for source in sources.values())

@@ -1,4 +1,4 @@
-"""Base classes of sources: their parameters, their files, and how these are read."""
+"""Base classes of sources: their parameters, and the methods that find and read their files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paraforge.intake.bitext.block import Block
 
 ColumnPlace = int | str
 LONGEST_NAME = 100
-ONLY = "file"  # the key for the path of a source that has one file at a time
+ONLY = "file"  # key of the path if one file has all columns
 
 
 class NamedSource(Section):
@@ -35,11 +35,11 @@ class NamedSource(Section):
 
     @abstractmethod
     def column_names(self) -> set[str]:
-        """Columns that the source has."""
+        """Return the names of the source's columns."""
 
 
 class FileSource(NamedSource):
-    """Files of one format. A subclass has a field ``format``, a literal that is the format's name."""
+    """Files of one format. A subclass has a field ``format``, a literal with the format's name."""
 
     drop_rows: FilePath | None = Field(
         None,
@@ -49,16 +49,14 @@ class FileSource(NamedSource):
 
     @abstractmethod
     def patterns(self) -> dict[str, list[str]]:
-        """Return paths and patterns of files. If there are several keys, each has the files of one column,
-        which are read in step."""
+        """Return paths and patterns of files: for one key if each file has all columns, or else by column."""
 
     @abstractmethod
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
-        """Read one file, or files in step.
+        """Read one file, or parallel files line by line.
 
-        paths: a file for each key of :meth:`patterns`. reading: how.
-
-        Raises InputError if the file cannot be read, with the line if there is one.
+        paths: a file for each key of :meth:`patterns`.
+        Raises InputError if a file cannot be read; with the line if known.
         """
 
 
@@ -77,7 +75,7 @@ class ColumnSource(FileSource):
         return {ONLY: [self.path] if isinstance(self.path, str) else self.path}
 
     def column_names(self) -> set[str]:
-        """Columns that the source has."""
+        """Return the names of the source's columns."""
         return set(self.columns)
 
 
@@ -92,7 +90,7 @@ class NamedColumnSource(ColumnSource):
 
     @property
     def names(self) -> dict[str, str]:
-        """Return the name of each column in the file."""
+        """Return the name of each column in the files."""
         return {column: str(place) for column, place in self.columns.items()}
 
 
@@ -105,7 +103,9 @@ class SeparatedSource(ColumnSource):
     def _allowed(self) -> SeparatedSource:
         named = [place for place in self.columns.values() if isinstance(place, str)]
         if named and not self.header:
-            raise ValueError(f"column {named[0]!r} is a name: that needs 'header: true', or give its number")
+            raise ValueError(
+                f"column {named[0]!r} is a name: set 'header: true', or give the column's number"
+            )
         if any(isinstance(place, int) and place < 0 for place in self.columns.values()):
             raise ValueError("columns are counted from 0")
         return self

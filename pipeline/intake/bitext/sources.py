@@ -1,4 +1,4 @@
-"""Resolves the configured sources to files, and finds every problem before anything is read."""
+"""Finds the files of the configured sources, and reports all missing files at once before any is read."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ _DIGITS_OF_A_ROW = 19  # any number with fewer digits fits in int64
 class SourceFile:
     """One file of a source, or one pair of parallel files.
 
-    source: how it is read. paths: the file, or a file for each column.
+    source: parameters and reader. paths: the file, or a file for each column.
     """
 
     source: FileSource
@@ -30,7 +30,7 @@ class SourceFile:
 
     @property
     def main_path(self) -> Path:
-        """The file to name in errors."""
+        """The first file; it is named in errors."""
         return next(iter(self.paths.values()))
 
     def path_of(self, column: str) -> Path:
@@ -39,7 +39,7 @@ class SourceFile:
 
     @property
     def size(self) -> int:
-        """Return the bytes on disk."""
+        """Number of bytes on disk."""
         return sum(path.stat().st_size for path in self.paths.values())
 
     def digests(self) -> dict[str, str]:
@@ -47,7 +47,7 @@ class SourceFile:
         return {name: sha256_file(path) for name, path in self.paths.items()}
 
     def reading(self) -> dict[str, Any]:
-        """Return everything besides the files' bytes that the rows depend on."""
+        """Return the parameters of the source that its rows depend on."""
         ignored = {"name", "licence", "path", "paths", "drop_rows"}
         return self.source.model_dump(mode="json", exclude=ignored)
 
@@ -62,12 +62,10 @@ class SourceFiles:
 
 
 def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
-    """Find the files of every source, and write those of the sample bitext.
+    """Find the files of every source; write the files of the sample bitext.
 
     parameters: section ``ingest``. work: directory for the sample bitext.
-
-    Raises:
-        ConfigurationError: all missing files and unset variables, in one message.
+    Raises ConfigurationError if files or environment variables are missing; all in one message.
     """
     problems: list[str] = []
     found: list[SourceFiles] = []
@@ -82,7 +80,7 @@ def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
 
 
 def resolve_files(source: FileSource, problems: list[str]) -> SourceFiles | None:
-    """Return the files of a source; None if something is wrong with them, which is added to ``problems``."""
+    """Return the files of a source. If there are problems, add them to ``problems`` and return None."""
     wrong: list[str] = []
 
     def files(patterns: Sequence[str]) -> list[Path]:
@@ -111,7 +109,7 @@ def resolve_files(source: FileSource, problems: list[str]) -> SourceFiles | None
 
 
 def _pairing_problems(groups: Mapping[str, Sequence[Path]]) -> Iterator[str]:
-    """Yield why the files of the sides cannot be paired in order, if they cannot."""
+    """Yield a problem if the files of the sides are not parallel by their number and names."""
     counts = {name: len(paths) for name, paths in groups.items()}
     if len(set(counts.values())) > 1:
         told = ", ".join(f"{count} for {name}" for name, count in counts.items())
@@ -147,12 +145,10 @@ def _make_sample(source: SampleSource, work: Path) -> list[SourceFiles]:
 
 
 def read_file(file: SourceFile, cleaning: Cleaning, reading: Reading | None = None) -> Iterator[Block]:
-    """Read one file of a source in its format.
+    """Read one file of a source in its format, strictly if ``cleaning.malformed`` is ``error``.
 
-    cleaning: what to do with rows that cannot be read.
-    reading: where changes are counted, and how much is read at a time.
-
-    Raises InputError: see the readers in :mod:`paraforge.intake.bitext.readers`.
+    reading: counts repairs, and says how much is read at a time.
+    Raises InputError if the file cannot be read: see :mod:`paraforge.intake.bitext.readers`.
     """
     reading = replace(reading or Reading(), strict=cleaning.malformed == "error")
     return file.source.read(file.paths, reading)
@@ -161,8 +157,8 @@ def read_file(file: SourceFile, cleaning: Cleaning, reading: Reading | None = No
 def read_row_numbers(path: Path) -> list[int]:
     """Read the row numbers to drop: the first column of each line, from 0; the first line can be a header.
 
-    Returns the distinct numbers in ascending order. Raises InputError: a line that does not begin with a row
-    number.
+    Returns the distinct numbers in ascending order.
+    Raises InputError if a later line does not begin with a row number.
     """
     found = set()
     for line, text in numbered_lines(path):
@@ -175,7 +171,6 @@ def read_row_numbers(path: Path) -> list[int]:
 
 
 def file_key(file: SourceFile, cleaning: Cleaning, kind: str, version: int, digests: dict[str, str]) -> str:
-    """Return the key of a cleaned file: the hash of its bytes and of everything else that the result depends
-    on."""
+    """Return a hash of a file's digests and of everything else that its cleaned rows depend on."""
     per_row = cleaning.model_dump(mode="json", exclude={"duplicates"})
     return hash_json([version, kind, file.reading(), per_row, digests])[:40]

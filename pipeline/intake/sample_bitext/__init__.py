@@ -1,8 +1,7 @@
 """The embedded sample bitext: 20,000 Czech-English sentence pairs written for this project.
 
-``data/`` has one file per domain. The grammar that generated them is in the history of the project. Every
-fifth pair also has a sentence in an invented language, derived from the Czech one by a rule, as a second
-pivot.
+``data/`` has one file per domain. The grammar that generated the sentences is in the git history. Every fifth
+pair also has a sentence in an invented language, derived from the Czech one by a rule, as a second pivot.
 """
 
 from importlib import resources
@@ -12,13 +11,13 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import write_whole
 
 PAIRS = 20_000
-# The code of constructed languages; one pair in this many has a sentence in it.
+# ISO 639 code of the invented language; one of this many pairs has a sentence in it.
 INVENTED = "art"
 _INVENTED_SHARE = 5
 # Shares of the generated pairs.
 _DOMAIN_SHARE = {"everyday": 0.32, "captions": 0.25, "news": 0.2, "software": 0.23}
 SOURCES = (*(f"sample-{domain}" for domain in _DOMAIN_SHARE), "sample-handwritten")
-_HANDWRITTEN_AT_MOST = 5  # one pair in five
+_HANDWRITTEN_AT_MOST = 5  # at most one of this many pairs is hand-written
 
 
 def _rows(name: str) -> list[list[str]]:
@@ -27,9 +26,10 @@ def _rows(name: str) -> list[list[str]]:
 
 
 def sample_rows(pairs: int) -> dict[str, list[list[str]]]:
-    """Return the first rows of each source, which add up to ``pairs``: of the four domains, then the
-    hand-written ones, all of them unless that would be more than a fifth. Raises InputError if the sample has
-    fewer pairs."""
+    """Return the first rows of each source, ``pairs`` in total: the four domains, then hand-written pairs.
+
+    At most a fifth of the pairs are hand-written. Raises InputError if the sample has fewer pairs.
+    """
     if not 1 <= pairs <= PAIRS:
         raise InputError(f"the sample has 1 to {PAIRS:,} pairs, not {pairs:,}")
     handwritten = _rows("sample-handwritten")[: pairs // _HANDWRITTEN_AT_MOST]
@@ -41,7 +41,7 @@ def sample_rows(pairs: int) -> dict[str, list[list[str]]]:
 
 
 def write_sample(directory: Path, pairs: int = PAIRS, language: str = "cs") -> list[Path]:
-    """Write the training part: `<source>.tsv` (Czech, tab, English; UTF-8, newline) for each of `SOURCES`.
+    """Write `<source>.tsv` for each of `SOURCES` (Czech, tab, English; UTF-8, LF), and return the paths.
 
     The invented language has one file, `sample-art.tsv`, with a fifth of the pairs. Files are written
     atomically, and a second call changes nothing. Raises InputError if the sample has fewer pairs.

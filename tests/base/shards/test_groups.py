@@ -120,7 +120,7 @@ def test_a_database_fits_in_its_directory(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", [[[3, 3]], [[4, 3]], [[0, 1], [1, 2]]])
 def test_rows_have_to_rise(tmp_path: Path, rows: list[list[int]]) -> None:
-    with pytest.raises(ValueError, match="rising"):
+    with pytest.raises(ValueError, match="ascending"):
         rank_groups(((keys_of(one), np.array(one)) for one in rows), tmp_path / "ranks")
 
 

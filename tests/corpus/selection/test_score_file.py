@@ -191,7 +191,7 @@ WRONG = {
     "missing": (None, "no such file"),
     "empty": (b"", "empty"),
     "one column": (b"the cat\n", "no column 1.*the first line has 1, counted from 0"),
-    "ragged": (b"a\tb\nc\n", "pairs.tsv:2: 1 column, the first line has 2"),
+    "ragged": (b"a\tb\nc\n", "pairs.tsv:2: 1 column, but the first line has 2"),
     "invalid UTF-8": (b"a\tb\nc\xff\td\n", "pairs.tsv:2: not UTF-8"),
     "truncated gz": (gzip.compress(b"a\tb\n" * 1000)[:-20], "damaged or truncated"),
     "damaged Parquet": (b"PAR1" + b"x" * 100, "not a complete Parquet file"),

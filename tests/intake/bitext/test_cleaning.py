@@ -221,7 +221,7 @@ def test_allowed(source: dict[str, Any]) -> None:
     ("change", "said"),
     [
         ({"columns": {"source_text": 1}}, "has the columns source_text; kind bitext has reference, source"),
-        ({"columns": {"source_text": 1, "reference": "en"}}, "'en' is a name: that needs 'header: true'"),
+        ({"columns": {"source_text": 1, "reference": "en"}}, "'en' is a name: set 'header: true'"),
         ({"columns": {"source_text": -1, "reference": 0}}, "columns are counted from 0"),
         ({"format": "xls"}, "'moses', 'parquet', 'tmx', 'tsv'"),
         ({"format": "csv", "separator": "|"}, "separator"),

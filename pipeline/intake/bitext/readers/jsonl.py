@@ -1,5 +1,5 @@
-"""Reads JSON: one object per line, or an array of objects; texts by field name or dotted path
-(``translation.cs``)."""
+"""Reads JSON files: one object per line, or an array of objects; columns are field names or dotted paths
+such as ``translation.cs``."""
 
 import codecs
 import json
@@ -29,28 +29,28 @@ _BEFORE_ITEM = re.compile(r"\s*([\[,\]])\s*")
 
 
 class JsonlSource(NamedColumnSource):
-    """One object per line, or one array of objects; nested fields as ``translation.cs``."""
+    """JSON files with one object per line, or one array of objects; nested fields as ``translation.cs``."""
 
     format: Literal["jsonl"]
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
-        """Read a file of JSON objects. An empty line and a null are blank text.
+        """Read a file of JSON objects. An empty line or a null becomes blank text.
 
         A column ``a.b`` is field b of the object in field a, unless there is a field named ``a.b``. In an
         array, the line of a row is the number of its object.
 
-        Raises InputError: see :func:`paraforge.base.text.lines.line_blocks`; in a strict reading if a line
-        is not a JSON object with these fields or has a field twice, a text is not a string, or a score is not
-        a finite number in single precision; if an array is damaged.
+        Raises InputError if :func:`paraforge.base.text.lines.line_blocks` does, or if an array is damaged. A
+        strict reading also raises it if a line is not a JSON object with these fields, or has a field
+        twice; if a text is not a string, or a score is not a finite number in single precision.
         """
         for block in json_blocks(paths[ONLY], reading):
             yield _parse(paths[ONLY], block, self.names, reading.strict)
 
 
 def json_blocks(path: Path, reading: Reading) -> Iterator[LineBlock]:
-    """Yield the objects of a file as lines of JSON: the file's lines or the items of its array.
+    """Yield the objects of a file as lines of JSON: the file's lines, or the items of its array.
 
-    Raises InputError: see :meth:`JsonlSource.read`.
+    Raises InputError if a line is not valid text (strict reading), or if an array is damaged.
     """
     blocks, seen, begin = line_blocks(path, reading), list[LineBlock](), ""
     while not begin and (block := next(blocks, None)):
@@ -84,7 +84,7 @@ def _items(path: Path, longest: int) -> Iterator[str]:
             _, end = _SCANNER.raw_decode(text, before.end())
             yield text[before.end() : end]
             place, number = end, number + 1
-        except (ValueError, RecursionError) as error:  # perhaps because the rest is not read yet
+        except (ValueError, RecursionError) as error:  # the item may be incomplete: read more
             is_long = len(text) - place > longest + _READ_BYTES
             more = "" if is_long else next(data, "")
             if not more:
@@ -134,13 +134,15 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _SCANNER = json.JSONDecoder()
-# JSON readers take the last of equal names, so it is unclear which text was meant.
+# If a name occurs twice, it is unclear which text was meant; Python would silently use the last.
 _DECODER = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def _values(line: str, columns: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of an object that are not null. Raises ValueError, TypeError or LookupError if one is
-    missing or of the wrong type."""
+    """Return the values of an object that are not null.
+
+    Raises ValueError, TypeError or LookupError if a field is missing or has the wrong type.
+    """
     item = _DECODER.decode(line)
     if not isinstance(item, dict):
         raise ValueError("not an object")
@@ -166,7 +168,7 @@ def _field(item: dict[str, Any], name: str) -> Any:
     value: Any = item
     for part in name.split("."):
         if value is None:
-            return None  # the parent object is null, and so is the field
+            return None  # a field of a null object is null
         if not isinstance(value, dict) or part not in value:
             raise LookupError(repr(name))
         value = value[part]

@@ -15,24 +15,24 @@ from paraforge.intake.bitext.source import FileSource
 
 
 class MosesSource(FileSource):
-    """Parallel files: line n of each is row n."""
+    """Parallel files: line n of each file belongs to row n."""
 
     format: Literal["moses"]
     paths: dict[str, FilePath] = Field(description="a file, or a pattern of files, for each column")
 
     def column_names(self) -> set[str]:
-        """Columns that the source has."""
+        """Return the names of the source's columns."""
         return set(self.paths)
 
     def patterns(self) -> dict[str, list[str]]:
-        """Return a pattern for each column."""
+        """Return the pattern of each column's files."""
         return {column: [pattern] for column, pattern in self.paths.items()}
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
         """Read parallel files, one for each text column and perhaps one for ``score``.
 
-        Raises InputError: see :func:`paraforge.base.text.lines.paired_blocks`; in a strict reading, a score
-            that is not a number.
+        Raises InputError if :func:`paraforge.base.text.lines.paired_blocks` does, or, in a strict reading,
+        if a score is not a number.
         """
         for blocks in paired_blocks(paths, reading):
             # A rejected row has the reason of the first side that has one.

@@ -25,10 +25,10 @@ class ParquetSource(NamedColumnSource):
     format: Literal["parquet"]
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
-        """Read a Parquet file batch by batch; a null is blank text. A column ``a.b`` is field b of struct a.
+        """Read a Parquet file in batches; a null becomes blank text. A column ``a.b`` is field b of struct a.
 
-        Raises InputError: see :func:`parquet_tables`; a text column of another type; in a strict reading,
-            bytes that are not UTF-8 or a score that is not finite.
+        Raises InputError if :func:`parquet_tables` does, or if a column has the wrong type; in a strict
+        reading, also if bytes are not UTF-8 or a score is not finite.
         """
         path, row = paths[ONLY], 0
         for table in parquet_tables(path, _BATCH_ROWS, list(self.names.values())):
@@ -49,12 +49,11 @@ class ParquetSource(NamedColumnSource):
 
 
 def parquet_tables(path: Path, rows: int, columns: list[str] | None = None) -> Iterator[pa.Table]:
-    """Yield the rows of a Parquet file, at most so many at a time; fields of structs are columns ``a.b``.
+    """Yield the rows of a Parquet file in tables; fields of structs are columns ``a.b``.
 
-    columns: which to read; all by default.
-
-    Raises InputError: empty, not Parquet, damaged or truncated, or an unsupported feature; not one column of
-        such a name.
+    rows: most rows of a table. columns: names of the columns to read; all by default.
+    Raises InputError if the file is empty, not Parquet, damaged or truncated, or uses an unsupported feature;
+    or if not exactly one column has one of the names.
     """
     if not path.stat().st_size:
         raise InputError("the file is empty", path)
@@ -81,7 +80,7 @@ def parquet_tables(path: Path, rows: int, columns: list[str] | None = None) -> I
                 )
     except pa.ArrowNotImplementedError as error:
         raise InputError(f"uses an unsupported feature of Parquet: {one_line(error)}", path) from error
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last of a column's name
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # a column's name may not be UTF-8
         where = f"after row {done:,}: " if done else ""
         raise InputError(f"not a complete Parquet file: {where}{one_line(error)}", path) from error
 
@@ -106,7 +105,7 @@ def _scores(path: Path, block: Block, array: pa.Array, strict: bool) -> pa.Array
     scores = array.cast(pa.float32(), safe=False)
     finite = pc.fill_null(pc.is_finite(scores), True)
     infinite = ~finite.to_numpy(zero_copy_only=False)
-    block.reject(infinite, "malformed", path, strict, "a score not finite")
+    block.reject(infinite, "malformed", path, strict, "a score is not finite")
     return pc.if_else(finite, scores, pa.scalar(None, pa.float32()))
 
 

@@ -24,18 +24,18 @@ from paraforge.intake.bitext.source import ONLY, NamedColumnSource
 _READ_BYTES = 1 << 18
 _BLOCK_UNITS = 10_000
 _KEPT_CHARACTERS = 4_096
-_MOST_LANGUAGES = 1_000  # a file of nonsense must not fill memory with names of languages
-# A comment, which may have units in it and may be incomplete yet, or a unit.
+_MOST_LANGUAGES = 1_000  # so that names of languages in a damaged file do not fill memory
+# Matches a unit, or a comment, which may contain units, and whose end may not be read yet.
 _UNIT = re.compile(
     r"""<!--.*?(?:-->|\Z) | <tu(?:\s(?:[^<>"']|"[^"<]*"|'[^'<]*')*)?/?(?:(?<=/)>|(?<!/)>"""
     r"""[^<]*(?:<(?!/?tu[\s/>])[^<]*)*</tu\s*>)""",  # no unit is in another one
     re.DOTALL | re.VERBOSE,
 )
-# Their content is markup in the translated document's format, not text (TMX 1.4b, section 3).
+# The content of these elements is markup of the translated document, not text (TMX 1.4b, section 3).
 _CODE_ELEMENTS = frozenset(["bpt", "ept", "it", "ph", "ut"])
-# Those that stand for something in the text, such as a line break or an image.
+# These elements stand for something in the text, such as a line break or an image.
 _PLACEHOLDERS = frozenset(["ph", "ut"])
-# Stands for a placeholder until its neighbors are known. XML does not allow this character.
+# Replaces a placeholder until the characters around it are known. XML does not allow this character.
 _PLACE = "\x00"
 _BETWEEN_WORDS = re.compile(f"(?<=[^\\W_]){_PLACE}+(?=[^\\W_])|(?<=[.,:;!?…]){_PLACE}+(?=[^\\W\\d_])")
 _UTF16 = {
@@ -53,25 +53,24 @@ class TmxSource(NamedColumnSource):
     def _languages(self) -> "TmxSource":
         twice = [one for one, count in Counter(map(str.lower, self.names.values())).items() if count > 1]
         if twice:
-            raise ValueError(f"both sides are in {twice[0]!r}, and one text of a language is read")
+            raise ValueError(f"both sides are in {twice[0]!r}, but only one text per language is read")
         return self
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
-        """Read a TMX file. The line number of a row is that of its ``<tu>``, from 1; two units can be on one
-        line.
+        """Read a TMX file. ``lines`` has the number of each ``<tu>`` element in the file, from 1.
 
-        A unit without one of the languages is a row with a blank side. The first of several variants in one
-        language is used (``extra_variant``). A document type that only names a DTD is accepted and not
-        fetched; a declared entity is an error. A placeholder between two words becomes a space; formatting
-        inside a word is removed.
+        A unit that lacks a language is a row with a blank side. If a unit has several variants in one
+        language, the first is used, and the others are counted as ``extra_variant``. The language ``en`` also
+        matches ``en-GB``, in upper or lower case; ``cs|ces`` matches both. A placeholder between two words
+        becomes a space; formatting inside a word is removed.
 
-        A unit that is not well formed (a character that XML does not allow, a bare ampersand, an entity that
-        is not declared) is one malformed row; damage outside of units is an error. The language ``en`` also
-        matches ``en-GB``, in upper or lower case, and ``cs|ces`` matches either. A segment longer than
-        ``max_line_bytes`` makes its row ``overlong_line``.
+        A unit that is not well formed (with a character that XML does not allow, a bare ampersand, or an
+        undeclared entity) is one malformed row; damage outside of units is an error. A unit with a text
+        longer than ``max_line_bytes`` is rejected as ``overlong_line``. A document type that only names a DTD
+        is accepted, and the DTD is not fetched; a declared entity is an error.
 
-        Raises InputError if the file is damaged or truncated, or has no ``<tu>`` or no unit in a language; in
-        a strict reading, if a unit is not well formed.
+        Raises InputError if the file is damaged or truncated, or has no ``<tu>``, or no text in a language;
+        in a strict reading, also if a unit is not well formed.
         """
         path, columns = paths[ONLY], {language.lower(): name for name, language in self.names.items()}
         found: Counter[str] = Counter()
@@ -94,8 +93,11 @@ class TmxSource(NamedColumnSource):
 
 
 def tmx_texts(path: Path, units: int) -> dict[str, list[str]]:
-    """Return the segments of the first units of a TMX file by language, in lower case: by ``en`` for both
-    ``en-US`` and ``en-GB``, unless that leaves one language."""
+    """Return the texts of the first units of a TMX file by language.
+
+    Languages are in lower case and without region (``en`` for ``en-US`` and ``en-GB``), unless only one
+    language would be left.
+    """
     found: dict[str, list[str]] = {}
     for unit in islice(_units(path, Reading(strict=False)), units):
         for variant in () if unit is None else unit.iter("tuv"):
@@ -110,7 +112,11 @@ def tmx_texts(path: Path, units: int) -> dict[str, list[str]]:
 def _row(
     unit: Element | None, columns: Mapping[str, str], found: Counter[str], reading: Reading
 ) -> tuple[dict[str, str], int]:
-    """Return the text of each column and the code of a row. columns: their names by language."""
+    """Return the texts of a row by column, and the code of the reason to reject it, or 0.
+
+    unit: None if not well formed. columns: names of the columns by language.
+    found: counts the languages of all variants.
+    """
     texts: dict[str, str] = {}
     for variant in () if unit is None else unit.iter("tuv"):
         language = _language(variant)
@@ -136,13 +142,16 @@ def _language(variant: Element) -> str:
 
 @lru_cache
 def _matched(language: str, wanted: str) -> int:
-    """Return the length of the wanted tag that a language tag is or is more specific than; 0 for none."""
+    """Return how many characters of a language tag match one of the wanted tags (``cs|ces``); 0 for no match.
+
+    A tag matches itself and shorter tags: ``en-gb`` matches ``en-gb`` and ``en``.
+    """
     tag = f"{language.replace('_', '-')}-"
     return max(len(one) * tag.startswith(f"{one}-") for one in wanted.replace("_", "-").split("|"))
 
 
 def _text(segment: Element) -> str:
-    """Return the text of a segment without codes."""
+    """Return the text of a segment without the markup of the translated document."""
     if not len(segment):
         return segment.text or ""
     for code in [one for one in segment.iter() if one.tag in _CODE_ELEMENTS]:
@@ -153,9 +162,10 @@ def _text(segment: Element) -> str:
 
 
 def _units(path: Path, reading: Reading) -> Iterator[Element | None]:
-    """Yield each unit of a file; None for one that is not well formed, which raises in a strict reading.
+    """Yield each unit of a file, or None for a unit that is not well formed.
 
     One parser checks the document without its units, and another one parses each unit.
+    Raises InputError if the document is damaged; in a strict reading, also if a unit is not well formed.
     """
     document = expat.ParserCreate("utf-8")
 
@@ -220,8 +230,10 @@ def _not_well_formed(
 
 
 def _decoded(path: Path) -> Iterator[str]:
-    """Yield the text of a file in the encoding that it declares; bytes that are wrong in it become
-    surrogates, which XML does not allow."""
+    """Yield the text of a file, decoded as the file declares.
+
+    Bytes that are invalid in this encoding become surrogates, which the XML parser rejects.
+    """
     data = read_ahead(path, _READ_BYTES)
     first = next(data, b"")
     declared = _DECLARED.match(first)

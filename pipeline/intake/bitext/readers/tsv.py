@@ -19,7 +19,7 @@ from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.intake.bitext.block import CODES, Block, parse_scores, reason_codes
 from paraforge.intake.bitext.source import ONLY, SeparatedSource
 
-# From which a separator is guessed: rows, with a header, and how much is read for them.
+# The separator is guessed from this many rows, including a header, within this many bytes.
 _ROWS, _FIRST_BYTES = 1_001, 1 << 18
 
 
@@ -54,8 +54,8 @@ class CsvSource(SeparatedSource):
 class Rows:
     """Consecutive rows of a file.
 
-    numbers: first line of each row. fields: list of each row's fields; empty if it cannot be read.
-    codes: why a row is rejected; see :class:`Block`. blank: which rows are empty lines.
+    numbers: number of each row's first line. fields: each row's fields; none if the row cannot be read.
+    codes: see :attr:`Block.codes`. blank: which rows are empty lines.
     """
 
     numbers: NDArray[np.int64]
@@ -72,15 +72,14 @@ def read_separated(
     header: bool = False,
     separator: str | None = None,
 ) -> Iterator[Block]:
-    """Read a file of rows. Every row has as many columns as the first; an empty line is a blank row.
+    """Read a CSV or TSV file. An empty line is a blank row.
 
-    columns: the column of each text and of ``score``: a number from 0, or a name in the header.
-    reading: how it is read. header: whether the first line names the columns.
-    separator: see :func:`separated_rows`.
+    columns: column of each text and of ``score``: a number from 0, or a name in the header.
+    header: whether the first line names the columns. separator: see :func:`separated_rows`.
 
-    Raises InputError: see :func:`separated_rows`; a column that is not there; a quotation mark that is not
-        closed in the first row; in a strict reading, a row with another number of columns or a score that is
-        not a number.
+    Raises InputError if :func:`separated_rows` does, if a column is missing, or if a quotation mark in the
+    first row is not closed; in a strict reading, also if the rows have different numbers of columns, or if a
+    score is not a number.
     """
     places: dict[str, int] = {}
     width = 0
@@ -107,7 +106,7 @@ def _places(path: Path, columns: Mapping[str, int | str], first: list[str], head
     names = first if header else []
     doubt = None
     if len(first) == 1:
-        doubt = "Does this file have another separator? tsv has tabs; csv has commas, or what 'separator' is."
+        doubt = "Does this file have another separator? tsv needs tabs; csv needs commas, or set 'separator'."
     places = {}
     for name, column in columns.items():
         if isinstance(column, str):
@@ -139,7 +138,7 @@ def _block(
     def problem(row: int) -> str:
         if not widths[row]:
             return f"unbalanced quotation marks, or not {counted(width, 'column')}"
-        return f"{counted(int(widths[row]), 'column')}, the first line has {width}"
+        return f"{counted(int(widths[row]), 'column')}, but the first line has {width}"
 
     rows.reject((widths != width) & ~found.blank[skipped:], "malformed", path, strict, problem)
     if "score" in texts:
@@ -148,30 +147,30 @@ def _block(
 
 
 def separator_of(path: Path) -> str:
-    """Return the separator of a CSV file: the one with which most of its first rows have as many columns, at
-    least two, as the first one."""
+    """Return the separator of a CSV file: with it, most rows have as many columns as the first row."""
     return max(",;\t", key=lambda separator: len(even_rows(path, separator)))
 
 
 def even_rows(path: Path, separator: str | None) -> list[list[str]]:
-    """Return the first rows with as many columns as the first one, if it has several. separator: see
-    :func:`separated_rows`."""
+    """Return those of the first rows that have as many columns as the first one; none if it has one column.
+
+    separator: see :func:`separated_rows`.
+    """
     rows = next(separated_rows(path, Reading(strict=False, block_bytes=_FIRST_BYTES), separator))
     cells = rows.fields.filter(pa.array(rows.codes == 0))[:_ROWS].to_pylist()
     return [row for row in cells if len(row) == len(cells[0]) > 1]
 
 
 def separated_rows(path: Path, reading: Reading, separator: str | None) -> Iterator[Rows]:
-    """Yield the rows of a file; a row has one line or, with quotation marks, several.
+    """Yield the rows of a file; a row has one line or, with quoted line breaks, several.
 
-    If quotation marks do not match, or do not close within a row of the right number of columns, only that
-    line is malformed, and the next line starts a row.
+    If a line's quotation marks are unbalanced, or would make a row of several lines with the wrong number of
+    columns, only that line is malformed, and the next line starts a new row.
 
-    separator: of a file with quoted fields; None: a tab, and quotation marks are text.
-
-    Raises InputError: see :func:`paraforge.base.text.lines.line_blocks`.
+    separator: the character between quoted fields; None for tabs, with quotation marks as text.
+    Raises InputError if :func:`paraforge.base.text.lines.line_blocks` does.
     """
-    lines: list[_Line] = []  # that are not rows yet
+    lines: list[_Line] = []  # read, but not split into rows yet
     quotes_are_text, separator = separator is None, separator or "\t"
     width = 0
     for block in line_blocks(path, reading):
@@ -191,7 +190,7 @@ def separated_rows(path: Path, reading: Reading, separator: str | None) -> Itera
 
 
 _Line = tuple[int, str, int]
-"""Number, text, and code of a line."""
+"""Number, text, and code (see :attr:`Block.codes`) of a line."""
 _Row = tuple[int, list[str], int, bool]
 """First line, fields, code, and whether it is blank, of a row."""
 
@@ -199,7 +198,10 @@ _Row = tuple[int, list[str], int, bool]
 def _quoted_rows(
     lines: list[_Line], separator: str, width: int, longest: int, is_last: bool
 ) -> tuple[list[_Row], list[_Line]]:
-    """Return the rows at the beginning of the lines, and the lines that need others after them."""
+    """Split lines into rows. Returns the complete rows, and the lines at the end that may continue.
+
+    width: number of columns; 0 if unknown. longest: most bytes of a row. is_last: whether the file ends here.
+    """
     rows: list[_Row] = []
     place = 0
     while place < len(lines):
@@ -224,7 +226,7 @@ def _quoted_rows(
 
 
 def _from(lines: list[_Line], place: int, longest: int) -> Iterator[str]:
-    """Yield the lines of one row at most; a faulty line is a row of its own."""
+    """Yield lines from ``place`` on for one row, at most ``longest`` bytes; a faulty line comes alone."""
     size = 0
     for number in range(place, len(lines)):
         _, line, _ = lines[number]

@@ -135,7 +135,7 @@ def test_scores(tmp_path: Path) -> None:
     assert block.scores is not None
     assert block.scores.to_pylist() == [0.5, None]
     save(path, {"r": ["a"], "t": ["c"], "s": [float("nan")]})
-    with pytest.raises(InputError, match=":1: a score not finite"):
+    with pytest.raises(InputError, match=":1: a score is not finite"):
         list(blocks_of(ParquetSource, path, columns))
     (block,) = blocks_of(ParquetSource, path, columns, Reading(strict=False))
     assert (block.codes.tolist(), block.scores) == ([CODES["malformed"]], pa.array([None], pa.float32()))

@@ -60,7 +60,7 @@ def test_columns_by_name_in_any_order(tmp_path: Path) -> None:
 def test_a_ragged_row(tmp_path: Path, line: str) -> None:
     path = write(tmp_path / "a.tsv", f"1\t2\t3\n1\t2\t3\n{line}\n1\t2\t3\n")
     count = line.count("\t") + 1
-    with pytest.raises(InputError, match=rf"a\.tsv:3: {count} columns?, the first line has 3"):
+    with pytest.raises(InputError, match=rf"a\.tsv:3: {count} columns?, but the first line has 3"):
         read(path)
     rows = read(path, strict=False)
     assert [row[-1] for row in rows] == [None, None, "malformed", None]
@@ -74,7 +74,7 @@ def test_a_blank_line_is_a_blank_row(tmp_path: Path) -> None:
     ("columns", "line", "message"),
     [
         (COLUMNS, "a\tb", "no column 2 for source_text: the first line has 2, counted from 0$"),
-        (COLUMNS, "a;b", "no column 2 for .* another separator.* tsv has tabs; csv"),
+        (COLUMNS, "a;b", "no column 2 for .* another separator.* tsv needs tabs; csv"),
         ({"source_text": "cs", "reference": "a"}, "a\tb", "no column 'cs' for source_text; .* has a, b"),
         (
             {"source_text": "cs", "reference": "a"},
