@@ -4,7 +4,7 @@ import sys
 
 from paraforge.base.interrupts import end_on_signals
 
-# While 'python -m paraforge.stages.NAME' imports this package: its other imports may take seconds, and a
-# signal that arrives meanwhile is exit code 130, too.
+# 'python -m paraforge.stages.NAME' imports this package first. Later imports may take seconds; a signal
+# during them must also end the process with exit code 130.
 if sys.argv[0] == "-m":
     end_on_signals()

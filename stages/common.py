@@ -19,7 +19,7 @@ from paraforge.interface.project.files import check_versions
 from paraforge.stages.watched import Watch
 
 logger = logging.getLogger(__name__)
-# What the stage of this process began with.
+# Parameters and input files at the start of the stage that this process runs.
 _watch: Watch | None = None
 
 
@@ -33,12 +33,14 @@ def plain(value: Any) -> Any:
 
 
 def parameters_of(stage: str) -> Parameters:
-    """Read params.yaml, and link the files that it names in `inputs/STAGE`. Raises InputError if another
-    version made the project, or a value is not allowed."""
+    """Read params.yaml, and make links in `inputs/STAGE` to the files that it names.
+
+    Raises InputError if the project was made by another version, or if a value is not allowed.
+    """
     global _watch
     check_versions()
     watch = Watch(stage)
-    # Once a run: composing takes half a second.
+    # Only in the first stage, because composing the parameters takes half a second.
     if stage == "ingest" and (stale := stale_words(Path())):
         logger.warning("%s", stale)
     parameters = load_parameters()
@@ -49,9 +51,9 @@ def parameters_of(stage: str) -> Parameters:
 
 
 def run_stage(name: str, main: Callable[[], None]) -> None:
-    """Run a stage and exit: 0 when done, otherwise the error's exit code (see docs/installation.md).
+    """Run a stage; if it fails, exit with the error's exit code (see docs/installation.md).
 
-    A stage whose parameters or input files change while it runs fails: DVC would note the new ones beside
+    A stage fails if its parameters or input files change while it runs: DVC would record the new ones for an
     output that was made with the old ones.
     """
     global _watch
@@ -67,6 +69,6 @@ def run_stage(name: str, main: Callable[[], None]) -> None:
             logger.error("%s", error)
             sys.exit(error.exit_code)
         except (OSError, MemoryError) as error:
-            # A full disk, memory or a missing right is the machine's trouble, not a defect: one line says so.
+            # Full disk or memory, missing permission: no defect of the program, so no traceback.
             logger.error("%s", describe_os_error(error))
             sys.exit(1)

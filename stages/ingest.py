@@ -15,7 +15,7 @@ def main() -> None:
     """Ingest the sources into data/ingested, and those of other pivots into data/ingested/pivots."""
     parameters = parameters_of("ingest")
     output = Path("data/ingested")
-    # Before the first model is trained, not after.
+    # Check the files of other pivots now, before the first model is trained.
     if problems := [one for one in unreadable_files(parameters) if one.startswith("pivots.")]:
         raise ConfigurationError(problems)
     found = {

@@ -18,7 +18,7 @@ def main() -> None:
     lists = read_lists(lexicon.word_list_paths(), lexicon.reference_lexicon_paths())
     inputs = [Path("data/translated"), Path("data/scored")]
     held_out = Path("data/held_out")
-    # What comes after this stage can do without: a corpus of which no pair is good enough has a report, too.
+    # The lexicon may be empty, because the next stages also work without entries.
     report = extract_lexicon(
         inputs, OUTPUT, lexicon, parameters.resources, allow_empty=True, held_out=open_held_out(held_out)
     )

@@ -10,7 +10,7 @@ Content = Mapping[str, Any]
 
 
 def result_line(stage: str, content: Content) -> str:
-    """Return the summary of a stage of dvc.yaml by all of its metrics, ending with its seconds."""
+    """Return one line that summarizes all metrics of a stage of dvc.yaml; it ends with the seconds."""
     parts = list(_PARTS[stage](content))
     seconds = content.get("seconds")
     return "; ".join([*parts, *([] if seconds is None else [f"{seconds:,.1f} s"])])
@@ -93,7 +93,7 @@ def _statistics(content: Content) -> Iterator[str]:
     yield f"{content['pairs']:,} pairs described"
 
 
-# select and publish have lines of their own.
+# Stages select and publish make their lines themselves.
 _PARTS: Final[Mapping[str, Callable[[Content], Iterator[str]]]] = {
     "ingest": _ingest,
     "nmt": _nmt,

@@ -11,11 +11,14 @@ from paraforge.translation.stage.translate import translate
 
 
 def main() -> None:
-    """Translate ``data/ingested`` with ``models/nmt`` into ``data/translated``. Several pivots are translated
-    separately and then joined."""
+    """Translate ``data/ingested`` with ``models/nmt`` into ``data/translated``.
+
+    Several pivots are translated separately and then joined.
+    """
     parameters = parameters_of("translate")
     output = Path("data/translated")
-    finish = not parameters.pivots  # or a run that is killed in a later pivot would repeat failed sentences
+    # With several pivots, finish at the end, so that a killed run does not repeat failed sentences.
+    finish = not parameters.pivots
     made = {}
     found = {}
     for name, place, one in parameters.by_pivot():

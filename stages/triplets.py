@@ -10,7 +10,7 @@ from paraforge.stages.metrics import write_metrics
 def main() -> None:
     """Mine data/triplets from data/corpus."""
     parameters = parameters_of("triplets")
-    # What comes after this stage can do without: a corpus of which no pair is good enough has no triplets.
+    # There may be no triplets, because the next stages also work without them.
     report = mine_triplets(
         parameters.triplets,
         corpus=Path("data/corpus"),

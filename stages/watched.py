@@ -1,5 +1,4 @@
-"""Makes sure that parameters and input files do not change while a stage runs, because DVC records them at
-its end."""
+"""Checks that parameters and input files do not change while a stage runs; DVC records them at its end."""
 
 import os
 import sys
@@ -21,7 +20,7 @@ _REMEDY = "What is finished is kept: run the same command again."
 
 @dataclass(frozen=True)
 class _File:
-    """A file's size and times from the file system, and its SHA-256, empty if it cannot be read."""
+    """A file's size and times from the file system, and its SHA-256; empty if unreadable."""
 
     size: int
     times: tuple[int, int]
@@ -38,8 +37,7 @@ class Watch:
         self._files: dict[Path, _File] = {}
 
     def note_files(self, parameters: Parameters) -> None:
-        """Record the files; call this when ``inputs/STAGE`` has its links, before anything reads the
-        files."""
+        """Record the files; call this after ``inputs/STAGE`` has its links, and before the files are read."""
         paths = sorted(_files_of(self._stage, parameters))
         with ThreadPoolExecutor() as pool:
             self._files = dict(zip(paths, pool.map(_look_at, paths), strict=True))
@@ -68,7 +66,7 @@ def _sections(stage: str) -> dict[str, Any]:
 def _names_of(stage: str) -> Iterable[str]:
     dvc = Path("dvc.yaml")
     stages = (read_yaml(dvc)[1] or {}).get("stages", {}) if dvc.is_file() else {}
-    # A stage for each of several models is told which by its argument.
+    # If a stage runs once for each of several models, its argument is the model's name.
     item = sys.argv[1] if len(sys.argv) > 1 else ""
     named = stages.get(stage, {}).get("params", [stage])
     return [name.replace("${item.name}", item) for name in named if isinstance(name, str)]
@@ -99,7 +97,7 @@ def _look_at(path: Path) -> _File:
 
 
 def _times(status: os.stat_result) -> tuple[int, int]:
-    # The second one changes with the content even where somebody sets the first one back.
+    # The change time cannot be set back by a user, unlike the modification time.
     return status.st_mtime_ns, status.st_ctime_ns
 
 

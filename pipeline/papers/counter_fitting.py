@@ -20,8 +20,7 @@ Pairs = npt.NDArray[np.int64]
 
 
 def read_word_pairs(paths: Sequence[Path]) -> set[Pair]:
-    """Read lists of word pairs; see `read_reference_lexicon`. Returns pairs of lower-cased words, each in
-    alphabetical order."""
+    """Read lists of word pairs, see `read_reference_lexicon`; both words are lower-cased and in order."""
     pairs = {pair for path in paths for pair in read_reference_lexicon(path).scores}
     return {(min(pair), max(pair)) for pair in pairs}
 
@@ -69,7 +68,7 @@ def counter_fit(
 
 
 def _rows(vectors: WordVectors, pairs: Collection[Pair]) -> Pairs:
-    """Return rows of the pairs whose two different words have vectors, (pairs, 2)."""
+    """Return the row numbers of the pairs, (pairs, 2), without pairs that lack a vector or repeat a word."""
     ordered = sorted(pairs)
     rows = vectors.known_rows([word for pair in ordered for word in pair]).reshape(-1, 2)
     return rows[(rows >= 0).all(axis=1) & (rows[:, 0] != rows[:, 1])]
@@ -86,7 +85,7 @@ def _cosines(unit: FloatArray, pairs: Pairs) -> FloatArray:
 
 
 def _neighbours(unit: FloatArray) -> Pairs:
-    """Return pairs of rows with a cosine of `NEIGHBOUR` at least."""
+    """Return the pairs of rows with a cosine of at least `NEIGHBOUR`, (pairs, 2)."""
     places = [np.empty((0, 2), np.int64)]
     for first in range(0, len(unit), _BLOCK):
         block = unit[first : first + _BLOCK] @ unit.T

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") -> OpenedModel:
-    """Open a lexical baseline, trained decoders (`DIRECTORY@unrolled:2`), or what
-    `paraforge.products.loading.open_model` opens, and raise as that does.
+    """Open a lexical baseline, trained decoders (`DIRECTORY@unrolled:2`), or any other sentence model.
 
-    sentences: those that TF-IDF is fitted on.
+    sentences: the sentences to fit TF-IDF on.
+    Raises the errors of `paraforge.products.loading.open_model`, which opens the other models.
     """
     for baseline, kind in BASELINES.items():
         if name == baseline:
@@ -56,7 +56,7 @@ class PaperEvaluation:
     missing: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """Return all figures x 100, with four digits; null where one is not defined."""
+        """Return all figures x 100, rounded to four decimals; None for undefined ones."""
         content = self.similarity.as_json()
         if self.transfer or self.missing:
             # Settings such as a penalty of 0.00001 must not be rounded.
@@ -108,20 +108,20 @@ def evaluate_for_papers(
     seed: int = 1,
     **options: Any,
 ) -> PaperEvaluation:
-    """Evaluate a model on similarity, see `evaluate`, and on transfer tasks.
+    """Evaluate a model on similarity (see `evaluate`) and on transfer tasks.
 
-    transfer: directories of transfer tasks; SICK is looked for in the directories of `sts` as well.
-    task_names: which of `TASKS`; none: all. folds: of tasks without a split. seed: of the tasks.
+    transfer: directories of transfer tasks; SICK is also looked for in the directories of `sts`.
+    task_names: names in `TASKS`; all if empty. folds: number of folds for tasks without a split.
     variants: ways to train copies of the model for the tasks, in addition to the fixed embeddings.
-    options: of `evaluate`.
+    seed: see `evaluate_transfer`. options: further arguments of `evaluate`.
 
-    Raises as `evaluate`.
+    Raises the errors of `evaluate`; ConfigurationError if the arguments contradict each other.
     """
     problems = [f"--task {one}: use {', '.join(TASKS)}" for one in task_names if one not in TASKS]
     if not transfer and (task_names or variants):
         problems.append("--task and --fine-tune need --transfer")
     if variants and is_decoder_model(name):
-        # They are read by the output vectors of their own words, not of a task's.
+        # Sentence vectors of decoders need the output vectors of the words that the decoders were trained on.
         problems.append(f"--fine-tune: {name} are decoders, which have no encoder to train for a task")
     problems += [f"--transfer {path}: no such directory" for path in transfer if not path.is_dir()]
     if problems:

@@ -24,8 +24,7 @@ _WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
 
 
 def words_and_marks(text: str) -> list[str]:
-    """Split a text into lower-cased runs of letters and digits and single other marks, the baselines'
-    words."""
+    """Split a lower-cased text into words (runs of letters and digits) and single punctuation marks."""
     return _WORD_OR_MARK.findall(text.lower())
 
 
@@ -45,7 +44,7 @@ class TfIdf:
         self._vectorizer = package.TfidfVectorizer(sublinear_tf=True, min_df=_LEAST_SENTENCES, **cut)
         try:
             self._vectorizer.fit(texts)
-        except ValueError:  # no term is in two sentences; these two match no sentence
+        except ValueError:  # no term is in two sentences: add two that share a term with no other sentence
             self._vectorizer.fit([*texts, _NO_WORD, _NO_WORD])
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
@@ -55,8 +54,7 @@ class TfIdf:
 
 
 def jaccard(first: str, second: str) -> float:
-    """Return the size of the intersection of two sentences' words divided by the size of their union, 0 to 1.
-    It is 0 if neither has a word."""
+    """Return the share of the sentences' distinct words that is in both, 0 to 1; 0 without words."""
     one, other = set(words_and_marks(first)), set(words_and_marks(second))
     return len(one & other) / max(1, len(one | other))
 
@@ -88,7 +86,7 @@ class _NoSynonyms:
 
 
 class PairMetric:
-    """The similarity of two sentences by a function of both."""
+    """Computes the similarity of two sentences with a function of both."""
 
     def __init__(self, metric: Callable[[str, str], float]) -> None:
         self._metric = metric

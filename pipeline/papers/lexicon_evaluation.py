@@ -40,11 +40,12 @@ class ReferenceLexicon:
 def read_reference_lexicon(path: Path) -> ReferenceLexicon:
     """Read a PPDB file (`[NN] ||| word ||| paraphrase ||| features ||| ...`) or a list of word pairs.
 
-    The score is ``PPDB2.0Score``; of entries with several parts of speech the first is taken (ParaNMT,
-    footnote 10). Multi-word phrases are passed over. A list has two words per line and may have a score.
+    The score is ``PPDB2.0Score``; if a pair has entries for several parts of speech, the first is used
+    (ParaNMT, footnote 10). Entries with several words are ignored. A list has two words per line, and perhaps
+    a score.
 
-    Raises:
-        InputError: with file and line: neither of the two forms, a score that is not a number, no entry.
+    Raises InputError with file and line if an entry has neither form, if a score is not a number, or if there
+    are no pairs.
     """
     scores: dict[Pair, float] = {}
     scored = False
@@ -97,12 +98,12 @@ SCORES: tuple[Score, ...] = ("cross_pmi", "adjusted_pmi")
 def lexicon_scores(
     lexicon: Lexicon, pairs: Iterable[Pair], minimum_pairs: int = 1
 ) -> dict[str, dict[Pair, float]]:
-    """Return the lexicon's scores of pairs, by score name."""
+    """Return the lexicon's scores of pairs, in both orders of each pair, by score name."""
     wanted = {order for first, second in pairs for order in ((first, second), (second, first))}
     names = {word: lexicon.normalise(word) for word, _ in wanted}
     known = sorted(set(names.values()))
     entries = lexicon.entries(known, ["paraphrase", "pairs", *SCORES])
-    # Only the pairs asked for become Python objects: a frequent word has many thousand entries.
+    # Filter before the conversion to Python objects: a frequent word has many thousand entries.
     asked = pc.is_in(entries["paraphrase"], pa.array(known, pa.string()))
     entries = entries.filter(pc.and_(asked, pc.greater_equal(entries["pairs"], minimum_pairs)))
     keys = list(zip(entries["word"].to_pylist(), entries["paraphrase"].to_pylist(), strict=True))
@@ -133,11 +134,10 @@ def read_lists(word_lists: Sequence[Path], reference_lexicons: Sequence[Path] = 
 
 
 def evaluate_lexicon(path: Path, lists: Lists, minimum_pairs: int = 1) -> dict[str, Any]:
-    """Compute ParaNMT's Table 13: every score of the lexicon, and every reference lexicon, on every
-    similarity list.
+    """Compute ParaNMT's Table 13: correlations of lexicon and reference lexicons with each similarity list.
 
-    Returns for each list ``pairs``, ``found`` and Spearman's rho x 100 of each score, and for each reference
-    lexicon, under its file name, ``found`` and ``spearman``.
+    Returns for each list ``pairs`` (their number), ``found`` (pairs in the lexicon) and Spearman's rho x 100
+    of each score; and for each reference lexicon, under its file name, ``found`` and ``spearman``.
     """
     lexicon = Lexicon(path)
     result: dict[str, Any] = {}
@@ -156,10 +156,10 @@ def evaluate_lexicon(path: Path, lists: Lists, minimum_pairs: int = 1) -> dict[s
 
 
 def shared_correlations(lexicon: Lexicon, reference: ReferenceLexicon) -> dict[str, float | None]:
-    """Return Spearman's rho x 100 of each score with the reference lexicon's, over the pairs that both have.
+    """Return Spearman's rho x 100 of each score with the reference lexicon's score, over the pairs in both.
 
-    A pair that the reference lexicon has in both orders has the mean of both scores. None if either score
-    does not differ.
+    A pair that the reference lexicon has in both orders gets the mean of both scores. None if all values of
+    one score are equal.
     """
     gold: dict[Pair, list[float]] = {}
     for pair, score in reference.scores.items():

@@ -1,1 +1,1 @@
-"""Transfer tasks: simple classifiers over sentence embeddings."""
+"""Transfer tasks: simple classifiers on sentence embeddings."""

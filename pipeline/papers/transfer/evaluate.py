@@ -18,11 +18,11 @@ from paraforge.embeddings.evaluation.comparing import Adaptive, Comparable, Sent
 from paraforge.papers.transfer.tasks import FOLDS, Examples, Task
 
 PENALTIES: Final = (0.0001, 0.001, 0.01, 0.1, 1.0)
-"""Inverse strengths C of the L2 penalty to try, over standardized features."""
+"""Candidate values of C, the inverse strength of the L2 penalty; features are standardized."""
 FIXED: Final = "fixed"
 _DEVELOPMENT_SHARE: Final = 0.1
 _ITERATIONS: Final = 300
-# Newton's method solves for all dimensions at once: fast while they are few.
+# Newton's method is faster up to about this many dimensions.
 _NEWTON_DIMENSIONS: Final = 2500
 
 Labels = npt.NDArray[np.str_]
@@ -32,12 +32,11 @@ Labelled = tuple[FloatArray, Labels]
 
 @dataclass(frozen=True, kw_only=True)
 class TransferScore:
-    """The score of a model on one task, x 100: accuracy (and F1 for MRPC on fixed embeddings), or
-    correlations.
+    """A model's score on one task, x 100: accuracy (and F1 for MRPC on fixed embeddings), or correlations.
 
-    tested_on: `test`, `trial`, or `10-fold cross-validation`.
+    tested_on: `test`, `trial`, or `10-fold cross-validation`. train, test: numbers of examples.
     repeated: number of test examples that are also in the training set; without a split, number of examples
-        that repeat an earlier one. They make a score look better than it is.
+        that repeat an earlier one. Repeated examples make a score look better than it is.
     training: `fixed`, or how the encoder was trained for the task.
     chosen: for a trained encoder, one entry per fold with the settings that differ from the defaults, the
         best epoch and its development score (None if undefined).
@@ -57,7 +56,7 @@ class TransferScore:
 
 
 def transfer_score(task: Task, folds: int, **figures: Any) -> TransferScore:
-    """Make a score from figures and the task's description; `folds` matters if it has no test set."""
+    """Make a score from figures and the task's description; `folds` is used if the task has no test set."""
     return TransferScore(
         name=task.name,
         tested_on=task.tested_on if task.test is not None else f"{folds}-fold cross-validation",
@@ -125,8 +124,10 @@ def do_task(model: Comparable, task: Task, seed: int = 1, folds: int = FOLDS) ->
 
 
 def fixed_embedder(model: Comparable, texts: Sequence[str]) -> SentenceEmbedder:
-    """Return the embedder for a task; an adaptive model adapts to the task's training texts. Raises
-    InputError if the model has no vectors."""
+    """Return the embedder for a task; an adaptive model adapts to the task's training texts.
+
+    Raises InputError if the model has no vectors.
+    """
     if isinstance(model, Adaptive):
         model = model.adapted_to(texts)
     if not isinstance(model, SentenceEmbedder):
@@ -138,8 +139,10 @@ def fixed_embedder(model: Comparable, texts: Sequence[str]) -> SentenceEmbedder:
 
 
 def features(embedder: SentenceEmbedder, examples: Examples) -> FloatArray:
-    """Return each text's vector u, (examples, dimension) float32; for pairs, |u - v| and u * v concatenated
-    (W16 Eq. 12), (examples, 2 x dimension)."""
+    """Return the vector u of each text, (examples, dimension) float32.
+
+    For pairs, return |u - v| and u * v concatenated (W16 Eq. 12), (examples, 2 x dimension).
+    """
     first = np.asarray(embedder.encode(examples.first), dtype=np.float32)
     if examples.second is None:
         return first
@@ -150,8 +153,8 @@ def features(embedder: SentenceEmbedder, examples: Examples) -> FloatArray:
 def predicted_on_test(train: Labelled, development: Labelled | None, test: FloatArray, seed: int) -> Labels:
     """Predict labels of test examples with the penalty that is best on the development examples.
 
-    development: None for a stratified random tenth of the training examples; the final classifier is then
-        trained on all of them.
+    development: None to use a stratified random tenth of the training examples; the final classifier is then
+        trained on all training examples.
     """
     fitting, judging = train, development
     if judging is None:
@@ -162,8 +165,10 @@ def predicted_on_test(train: Labelled, development: Labelled | None, test: Float
 
 
 def fold_examples(labels: Labels, seed: int, folds: int = FOLDS) -> list[tuple[Rows, Rows]]:
-    """Draw stratified training and test examples for each fold. If a class, which has at least two examples,
-    has fewer than folds, there are fewer folds."""
+    """Draw stratified training and test examples for each fold.
+
+    Each class must have at least two examples; there are at most as many folds as the smallest class has.
+    """
     selection = require("sklearn.model_selection", "evaluation")
     count = int(min(folds, np.unique(labels, return_counts=True)[1].min()))
     splitter = selection.StratifiedKFold(count, shuffle=True, random_state=seed)
@@ -171,13 +176,17 @@ def fold_examples(labels: Labels, seed: int, folds: int = FOLDS) -> list[tuple[R
 
 
 def held_out_examples(labels: Labels, seed: int) -> tuple[Rows, Rows]:
-    """Split the examples randomly into nine tenths and one tenth, each with every class; the only example of
-    a class is in the first. Raises InputError if no class has two."""
+    """Split the examples randomly into nine tenths and one tenth, each with every class.
+
+    The only example of a class goes to the first part. Raises InputError if every class has one example.
+    """
     selection = require("sklearn.model_selection", "evaluation")
     _, classes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     alone = counts[classes] == 1
     if alone.all():
-        raise InputError("no class has two examples, one of them to choose the penalty or the epoch by")
+        raise InputError(
+            "every class has a single example, so none is left to choose the penalty or the epoch"
+        )
     divided = np.flatnonzero(~alone)
     fit, held_out = selection.train_test_split(
         divided,
@@ -196,7 +205,7 @@ def _predicted(train: Labelled, test: FloatArray, penalty: float) -> Labels:
         C=penalty, solver="newton-cholesky" if newton else "lbfgs", max_iter=_ITERATIONS
     )
     with warnings.catch_warnings():
-        # A weak penalty may not converge in time; it still is one of the candidates.
+        # With a weak penalty the classifier may not converge; its result is used anyway.
         warnings.simplefilter("ignore")
         classifier.fit(scaler.fit_transform(train[0]), train[1])
     return np.asarray(classifier.predict(scaler.transform(test)))

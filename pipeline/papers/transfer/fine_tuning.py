@@ -36,7 +36,7 @@ TRAINED, PENALISED, RANDOM = "fine-tuned", "fine-tuned, L2", "from random"
 
 @dataclass(frozen=True)
 class Variant:
-    """A variant of training, with candidate settings; the one with the best development score is used."""
+    """A variant of training, with candidate settings; the setting with the best development score is used."""
 
     name: str
     candidates: tuple[FineTuningParameters, ...]
@@ -50,10 +50,9 @@ def make_variants(
     """Return the variants that a user asks for.
 
     starts: `trained` fine-tunes the model without a penalty, `random` trains from scratch.
-    penalties: fine-tuning with the best of these penalties is another variant (W16 4.4.1).
+    penalties: if given, fine-tuning with the best of these penalties is another variant (W16 4.4.1).
     settings: values of other `FineTuningParameters`; each variant tries every combination.
-
-    Raises ConfigurationError about unknown, wrong or contradicting ones.
+    Raises ConfigurationError if settings are unknown, invalid or contradict each other.
     """
     settings = settings or {}
     problems = [f"--set {key}: use --fine-tune-from" for key in settings if key == "start"]
@@ -88,9 +87,9 @@ def make_variants(
 
 
 def encoder_of(opened: OpenedModel, tasks: Sequence[Task]) -> SentenceModel:
-    """Return the encoder to train for tasks. An average of word vectors becomes an encoder of the tasks'
-    words.
+    """Return the encoder to train for tasks.
 
+    An average of word vectors is converted to an encoder for the tasks' words.
     Raises ConfigurationError if the model has no encoder to train.
     """
     model = opened.model
@@ -134,8 +133,10 @@ def fine_tune_transfer(
 
 
 def task_splits(task: Task, seed: int, folds: int) -> list[Split]:
-    """Return the task's split, or one per fold if it has no test set. If there are no development examples, a
-    tenth of the training examples is used."""
+    """Return the task's split, or one split per fold if the task has no test set.
+
+    Without development examples, a random tenth of the training examples is used for development.
+    """
     if task.test is not None:
         return [_split(task, task.train, task.development, task.test, seed)]
     labels = np.array(task.train.labels)

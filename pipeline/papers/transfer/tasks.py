@@ -55,26 +55,26 @@ class Examples:
 
 
 def read_texts(path: Path, text: int = 1) -> Examples:
-    """Read a TSV without a header: a label in the first column, a text in the last, column `text`.
+    """Read a TSV without a header: labels in the first column, texts in the last, which is column `text`.
 
-    Raises InputError with file and line: a wrong number of fields, a blank label, or fewer than two classes.
+    Raises InputError if a line has another number of fields or a blank label (with file and line), or if
+    there are fewer than two classes.
     """
     rows = []
     for number, line in numbered_lines(path):
         rows.append(_fields(path, number, line, text + 1))
-        # A blank text stays, because the original customer reviews have one.
+        # Blank texts are allowed, because the original customer reviews have one.
         if not rows[-1][0]:
             raise InputError("a blank label", path, number)
     return _examples(path, [(fields[0], fields[text]) for fields in rows])
 
 
 def read_pairs(path: Path, label: str, first: str, second: str) -> Examples:
-    """Read pairs of texts from a TSV with a header, whose columns are found by name in any case.
+    """Read pairs of texts from a TSV with a header; columns are found by name, in upper or lower case.
 
-    label: column of the labels; `relatedness_score` has numbers from 1 to 5, `quality` 0 and 1.
-
-    Raises InputError with file and line: no such column, a wrong number of fields, a blank field, another
-    score, or fewer than two classes.
+    label: column of the labels; `relatedness_score` has numbers from 1 to 5, `quality` has 0 and 1.
+    Raises InputError if a column is missing, if a line has another number of fields, a blank field, or an
+    invalid score (with file and line), or if there are fewer than two classes.
     """
     lines = numbered_lines(path)
     _, header = next(lines, (1, ""))
@@ -99,14 +99,16 @@ def read_pairs(path: Path, label: str, first: str, second: str) -> Examples:
 def _fields(path: Path, number: int, line: str, count: int) -> list[str]:
     fields = [field.strip() for field in line.split("\t")]
     if len(fields) != count:
-        raise InputError(f"{len(fields)} fields, {count} are expected", path, number)
+        raise InputError(f"{len(fields)} fields, but {count} are expected", path, number)
     return fields
 
 
 def _examples(path: Path, rows: Sequence[tuple[str, ...]]) -> Examples:
     labels, first, *second = (list(column) for column in zip(*rows, strict=True)) if rows else ([], [])
     if len(set(labels)) < 2:
-        raise InputError(f"only {counted(len(set(labels)), 'distinct label')}, at least 2 are needed", path)
+        raise InputError(
+            f"only {counted(len(set(labels)), 'distinct label')}, but at least 2 are needed", path
+        )
     return Examples(first, second[0] if second else None, labels)
 
 
@@ -133,9 +135,9 @@ class Task:
 
 @dataclass(frozen=True)
 class _Files:
-    """Names of a task's files, and how to read one.
+    """Names of a task's files, and the function that reads one.
 
-    trial: without a test file, the development file is the test set.
+    trial: if the test file is missing, the development file is the test set.
     """
 
     read: Callable[[Path], Examples]
@@ -166,7 +168,7 @@ _FILES: Final = {
     "SICK-R": _Files(partial(_sick, label="relatedness_score"), *_SICK, kind="relatedness"),
 }
 TASKS: Final = tuple(_FILES)
-"""The names, in the papers' order."""
+"""Names of all tasks, in the papers' order."""
 
 
 def find_tasks(directories: Sequence[Path], names: Sequence[str] = ()) -> tuple[list[Task], list[str]]:

@@ -1,5 +1,7 @@
-"""Trains classifiers for transfer tasks, on fixed sentence vectors or together with the encoder (Wieting
-2016, 4.4 and Eq. 12-14; Tai 2015)."""
+"""Trains classifiers for transfer tasks, on fixed sentence vectors or together with the encoder.
+
+See Wieting 2016 (W16), 4.4 and Eq. 12-14, and Tai 2015.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,11 @@ from paraforge.papers.transfer.tasks import Examples, Kind
 
 Start = Literal["trained", "random"]
 PATIENCE: Final = 3
-"""Epochs without a gain on the development examples that end a training."""
+"""Training ends after this many epochs without a gain on the development examples."""
 HIDDEN: Final = 50
 """Size of the layer between sentence vectors and classes (Tai 2015)."""
 NEW_UNITS: Final = 2
-"""A unit that the model does not know gets its own vector if the training examples have it this often."""
+"""A unit that the model does not know gets its own vector if it is this often in the training examples."""
 
 
 class FineTuningParameters(Section):
@@ -67,19 +69,19 @@ class FineTuningParameters(Section):
         1e-4, ge=0, description="L2 penalty for the layers above the sentence vectors"
     )
     lambda_words: float = Field(
-        0.0, ge=0, description="L2 penalty for vectors of words or other units that leave their start"
+        0.0, ge=0, description="L2 penalty for changes of the vectors of words or other units"
     )
     lambda_composition: float = Field(
-        0.0, ge=0, description="L2 penalty for the encoder's other parameters that leave their start"
+        0.0, ge=0, description="L2 penalty for changes of the encoder's other parameters"
     )
 
 
 def average_as_encoder(average: WordAverage, texts: Sequence[str]) -> SentenceModel:
-    """Return an encoder that computes an average of word vectors: the mean over rows of a table, which are
-    the words' weighted vectors without the common components.
+    """Return an encoder that computes an average of word vectors: the mean of rows of a table.
 
-    texts: texts whose words the table has. Other words, and words without a vector, are unknown; they have
-        the unknown word's vector or zeros, and, unlike in the average, count in the sentence's length.
+    The rows are the words' weighted vectors without the common components.
+    texts: the table has the words of these texts. Other words, and words without a vector, are unknown; they
+        get the unknown word's vector or zeros, and, unlike in the average, count in the sentence's length.
     """
     (cut,) = make_units(WORD).cut(pa.array(texts, pa.string()))
     known = average.vectors.rows(cut.vocabulary) >= 0
@@ -101,12 +103,12 @@ def start_model(
 ) -> SentenceModel:
     """Return a model of the same architecture for the units of a task. The given model is not changed.
 
-    Rows that no text of the task uses are dropped, so that updating whole tables is fast. A unit that the
-    model does not know gets its own row, a copy of the unknown unit's, if it occurs at least `NEW_UNITS`
+    Rows that no text of the task uses are dropped, so that updates of whole tables are fast. A unit that the
+    model does not know gets its own row, a copy of the unknown unit's row, if it occurs at least `NEW_UNITS`
     times in the training texts.
 
-    other_texts: texts of development and test examples, from which only known units are taken.
-    start: `trained` copies the model's parameters, `random` initializes them by seed, as a training does.
+    other_texts: texts of development and test examples; only units that the model knows are taken from them.
+    start: `trained` copies the model's parameters, `random` initializes them from the seed.
     """
     vocabularies: dict[str, Vocabulary] = {}
     counts: dict[str, npt.NDArray[np.int64]] = {}
@@ -180,8 +182,10 @@ def held_out_pairs(pairs: int, seed: int) -> tuple[npt.NDArray[np.int64], npt.ND
 
 
 class SigmoidSoftmax(nn.Module):
-    """The network `softmax(W_p * sigmoid(W x + b_h) + b_p)` over classes. For pairs, x is |u - v| and u * v
-    concatenated, so W is W_+ and W_x of W16 Eq. 12 side by side."""
+    """The network `softmax(W_p * sigmoid(W x + b_h) + b_p)` over classes.
+
+    For pairs, x is |u - v| and u * v concatenated, so W is W_+ and W_x of W16 Eq. 12 side by side.
+    """
 
     def __init__(self, inputs: int, hidden: int, classes: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -213,8 +217,11 @@ class TaskNetwork(nn.Module):
         network: SigmoidSoftmax,
         projection: nn.Linear | None = None,
     ) -> None:
-        """training: sentences of the training examples; for pairs, all first and then all second ones.
-        projection: W_p in `h = W_p v` for a sentence vector v (Arora 2017, A.2); None for h = v."""
+        """Compute the features' mean and standard deviation on the training examples.
+
+        training: sentences of the training examples; for pairs, all first and then all second ones.
+        projection: W_p in `h = W_p v` for a sentence vector v (Arora 2017, A.2); None for h = v.
+        """
         super().__init__()
         self.encoder = encoder
         self.network = network
@@ -246,8 +253,10 @@ class TaskNetwork(nn.Module):
         return self.network((self.features(vectors) - self.mean) / self.deviation)
 
     def of_examples(self, sentences: TokenBatch, rows: Tensor) -> Tensor:
-        """Return log-probabilities of the examples at these indices, with gradients; for pairs, `sentences`
-        are all first and then all second ones."""
+        """Return log-probabilities of the examples at these indices, with gradients.
+
+        sentences: of all examples; for pairs, all first and then all second ones.
+        """
         if self.pairs:
             rows = torch.cat([rows, rows + len(next(iter(sentences.values()))) // 2])
         batch = {unit: bags.select(rows).to(self.mean.device) for unit, bags in sentences.items()}
@@ -280,8 +289,11 @@ class ClassifierTraining(Task[Tensor, nn.Module]):
         seed: int,
         patience: int = PATIENCE,
     ) -> None:
-        """predict: returns the log-probabilities of the examples at some indices, (examples, classes).
-        targets: (examples, classes), rows that sum to 1. seed: decides the order of examples."""
+        """Prepare the training of a module.
+
+        predict: returns the log-probabilities, (examples, classes), of the examples with the given indices.
+        targets: (examples, classes); each row sums to 1. seed: decides the order of examples.
+        """
         self.module = module
         self.size = len(targets)
         self.total = len(targets) * parameters.epochs
@@ -353,8 +365,8 @@ def relatedness(
 ) -> tuple[float | None, float | None]:
     """Return Pearson and Spearman x 100 on the test pairs; the development pairs choose the epoch.
 
-    train, development, test: features and scores, 1 to `CLASSES`. development: None for a random tenth of the
-        training pairs, which is then not trained on.
+    train, development, test: features and scores, 1 to `CLASSES`.
+    development: None to take a random tenth of the training pairs, which are then not trained on.
     """
     if development is None:
         fit, held_out = held_out_pairs(len(train[1]), seed)

@@ -1,1 +1,1 @@
-"""Embeddings learned from neighboring sentences, read by unrolling the decoders (Zhelezniak et al. 2018)."""
+"""Embeddings from unrolled decoders that predict neighboring sentences (DD: Zhelezniak et al. 2018)."""

@@ -1,5 +1,4 @@
-"""Embeds and compares texts with trained decoders, and adds words to them by a linear map (Kiros et al.
-2015)."""
+"""Embeds and compares texts with trained decoders; adds words to their vocabulary (Kiros et al. 2015)."""
 
 from __future__ import annotations
 
@@ -47,8 +46,10 @@ class DecoderModel(SentenceModel):
         *others: Any,
         **options: Any,
     ) -> None:
-        """Make a model in memory; see `SentenceModel`. Raises InputError if the vocabulary has no end of
-        sentence."""
+        """Make a model in memory; see `SentenceModel`.
+
+        Raises InputError if the vocabulary has no end-of-sentence symbol.
+        """
         super().__init__(encoder, parameters, vocabularies, *others, **options)
         if END not in self.vocabulary:
             raise InputError("the vocabulary has no end-of-sentence symbol")
@@ -64,9 +65,8 @@ class DecoderModel(SentenceModel):
     ) -> Self:
         """Return a model for a network; it shares the network's parameters.
 
-        representation: None for the space of the decoder's objective: unrolled for gru, context for bow.
-
-        Raises InputError if the network's decoders have no states to unroll.
+        representation: None for the one that the training objective compares: unrolled for gru decoders,
+        context for bow decoders. Raises InputError if the network's decoders have no states to unroll.
         """
         bow = network.architecture.decoder == "bow"
         chosen = representation or RepresentationParameters(kind="context" if bow else "unrolled")
@@ -98,18 +98,20 @@ class DecoderModel(SentenceModel):
         return self.parameters.representation
 
     def read_by(self, representation: RepresentationParameters) -> Self:
-        """Return the same network with another representation. Raises as `of_network`."""
+        """Return the same network with another representation. Raises the errors of `of_network`."""
         return self.of_network(self.network, self.vocabulary, representation, self.about)
 
     def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """Return the similarity of texts at the same index: the dot product or cosine, as the representation
-        says; 0 if a text has no word."""
+        """Return the similarity of the texts with the same index, float32 (texts,).
+
+        It is the dot product or cosine, as the representation says; 0 if a text has no words.
+        """
         return self.similarity_of_vectors(self.encode(first), self.encode(second)).astype(np.float32)
 
     def similarity_of_vectors(
         self, left: npt.NDArray[np.float32], right: npt.NDArray[np.float32]
     ) -> npt.NDArray[np.float64]:
-        """Return the same for vectors, (rows, dimension) each; float64 (rows,)."""
+        """Return the similarity of vectors with the same index, (rows, dimension) each; float64 (rows,)."""
         if self.representation.similarity == "dot":
             check_rows(left, right)
             return np.einsum("ij,ij->i", left, right, dtype=np.float64)
@@ -117,9 +119,9 @@ class DecoderModel(SentenceModel):
 
     @classmethod
     def open(cls, directory: str | Path, device: str = "cpu") -> Self:
-        """Open a model written by `save` on a device. Raises as `SentenceModel.open`.
+        """Open a model written by `save` on a device. Raises the errors of `SentenceModel.open`.
 
-        directory: can end with `@` and a representation other than the trained one.
+        directory: can end with `@` and the name of another representation.
         """
         place, representation = split_name(directory)
         model = super().open(place, device)
@@ -129,19 +131,19 @@ class DecoderModel(SentenceModel):
 def expand(model: DecoderModel, vectors: WordVectors) -> DecoderModel:
     """Return the model with the words of `vectors` added to its vocabulary.
 
-    A matrix, fitted by least squares on the words in both, maps the given vectors to the model's. Decoders
-    still only predict the words that they were trained on.
+    A matrix, fitted by least squares on the words in both, maps the given vectors to the model's vectors. The
+    decoders still predict only the words that they were trained on.
 
     Raises InputError if there are fewer words in common than `vectors` has dimensions.
     """
     vocabulary, network = model.vocabulary, model.network
     given = vectors.words
-    # Without the words of an earlier expansion, whose vectors come from another map.
+    # The vectors of words that were added before come from another map, so they are not used for the fit.
     trained = {*vocabulary.units[: network.predicted]} - {vocabulary.unknown, END}
     shared = [row for row, word in enumerate(given) if word in trained]
     if len(shared) < vectors.dimension:
         raise InputError(
-            f"{len(shared):,} words in common, fewer than the vectors' {vectors.dimension} dimensions",
+            f"{len(shared):,} words in common, but the {vectors.dimension} dimensions need as many words",
             remedy="Use vectors of the same language, lower-cased, with more words.",
         )
     table = network.words.detach().cpu().double().numpy()

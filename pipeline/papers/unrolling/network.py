@@ -1,6 +1,8 @@
-"""A network with an encoder for a sentence and decoders for the previous and the next one, its loss (DD 3 and
-4; Eq. 4, 6, 9, 10), and sentence vectors from it: the context, or states of the unrolled decoders (DD 3.3,
-Figure 1, Appendix C)."""
+"""Defines a network that encodes a sentence and predicts the previous and the next one, and sentence vectors.
+
+The loss is in DD 3 and 4 (Eq. 4, 6, 9, 10). Sentence vectors are the context (the encoder's output) or states
+of the unrolled decoders (DD 3.3, Figure 1, Appendix C).
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +22,7 @@ from paraforge.papers.unrolling.parameters import (
 from paraforge.papers.unrolling.triples import TripleBatch, with_ends
 
 INITIAL_BOUND = 0.1
-"""Weights start uniform between minus this and plus this (DD 4)."""
+"""Initial weights are uniform between minus this and plus this (DD 4)."""
 
 
 def negative_log_likelihood(
@@ -98,7 +100,7 @@ class LayerNormGru(nn.Module):
 
 
 class GruDecoder(nn.Module):
-    """A GRU whose initial state is the context, and whose first input is its own vector (<GO>)."""
+    """A GRU whose initial state is the context, and whose first input is a trained vector (<GO>)."""
 
     def __init__(self, word_dimension: int, state_dimension: int) -> None:
         super().__init__()
@@ -222,8 +224,11 @@ def unrolled(network: SentencePredictor, context: Tensor, steps: int) -> Tensor:
 def represent(
     network: SentencePredictor, sentences: Bags, representation: RepresentationParameters
 ) -> Tensor:
-    """Return sentence vectors: the context, or the mean of the unrolled states, (sentences,
-    context_dimension), or these states side by side, (sentences, 2 x steps x context_dimension)."""
+    """Return sentence vectors in a representation.
+
+    The context, or the mean of the unrolled states: (sentences, context_dimension); the unrolled states side
+    by side: (sentences, 2 x steps x context_dimension).
+    """
     context = network.encode(sentences)
     if representation.kind == "context":
         return context
@@ -234,7 +239,7 @@ def represent(
 class Reader(Encoder):
     """Encodes sentences with a network and one of its representations.
 
-    end: id of the word that ends every sentence; it is not in texts.
+    end: id of the end-of-sentence symbol, which is added to every sentence.
     """
 
     end = 0
@@ -248,7 +253,7 @@ class Reader(Encoder):
         self.dimension = states * parameters.layers.context_dimension
 
     def table_units(self) -> dict[str, str]:
-        """Return the word vectors."""
+        """Return the name of the table with word vectors."""
         return {"network.words": WORD}
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:

@@ -23,7 +23,7 @@ LARGEST_STEPS = 30
 
 
 class NetworkParameters(Section):
-    """An encoder, and a decoder each for the previous and the next sentence (DD 4)."""
+    """The architecture: an encoder, and one decoder each for the previous and the next sentence (DD 4)."""
 
     encoder: Literal["bow", "gru"] = Field(
         "bow", description="bow: sum of the word vectors; gru: last state of a layer-normalised GRU"
@@ -64,7 +64,7 @@ class RepresentationParameters(Section):
     similarity: Literal["dot", "cosine"] = Field("dot", description="dot product, or cosine")
 
     def __str__(self) -> str:
-        """Return the representation as in the name of a model: `unrolled:3`, `context:cosine`."""
+        """Return the representation as written in a model's name: `unrolled:3`, `context:cosine`."""
         steps = "" if self.kind == "context" else f":{self.steps}"
         return f"{self.kind}{steps}{'' if self.similarity == 'dot' else ':cosine'}"
 
@@ -74,10 +74,10 @@ class PredictionParameters(Section):
 
     epochs: int = Field(1, ge=1, description="passes over the triples")
     updates: int | None = Field(
-        None, ge=1, description="largest number of updates, if that is fewer than epochs gives"
+        None, ge=1, description="largest number of updates; null: all updates of the epochs"
     )
     batch_size: int = Field(128, ge=1, description="triples in an update")
-    learning_rate: float = Field(0.0008, gt=0, description="of Adam")
+    learning_rate: float = Field(0.0008, gt=0, description="learning rate of Adam")
     precision: Literal["float32", "bfloat16"] = Field(
         "float32",
         description="number format of the products with the output vectors, which are most of the work; "
@@ -117,19 +117,21 @@ class ReaderParameters(VectorParameters):
 
 
 DESCRIPTION = "decoders.json"
-"""The file that identifies a directory as such a model."""
+"""A directory with this file has trained decoders."""
 
 
 def is_decoder_model(name: str | Path) -> bool:
-    """Return whether a name, with or without a representation, is a model of this kind."""
+    """Return whether a name, with or without a representation, is a directory with trained decoders."""
     directory, _, _ = str(name).rpartition("@")
     return any((Path(path) / DESCRIPTION).is_file() for path in (str(name), directory) if path)
 
 
 def split_name(name: str | Path) -> tuple[Path, RepresentationParameters | None]:
-    """Return the directory, and the representation after the last `@`, if any: `context`, `unrolled:N` or
-    `mean:N`, N states per decoder (default 3), with `:cosine` appended if vectors are compared by cosine
-    instead of dot product. Raises InputError if it is none of these."""
+    """Split a model's name into its directory and the representation after the last `@`, if there is one.
+
+    A representation is `context`, `unrolled:N` or `mean:N`, with N states per decoder (default 3); `:cosine`
+    is appended if vectors are compared by cosine instead of dot product. Raises InputError for others.
+    """
     path = Path(name)
     before, at, text = str(name).rpartition("@")
     if not at or path.exists():

@@ -28,7 +28,7 @@ from paraforge.versions import DECODERS, __version__
 logger = logging.getLogger(__name__)
 
 CLIP = 5.0
-"""Largest norm of the gradient of the mean per word. The paper's code clips that of a sum at this number."""
+"""Largest norm of the gradient of the mean loss per word. The paper's code limits that of a sum."""
 
 
 class PredictionObjective(Task[TripleBatch, SentencePredictor]):
@@ -45,8 +45,10 @@ class PredictionObjective(Task[TripleBatch, SentencePredictor]):
         threads: int = 1,
         device: str = "cpu",
     ) -> None:
-        """network: has the words of the triples. threads: on one machine, the same number gives identical
-        results."""
+        """Prepare the training of a network whose vocabulary is the store's.
+
+        threads: on one machine, the same number of threads gives identical results.
+        """
         self.module = network.to(device)
         self.size = len(store)
         self._store = store
@@ -112,19 +114,20 @@ def train_decoders(
 ) -> dict[str, Any]:
     """Train a model into a directory, which is replaced as a whole when the model is finished.
 
-    Checkpoints and finished models are in `resources.work`/decoders/KEY, the hash of everything that the
+    Checkpoints and finished models are in `resources.work`/decoders/KEY. KEY is a hash of everything that the
     result depends on, so the same call resumes a killed one; it reads the sentences again.
+
 
     sentences: file of running text; see `read_sentences`.
     held_out: STS files or directories whose sentences are not trained on; a document ends at each of them.
 
-    Returns the report: signature (one line on data and version); numbers of sentences with and without words
-    (skipped), held_out ones, documents, triples, triples seen in all epochs, updates, words, dimension; the
-    history, with the loss in nats per predicted word at the end of each epoch; and sentences_per_second, the
-    triples per second of the last process that trained.
+    Returns the report: signature (one line on data and version); dimension; numbers of words, triples,
+    sentences, documents, sentences without words (skipped), held-out sentences, updates, and triples seen in
+    all epochs; history, with the loss in nats per predicted word at the end of each epoch; and
+    sentences_per_second, the triples per second of the last process that trained.
 
     Raises:
-        InputError: a file is missing or wrong, or has no three consecutive sentences.
+        InputError: a file is missing or malformed, or has no three consecutive sentences.
         ConfigurationError: no such device.
         Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
         WorkLockedError: another process runs the same training.
@@ -170,7 +173,7 @@ def train_decoders(
             "history": record.history,
         }
         model.save(directory / MODEL, {**report, "training": parameters.model_dump(mode="json")})
-        # Not in the model, so that the same training gives the same bytes.
+        # The speed is not saved with the model, so that the same training gives the same bytes.
         return {**report, "sentences_per_second": trainer.rate}
 
     return run_once(

@@ -1,5 +1,7 @@
-"""Reads sentences of documents in order, and stores them as word ids on disk, memory-mapped, with the numbers
-of those that have a neighbor on both sides."""
+"""Reads the sentences of documents in order, and stores them as word ids in memory-mapped files.
+
+It also finds the triples: sentences with a previous and a next sentence in the same document.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,9 @@ from paraforge.embeddings.learning.id_sequences import IdSequences, IdSequencesW
 from paraforge.embeddings.trainer.parameters import VocabularyParameters
 
 END: Final = "\n"
-"""The end of a sentence as a word of the vocabulary. No token contains white space."""
+"""End-of-sentence symbol of the vocabulary; it differs from all tokens, which have no white space."""
 MAXIMUM_LENGTH: Final = 30
-"""Most words of a sentence, its end included (DD 4); the rest is cut off."""
+"""Largest number of words in a sentence, including its end symbol (DD 4); the rest is cut off."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,12 @@ class SentenceBlock:
 def read_sentences(
     path: Path, held_out: SentenceSet | None = None, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[SentenceBlock]:
-    """Yield the contiguous sentences of a text file, plain, gz, bz2, xz or zst, block by block.
+    """Yield the sentences of a text file (plain, gz, bz2, xz or zst) in order, block by block.
 
-    If the first line has a tab, a sentence is what follows the last tab of a line, and a document ends where
-    what stands before it changes. Otherwise each line is a sentence, and a blank line ends a document.
+    If the first line has a tab, the sentence is the last column, and the other columns are the document's
+    name: a document ends where they change. Otherwise each line is a sentence, and a blank line ends a
+    document.
+
 
     held_out: sentences to leave out; a document ends at each of them.
 
@@ -74,7 +78,7 @@ def read_sentences(
             if (counts != tabs).any():
                 wrong = int(np.flatnonzero(counts != tabs)[0])
                 # Leaving the line out would make other sentences neighbors.
-                problem = f"{counted(int(counts[wrong]) + 1, 'column')}, the first line has {tabs + 1}"
+                problem = f"{counted(int(counts[wrong]) + 1, 'column')}, but the first line has {tabs + 1}"
                 raise InputError(problem, path, block.first + wrong, "Correct the line.")
             parts = pc.split_pattern(block.lines, "\t", max_splits=1, reverse=True)
             names, texts = (pc.list_element(parts, side) for side in (0, 1))
@@ -93,7 +97,7 @@ def read_sentences(
 
 @dataclass(frozen=True)
 class TripleBatch:
-    """Sentences with their neighbors, as word ids including their ends; triple k is entry k of all three."""
+    """Sentences with their neighbors, as word ids with end symbols; triple k is entry k of all three."""
 
     previous: Bags
     current: Bags
@@ -103,18 +107,18 @@ class TripleBatch:
         return len(self.current)
 
     def to(self, device: torch.device) -> TripleBatch:
-        """Return the same on a device."""
+        """Return the batch on a device."""
         return TripleBatch(self.previous.to(device), self.current.to(device), self.following.to(device))
 
 
 @dataclass(frozen=True)
 class TripleStore:
-    """Sentences as ids, and which of them have neighbors on both sides.
+    """Sentences as word ids, and the numbers of the sentences with neighbors on both sides.
 
-    centres: numbers of those sentences, int64 (triples,).
+    centres: numbers of these sentences, int64 (triples,).
     fingerprint: hash of ids, triples and vocabulary.
-    sentences, documents: their numbers. skipped: number of sentences without words, which were left out.
-    held_out: number of other sentences left out.
+    sentences, documents: how many there are. skipped: sentences left out because they have no words.
+    held_out: held-out sentences, also left out.
     """
 
     ids: IdSequences
@@ -143,11 +147,10 @@ class TripleStore:
 def build_triple_store(
     directory: Path, blocks: Iterable[SentenceBlock], limits: VocabularyParameters
 ) -> TripleStore:
-    """Split sentences into words, choose the vocabulary, and write the ids to files in a directory, in place
-    of earlier ones.
+    """Split sentences into words, choose the vocabulary, and write the ids to files in a directory.
 
-    Memory holds one block of sentences, the distinct words, and at most 10 bytes for each sentence. Sentences
-    without words are left out and counted.
+    Earlier files are replaced. Memory holds one block of sentences, the distinct words, and at most 10 bytes
+    for each sentence. Sentences without words are left out and counted.
 
     Raises InputError if no sentence has a neighbor on both sides within its document.
     """
@@ -207,7 +210,7 @@ def with_ends(
     new_offsets = offsets_of(lengths)
     places = ranges(offsets[:-1], lengths)
     ends = new_offsets[1:] - 1
-    places[ends] = 0  # overwritten by the end; any valid position would do
+    places[ends] = 0  # any valid position; overwritten by the end symbol below
     result = (ids[places] if len(ids) else np.zeros(len(places), dtype=ids.dtype)).copy()
     result[ends] = end
     return result, new_offsets

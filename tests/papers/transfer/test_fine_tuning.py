@@ -44,7 +44,7 @@ def test_a_split_that_is_given_is_taken() -> None:
 
 def test_too_few_examples() -> None:
     task = Task("x", "classification", Examples(list("xxyy"), None, list("xxyy")))
-    with pytest.raises(InputError, match="no class has two examples, one of them to choose"):
+    with pytest.raises(InputError, match="every class has a single example"):
         task_splits(task, 1, 10)
 
 

@@ -148,7 +148,7 @@ def test_new_words_are_mapped_and_old_ones_read_as_before(tmp_path: Path, encode
 def test_too_few_words_in_common_are_an_error() -> None:
     model = small_model("bow", "gru")
     expand(model, vectors_of(model, 7)[0])
-    with pytest.raises(InputError, match="7 words in common, fewer than the vectors' 8 dimensions"):
+    with pytest.raises(InputError, match="7 words in common, but the 8 dimensions"):
         expand(model, vectors_of(model, 8)[0])
 
 

@@ -187,8 +187,8 @@ def test_documents_go_on_over_blocks(tmp_path: Path, size: int) -> None:
     ("content", "message"),
     [
         (b"", "the file is empty"),
-        (b"a\tb\tc\na\tb\n", r"books:2: 2 columns, the first line has 3"),
-        (b"a\tb\n\na\tb\n", r"books:2: 1 column, the first line has 2"),
+        (b"a\tb\tc\na\tb\n", r"books:2: 2 columns, but the first line has 3"),
+        (b"a\tb\n\na\tb\n", r"books:2: 1 column, but the first line has 2"),
         (b"a\tb\na\t\xff\n", r"books:2: not UTF-8"),
         (b"PK\x03\x04rest", "zip archive"),
     ],
