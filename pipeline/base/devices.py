@@ -11,7 +11,7 @@ logger = logging.getLogger(__name__)
 
 
 def chosen_device(name: str) -> str:
-    """Return the device that a user chose; `auto` is a GPU if there is one. Raises as `check_device`."""
+    """Return the device for a name; `auto` is a GPU if there is one. Raises the errors of `check_device`."""
     import torch
 
     if name == "auto":

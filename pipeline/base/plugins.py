@@ -36,7 +36,7 @@ def _modules(package: str, path: tuple[str, ...], installed: tuple[str, ...]) ->
 
 
 def classes_in(module: str, base: type[Any]) -> list[type[Any]]:
-    """Return the subclasses of ``base`` that a module defines. Raises as :func:`import_found`."""
+    """Return the subclasses of ``base`` that a module defines. Raises the errors of :func:`import_found`."""
     return [
         value
         for value in vars(import_found(module)).values()

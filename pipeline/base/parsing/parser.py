@@ -53,8 +53,10 @@ def open_parser(name: str) -> Parser:
 
 
 def describe_parser(name: str) -> str:
-    """Return what is installed of a parser, for ``paraforge doctor``. Raises as :func:`open_parser`, and
-    InputError if it parses nothing."""
+    """Return a description of an installed parser, for ``paraforge doctor``.
+
+    Raises the errors of :func:`open_parser`, and InputError if the parser cannot parse a sentence.
+    """
     parser = open_parser(name)
     if parser.parse(["It works."]) == [None]:
         raise InputError(f"{name} cannot parse: its English dictionary or models are missing")

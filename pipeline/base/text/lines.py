@@ -289,14 +289,16 @@ def numbered_lines(path: Path, blank: bool = False) -> Iterator[tuple[int, str]]
 
 
 def lists_of_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the lines of a text file in lists, each with the number of its first line. Raises as
-    :func:`numbered_lines`, after all lines before the error."""
+    """Yield the lines of a text file in lists, each with the number of its first line.
+
+    Raises the errors of :func:`numbered_lines`, after all lines before the error.
+    """
     for block in whole_lines(path):
         yield block.first, block.lines.to_pylist()
 
 
 def whole_lines(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[LineBlock]:
-    """Yield the lines of a text file as blocks. Raises as :func:`numbered_lines`."""
+    """Yield the lines of a text file as blocks. Raises the errors of :func:`numbered_lines`."""
     for block in line_blocks(path, Reading(strict=False, block_bytes=block_bytes)):
         bad = np.flatnonzero(block.faults)
         if not len(bad):

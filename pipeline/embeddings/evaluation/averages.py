@@ -146,8 +146,10 @@ class WordAverage(CosineModel):
             yield self._average(column.slice(first, _BLOCK_ROWS))
 
     def fitted_to(self, texts: Sequence[str] | Any, components: int = 1) -> WordAverage:
-        """Return the same average without the common components of these texts. Raises as
-        :func:`common_components`."""
+        """Return the same average without the common components of these texts.
+
+        Raises the errors of :func:`common_components`.
+        """
         found = common_components(self.averages(texts), components)
         return WordAverage(self.vectors, self.weighting, found)
 

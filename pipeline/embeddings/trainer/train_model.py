@@ -215,8 +215,10 @@ def train_model(
 
 
 def _check_dimensions(parameters: ModelParameters) -> None:
-    """Check that the encoder can be built, using tables of one row. Raises as `build_encoder`, and InputError
-    if the initial vectors cannot be read."""
+    """Check that the encoder can be built, using tables of one row.
+
+    Raises the errors of `build_encoder`, and InputError if the initial vectors cannot be read.
+    """
     given: int | None = None
     if parameters.vectors is not None:
         given = next(read_vector_file(Path(expand(parameters.vectors)))).vectors.shape[1]

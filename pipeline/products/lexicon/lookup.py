@@ -23,8 +23,10 @@ class Lexicon:
     """
 
     def __init__(self, path: str | Path) -> None:
-        """Open a lexicon. Raises InputError: not a lexicon, one of a newer format, or a file is missing or
-        damaged."""
+        """Open a lexicon.
+
+        Raises InputError if this is not a lexicon, has a newer format, or if a file is missing or damaged.
+        """
         self.path = Path(path)
         if not self.path.is_dir():
             raise InputError(

@@ -187,10 +187,12 @@ def lemma_of(language: str) -> Callable[[str], str]:
 def classify(
     sides: tuple[TokenColumn, TokenColumn], kind: ClassKind, language: str
 ) -> tuple[TokenColumn, TokenColumn]:
-    """Replace the words of both sides by their classes: ``words`` are unchanged, ``lemmas`` are dictionary
-    forms by simplemma, a function of the word alone ("laughed": "laugh"). Raises as `lemma_of`.
+    """Replace the words of both sides by their classes.
 
-    sides: over one vocabulary, and so is the result.
+    With kind ``words`` nothing changes; ``lemmas`` are the dictionary forms that simplemma gives for single
+    words ("laughed": "laugh"). Raises the errors of `lemma_of`.
+
+    sides: columns with one vocabulary; those of the result also share one.
     """
     if kind == "words":
         return sides

@@ -51,10 +51,10 @@ class Paraphraser:
     """
 
     def __init__(self, path: Path, device: str = "auto", threads: int = 0) -> None:
-        """Open a paraphraser; the engine is loaded on first use. Raises InputError: not a paraphraser, or
-        damaged.
+        """Open a paraphraser; the engine is loaded on first use.
 
         path: its directory. device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. threads: 0 is one per core.
+        Raises InputError if this is not a paraphraser, or if it is damaged.
         """
         self.controls = Controls.read(path)
         self._path = path

@@ -37,12 +37,12 @@ class ParaphraserReport(NmtReport):
 def build_paraphraser(
     parameters: ParaphraserParameters, corpus: Path, output: Path, plot: Path, resources: Resources
 ) -> ParaphraserReport:
-    """Make ``output`` (``models/paraphraser``) according to the parameters; the training curve goes to
-    ``plot``.
+    """Make ``output`` (``models/paraphraser``) by the parameters; write the training curve to ``plot``.
 
-    Raises InputError: the corpus or the ready model is not usable, or a parser or test file is missing;
-    WorkLockedError: another process is training in the same work directory; Interrupted: SIGTERM or Ctrl-C;
-    the same command resumes.
+    Raises:
+        InputError: the corpus or the ready model is not usable, or a parser or test file is missing.
+        WorkLockedError: another process is training in the same work directory.
+        Interrupted: SIGTERM or Ctrl-C; the same command resumes.
     """
     started = time.monotonic()
     history: list[dict[str, float]] = []

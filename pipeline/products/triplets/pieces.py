@@ -120,7 +120,7 @@ def open_encoder(name: str, device: str) -> tuple[Callable[[Any], Any], bool]:
     name: ``general`` (or another scorer of words: the sums of a text's word vectors), or any name for
         :func:`paraforge.load`. device: where it computes, if it uses torch.
 
-    Raises InputError: not an encoder, or it gives no vectors.
+    Raises InputError if this is not an encoder, or if it gives no vectors.
     """
     directory = _directory(name)
     if (directory / DESCRIPTION).is_file():

@@ -191,7 +191,8 @@ def rows_step(
 
     choice: engine with options and model.
     hypotheses: hypotheses of all sentences; None if there are no sentences.
-    remembered: how the sentences were translated and how many were known, for the index; None likewise.
+    remembered: how the sentences were translated and how many were known, for the index; None if there are
+        no sentences.
     lineage: additional columns with a constant value.
     notes: further entries of the index.
     """

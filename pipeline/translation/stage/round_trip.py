@@ -53,7 +53,7 @@ def round_trip(
     :func:`~paraforge.translation.stage.translate.translate`.
     model: directory of the model that translates back, with the forward model inside.
 
-    Returns the reports of both translations, forward first. Raises as ``translate`` does.
+    Returns the reports of both translations, forward first. Raises the errors of ``translate``.
     """
     work = WorkDirectory(FORWARD, resources.work.resolve())
     translated, turned = work.path / "translated", work.path / "turned"

@@ -118,8 +118,8 @@ class SearchState:
     prefix, prefix_length: batch x prefix, batch: forced first tokens.
     done_score: batch x (beam + 1), scores of finished hypotheses in the order of finding; the last place is
         for discarded ones.
-    done_slot, done_length, done_ended: likewise, beam index of the last token before end-of-sentence, number
-        of tokens before it, and whether it was generated.
+    done_slot, done_length, done_ended: same shape; beam index of the last token before end-of-sentence,
+        number of tokens before it, and whether it was generated.
     done_count: batch. finished: batch, whether a sentence needs no more steps.
     non_finite: batch, whether a probability of a sentence was NaN.
     """

@@ -53,8 +53,10 @@ def test_what_was_damaged_is_trained_again(tmp_path: Path, changed: str | None) 
     def full(directory: Path) -> dict[str, Any]:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(OSError, match="written: .*work/full/0"):
-        run_once("full", key, tmp_path / "work", tmp_path / "o", train=full, open_model=open_model, scratch=[])
+    with pytest.raises(OSError, match=r"written: .*work/full/0"):
+        run_once(
+            "full", key, tmp_path / "work", tmp_path / "o", train=full, open_model=open_model, scratch=[]
+        )
     (tmp_path / "models" / "out").unlink()
     assert run() == {"pairs": 7}
     (trained[0] / "pairs").mkdir()  # as if it had been killed before this was removed
