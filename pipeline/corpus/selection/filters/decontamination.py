@@ -184,7 +184,7 @@ class DecontaminationParameters(FilterParameters):
     needs: ClassVar[tuple[str, ...]] = SIDES
 
     def refusal(self) -> str:
-        """``shares text with a test file``."""
+        """Return ``shares text with a test file``."""
         return "shares text with a test file"
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:

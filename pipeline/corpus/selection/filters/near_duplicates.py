@@ -64,7 +64,7 @@ class NearDuplicatesParameters(FilterParameters):
     needs: ClassVar[tuple[str, ...]] = ("reference",)
 
     def default_name(self) -> str:
-        """``near_duplicate``."""
+        """Return ``near_duplicate``."""
         return "near_duplicate"
 
     def refusal(self) -> str:

@@ -41,7 +41,7 @@ class NearRepeatsParameters(FilterParameters):
     needs: ClassVar[tuple[str, ...]] = ("reference", "paraphrase_score")
 
     def default_name(self) -> str:
-        """``near_repeat``."""
+        """Return ``near_repeat``."""
         return "near_repeat"
 
     def refusal(self) -> str:

@@ -49,7 +49,7 @@ class DecileParameters(FilterParameters):
         return self
 
     def default_name(self) -> str:
-        """``SCORE_decile``."""
+        """Return ``SCORE_decile``."""
         return decile_column(self.score)
 
     def tenths(self) -> tuple[int, ...]:
@@ -92,7 +92,7 @@ class DecileParameters(FilterParameters):
 
 
 def _runs(tenths: Sequence[int]) -> str:
-    """``9-10`` for 9, 10; ``1,9-10`` for 1, 9, 10."""
+    """Return ascending numbers as text with ranges: ``1,9-10`` for 1, 9, 10."""
     runs: list[list[int]] = []
     for number in tenths:
         if runs and number == runs[-1][-1] + 1:
