@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import venv
 from pathlib import Path
 
@@ -193,6 +194,14 @@ def test_the_same_pythons_are_named_everywhere() -> None:
     for name in ("README.md", "docs/installation.md"):
         ranges = re.findall(r"3\.\d+ to 3\.\d+", text(name))
         assert ranges and set(ranges) == {f"{classified[0]} to {classified[-1]}"}, name
+
+
+def test_make_test_checks_alike_on_every_python_and_in_a_year() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]
+    # Types of packages that need a newer Python than this one would be read wrongly.
+    assert "python_version" not in settings
+    pinned = re.findall(r"^(\w+)==[\d.]+$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.M)
+    assert {"mypy", "ruff"} <= {*pinned}
 
 
 def test_a_users_own_packages_are_left_alone(installed: Path, user: Path) -> None:

@@ -139,7 +139,7 @@ def _weighted_by_frequency(table: Tensor, part: VectorParameters, counts: npt.ND
     This makes the untrained mean a frequency-weighted bag of units under a random projection.
     """
     if (a := part.initial_frequency) is not None:
-        table *= torch.from_numpy((a / (a + counts / max(1, counts.sum()))).astype(np.float32))[:, None]
+        table *= torch.from_numpy((a / (a + counts / max(1, int(counts.sum())))).astype(np.float32))[:, None]
     return table
 
 

@@ -170,7 +170,7 @@ def fold_examples(labels: Labels, seed: int, folds: int = FOLDS) -> list[tuple[R
     Each class must have at least two examples; there are at most as many folds as the smallest class has.
     """
     selection = require("sklearn.model_selection", "evaluation")
-    count = int(min(folds, np.unique(labels, return_counts=True)[1].min()))
+    count = min(folds, int(np.unique(labels, return_counts=True)[1].min()))
     splitter = selection.StratifiedKFold(count, shuffle=True, random_state=seed)
     return list(splitter.split(labels, labels))
 
