@@ -1,6 +1,6 @@
 """The choices that params.yaml was composed from. They stay until changed, and manual edits become choices.
 
-Its first lines are comments, with the choices and a checksum of each section as it was written::
+Its first lines are comments: the user's, then the choices and a checksum of each section as it was written::
 
     # choices: corpus=my translate.beam=4
     # written: ingest=3fa9c1d2 nmt=...
@@ -9,6 +9,7 @@ A section that differs from its checksum was edited manually. A value in it that
 result becomes a choice, which stays until another choice sets the same key.
 """
 
+import itertools
 import shlex
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -86,7 +87,7 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
         _check_removals(compose(configs, [one for one in chosen if one not in removals]), removals)
     content = compose(configs, chosen)
     return Configured(
-        _header_text(chosen, content) + yaml_text(content),
+        _own_comments(text) + _header_text(chosen, content) + yaml_text(content),
         check_parameters(content, str(path)),
         chosen,
         [one for one in forgotten if one not in edits],
@@ -181,6 +182,13 @@ def _header(text: str) -> dict[str, list[str]]:
             if line.startswith(name):
                 found[name] = shlex.split(line.removeprefix(name).replace("\0", "\n"))
     return found
+
+
+def _own_comments(text: str) -> str:
+    """Return the user's comments in the first lines of a file, such as the schema for an editor."""
+    lines = itertools.takewhile(lambda line: line.startswith("#"), text.split("\n"))
+    ours = (_TITLE, _CHOICES, _WRITTEN, _LINE.strip())
+    return "".join(f"{line}\n" for line in lines if not line.startswith(ours))
 
 
 def _header_text(chosen: Sequence[str], content: Mapping[str, Any]) -> str:

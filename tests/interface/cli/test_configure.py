@@ -352,3 +352,8 @@ def test_the_schema_for_editors_knows_every_section_and_what_is_wrong(project: P
     beam = schema["$defs"]["TranslateParameters"]["properties"]["beam"]
     assert (beam["type"], beam["default"], beam["minimum"]) == ("integer", 12, 1)
     assert beam["description"]
+    edit("# Composed", "# yaml-language-server: $schema=params.schema.json\n# Composed")
+    for told in ("translate.beam: default -> 5", "nothing changes"):
+        assert told in configure("translate.beam=5")
+        first, second, _ = Path("params.yaml").read_text(encoding="utf-8").split("\n", 2)
+        assert first == "# yaml-language-server: $schema=params.schema.json" and "# Composed" in second
