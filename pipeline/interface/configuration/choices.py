@@ -207,24 +207,29 @@ def _checksum(section: Any) -> str:
 def _joined(configs: Path, earlier: Sequence[str], now: Sequence[str]) -> tuple[list[str], list[str]]:
     """Merge earlier and new choices. Also returns the earlier values that a newly chosen group replaces."""
     groups = choices(configs)
-    named = _named(configs, now)
+    of_groups = _of_groups(configs, now)
     again = {key_of(one) for one in now}
+    named = {tuple(key.split(".")) for key in again - groups.keys()}
     kept, forgotten = [], []
     for one in earlier:
-        key = key_of(one)
-        if key in again:
+        name = key_of(one)
+        key = tuple(name.split("."))
+        if name in again:
             continue
-        if key not in groups and _overlaps(tuple(key.split(".")), named):
+        # A mapping or a list stays if only a value in it is set now.
+        has_values = one.partition("=")[2].startswith(("{", "["))
+        again_set = any(key[: len(new)] == new for new in named) if has_values else _overlaps(key, named)
+        if name not in groups and (again_set or _overlaps(key, of_groups)):
             forgotten.append(one)
         else:
             kept.append(one)
     return [*kept, *now], forgotten
 
 
-def _named(configs: Path, overrides: Sequence[str]) -> set[Key]:
-    """Return the keys that these choices set: those in the groups' files, and those named directly."""
+def _of_groups(configs: Path, overrides: Sequence[str]) -> set[Key]:
+    """Return the keys that the files of chosen groups set."""
     groups = choices(configs)
-    keys = {tuple(key_of(one).split(".")) for one in overrides if key_of(one) not in groups}
+    keys: set[Key] = set()
     for one in overrides:
         group, equals, name = one.partition("=")
         for file in files_of_choice(configs, group, name) if equals and group in groups else []:

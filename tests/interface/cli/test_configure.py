@@ -100,6 +100,17 @@ def test_a_group_takes_the_place_of_values_that_it_describes(project: Path) -> N
     assert written()["translate"]["beam"] == 4
 
 
+def test_a_value_in_a_mapping_or_list_leaves_the_others_in_it(project: Path) -> None:
+    source = '{"name": "own", "format": "sample", "pairs": 900}'
+    configure(f"ingest.sources=[{source}]", "translate={beam: 3}", "select.filters.length=null")
+    told = configure("ingest.sources.0.pairs=700", "translate.nbest=2", "select.length.maximum=9")
+    assert written()["ingest"]["sources"] == [{"name": "own", "format": "sample", "pairs": 700}]
+    assert written()["translate"] == {"engine": "ctranslate2", "beam": 3, "nbest": 2}
+    assert written()["select"]["filters"]["length"] == {"kind": "length", "minimum": 1, "maximum": 9}
+    assert re.findall("no longer chosen: (.*)", told) == ["select.filters.length=null"]
+    assert "no longer chosen: translate.nbest=2" in configure("translate={beam: 4}")
+
+
 def test_edits_by_hand_are_kept_and_named(project: Path) -> None:
     edit("pairs: 20000", "pairs: 2000")
     edit("      maximum: 0.9", "      maximum: 0.8")
@@ -292,7 +303,7 @@ def test_a_threshold_is_set_by_the_name_of_its_filter(project: Path) -> None:
         configure("~select.filters.lenght")
     with pytest.raises(ParaforgeError, match=r"no filter 'trigram_overlp': .*runaway.*needs its kind"):
         configure("select.trigram_overlp.maximum=0.7")
-    with pytest.raises(ParaforgeError, match=r"no filter 'lenght'; did you mean 'length'\?"):
+    with pytest.raises(ParaforgeError, match=r"no filter 'lenght': .*; did you mean 'length'\?"):
         configure("select.lenght.maximum=7")
     with pytest.raises(ParaforgeError, match=r"length\.maxmum: .*did you mean 'maximum'\?"):
         configure("select.length.maxmum=7")
