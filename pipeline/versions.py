@@ -10,7 +10,7 @@ __version__ = "0.2.0"
 
 INGEST = 8
 NMT = 2
-TRANSLATE = 3
+TRANSLATE = 4
 PARAGRAM = 3
 SCORE = 17
 SELECT = 9

@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 
 # The form of a model from which positions can be read without loading it.
 _FOLDER = "ctranslate2"
+_WORD_START = "\u2581"
 
 
 def positions_of(folder: Path) -> tuple[int | None, int | None]:
@@ -104,4 +105,6 @@ class SentencePieces:
     def decode(self, tokens: Sequence[str]) -> str:
         """Return the text of target tokens, without the forced prefix of hypotheses."""
         start = len(self._forced) if list(tokens[: len(self._forced)]) == self._forced else 0
-        return str(self._target.decode(list(tokens[start:])))
+        text = str(self._target.decode(list(tokens[start:])))
+        # OPUS-MT can also give pieces of the source language, which keep their mark of a word's start.
+        return text.replace(_WORD_START, " ").strip() if _WORD_START in text else text

@@ -11,7 +11,8 @@ from paraforge.base.text.normalisation import CONTROLS
 from paraforge.translation.decoding.batching import Untranslatable
 from paraforge.translation.decoding.translator import Hypothesis, is_runaway
 
-_THOUGHT = re.compile(r"\s*<think>.*?(</think>|\Z)", re.DOTALL)
+# The prompt's template can already have the opening tag, so that an answer only has the closing one.
+_THOUGHT = re.compile(r"\A(.*</think>|\s*<think>.*)", re.DOTALL)
 _QUOTES = ('""', "''", "“”", "„“", "«»", "``")
 # Phrases of assistants that rarely occur in human translations.
 _REFUSAL = re.compile(
@@ -30,7 +31,7 @@ def read_answer(choice: dict[str, Any], sentence: str) -> tuple[Hypothesis, str 
         given = "".join(str(part.get("text") or "") for part in given if isinstance(part, dict))
     # JSON can contain lone surrogates, UTF-8 cannot.
     given = str(given or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    spoken = _THOUGHT.sub("", given, count=1) if given.lstrip().startswith("<think>") else given
+    spoken = _THOUGHT.sub("", given)
     text = re.sub(CONTROLS, lambda one: "\n" if one[0] == "\n" else "", spoken).strip()
     for marks in _QUOTES:
         first, last = marks[0], marks[1]

@@ -57,7 +57,11 @@ _PARTS = [{"type": "text", "text": "The dog "}, {"type": "thinking"}, {"type": "
         (choice('"The dog."'), "The dog.", set()),
         (choice("„The dog.“"), "The dog.", set()),
         *((choice(text), text, set()) for text in ('"A" or "the"', "«A» dog»", "„A „dog“", '""')),
-        (choice("<think>Hm.</think> The dog.", [-1.0]), "The dog.", set()),
+        *(
+            (choice(f"{before}The dog.", [-1.0]), "The dog.", set())
+            for before in ("<think>Hm.</think> ", "Hm.\nSo.</think>\n\n")
+        ),
+        (choice("<think>Hm.", reason="length"), "", {"empty", "output_truncated"}),
     ],
 )
 def test_what_is_made_of_an_answer(server: FakeServer, answer: Json, text: str, marks: set[str]) -> None:

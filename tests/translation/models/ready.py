@@ -123,6 +123,23 @@ def write_nllb(folder: Path) -> Path:
     return folder
 
 
+def write_mbart50(folder: Path) -> Path:
+    """A random mBART-50, whose configuration does not name its tokenizer."""
+    transformers = pytest.importorskip("transformers")
+    pieces = dict.fromkeys("".join(side for pair in PAIRS for side in pair).replace(" ", "\u2581"))
+    tokenizer = transformers.MBart50Tokenizer(
+        vocab=[(piece, -1.0) for piece in ("<unk>", "<s>", "</s>", *pieces)],
+        src_lang="cs_CZ",
+        tgt_lang="en_XX",
+    )
+    config = transformers.MBartConfig(vocab_size=len(tokenizer), decoder_start_token_id=2, **_configuration())
+    model = transformers.MBartForConditionalGeneration(config)
+    _randomise(model)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
 def _save_m2m100(folder: Path, tokenizer: Any, size: int) -> None:
     import transformers
 

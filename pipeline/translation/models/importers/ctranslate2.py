@@ -160,4 +160,4 @@ def vocabulary_of(folder: Path, side: str) -> list[str] | None:
 def last_line(error: BaseException) -> str:
     """Return the last line of an error's message."""
     lines = str(error).strip().splitlines()
-    return lines[-1] if lines else repr(error)
+    return lines[-1].strip() if lines else repr(error)

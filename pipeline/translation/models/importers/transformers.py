@@ -82,14 +82,30 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
         MissingPackageError: Transformers is not installed.
     """
     transformers = require("transformers", "transformers")
+    from transformers.models.auto import modeling_auto
+
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         stored = _stored_weights(path)
         config = read_json_object(path / "config.json")
-        if config.get("model_type") == "marian" and _BIAS not in stored:
-            raise InputError(f"weights are missing: {_BIAS}", path)
+        if config.get("model_type") not in modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES:
+            # Anything else would first be filled with random numbers, in its usual size.
+            raise InputError(
+                f"its model_type is {config.get('model_type')!r}, which is not a kind of encoder-decoder",
+                path / "config.json",
+                remedy="Use a translation model; for a language model, use the engine 'server'.",
+            )
+        if config["model_type"] == "marian":
+            if _BIAS not in stored:
+                raise InputError(f"weights are missing: {_BIAS}", path)
+            if not config.get("share_encoder_decoder_embeddings", True):
+                raise InputError(
+                    "its two languages have separate vocabularies, which CTranslate2 cannot convert",
+                    path,
+                    remedy="Convert the original model with CTranslate2's converter for Marian.",
+                )
         affixes = take_subwords(path, output, load_tokenizer(path), languages)
         convert(_converter(path, stored), path, output / FOLDER)
     check_whole(output, path, languages)
@@ -243,7 +259,9 @@ def _converter(path: Path, stored: dict[str, Any]) -> Any:
                 model, report = model_class.from_pretrained(
                     model_name_or_path, local_files_only=True, output_loading_info=True, **options
                 )
-            except CONVERSION_ERRORS:
+            except CONVERSION_ERRORS as error:
+                if "ignore_mismatched_sizes" in str(error):  # its own message is in the log
+                    raise ValueError("its weights have other sizes than its config.json says") from error
                 raise
             except Exception as error:
                 raise ValueError(last_line(error)) from error
@@ -257,6 +275,7 @@ def _converter(path: Path, stored: dict[str, Any]) -> Any:
                 model.config.normalize_before = _PRE_NORM[model.config.model_type]
             self.renumbered = _start_last(model) if model.config.model_type == "marian" else {}
             self.rows = model.get_input_embeddings().weight.shape[0]
+            self.configuration = model.config
             return model
 
         def load_tokenizer(self, tokenizer_class: Any, model_name_or_path: str, **options: Any) -> Any:
@@ -271,6 +290,9 @@ def _converter(path: Path, stored: dict[str, Any]) -> Any:
                 whole = {token: self.renumbered[number] for token, number in whole.items()}
                 for number in set(self.renumbered.values()) - set(whole.values()):
                     whole[f"madeupword{number}"] = number
+            # The converter reads here whether mBART's decoder starts from the end of a sentence (mBART-50).
+            self.configuration.tokenizer_class = type(tokenizer).__name__
+            tokenizer.bos_token = tokenizer.bos_token or tokenizer.cls_token
             # The converter only uses this, which lacks the languages in M2M-100.
             tokenizer.get_vocab = lambda: whole
             return tokenizer

@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 from paraforge.base.errors import InputError
+from paraforge.translation.decoding.pieces import SentencePieces
 from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.importing import import_model
+from paraforge.translation.models.model import open_model
+from paraforge.translation.models.sentencepiece import pieces_of, train_vocabulary
 from tests.translation.models.ready import (
     SENTENCES,
     generate,
@@ -23,6 +26,7 @@ from tests.translation.models.ready import (
     transformers_tokens,
     write_m2m100,
     write_marian,
+    write_mbart50,
     write_nllb,
 )
 
@@ -35,11 +39,20 @@ def marian(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_marian(marian: Path, tmp_path: Path) -> None:
+    import transformers
+
     description = import_model(marian, tmp_path / "nmt")
     expected = {"origin": "transformers", "imported_from": "marian", "maximum_source_tokens": 96}
     expected |= {"source_prefix": [], "source_suffix": ["</s>"], "target_prefix": []}
     assert expected.items() <= description.items()
     assert same(our_tokens(tmp_path / "nmt", SENTENCES), transformers_tokens(marian, SENTENCES))
+    # The decoder can also give pieces of the source language.
+    decode = SentencePieces(open_model(tmp_path / "nmt"), DecodingOptions()).decode
+    tokenizer = transformers.AutoTokenizer.from_pretrained(marian)
+    for piece in pieces_of(tokenizer.spm_source)[1:]:
+        assert decode(["\u2581water", piece]).strip() == tokenizer.convert_tokens_to_string(
+            ["\u2581water", piece]
+        )
 
 
 def test_a_marian_model_of_several_targets_is_told_which(tmp_path: Path) -> None:
@@ -91,6 +104,16 @@ def test_nllb_with_nothing_but_a_tokenizer_json(tmp_path: Path) -> None:
         import_model(folder, tmp_path / "other", source_language="xx")
     with pytest.raises(InputError, match="several tokens for the language 'zh': zho_Hans, zho_Hant"):
         import_model(folder, tmp_path / "other", source_language="zh")
+
+
+def test_mbart50_starts_from_the_end_of_a_sentence(tmp_path: Path) -> None:
+    import transformers
+
+    folder = write_mbart50(tmp_path / "mbart")
+    import_model(folder, tmp_path / "nmt")
+    token = transformers.AutoTokenizer.from_pretrained(folder).convert_tokens_to_ids("en_XX")
+    expected = transformers_tokens(folder, SENTENCES, forced_bos_token_id=token)
+    assert same(our_tokens(tmp_path / "nmt", SENTENCES), expected)
 
 
 def test_positions_are_those_of_the_file(tmp_path: Path) -> None:
@@ -169,8 +192,6 @@ def _malicious(folder: Path) -> None:
 
 
 def _foreign_pieces(folder: Path) -> None:
-    from paraforge.translation.models.sentencepiece import train_vocabulary
-
     for side in ("source", "target"):
         train_vocabulary(["qwx zzz xqw"] * 30, folder / f"{side}.spm", size=32)
 
@@ -181,7 +202,10 @@ _LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n"
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (_weights(lambda t: t.update({_SHARED: t[_SHARED][:-5].clone()})), "size mismatch|mismatch|shape"),
+        (
+            _weights(lambda t: t.update({_SHARED: t[_SHARED][:-5].clone()})),
+            "other sizes than its config.json says",
+        ),
         (_weights(lambda t: t.pop("final_logits_bias")), "weights are missing: final_logits_bias"),
         (_weights(lambda t: t[f"{_LAYER}.fc1.weight"][0].fill_(math.nan)), "values that are not numbers"),
         (_weights(lambda t: t.pop(f"{_LAYER}.self_attn.out_proj.weight")), "1 weights are missing"),
@@ -197,7 +221,11 @@ _LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n"
         (_without("vocab.json"), "there is no vocab.json"),
         (_without("target.spm"), "there is no target.spm"),
         (_edit_configuration(decoder_start_token_id=0), "does not start from zeros"),
-        (_edit_configuration(model_type="bert"), "cannot"),
+        *(
+            (_edit_configuration(model_type=kind), f"config.json: its model_type is {kind!r}")
+            for kind in ("llama", None)  # a random llama has 7 billion parameters
+        ),
+        (_edit_configuration(share_encoder_decoder_embeddings=False), "have separate vocabularies"),
         (_malicious, "refused: it holds more than weights"),
         (_foreign_pieces, "is not of this vocabulary"),
     ],
