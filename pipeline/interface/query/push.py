@@ -9,7 +9,7 @@ from typing import Any
 from paraforge.base.errors import InputError, ParaforgeError, first_line, require
 from paraforge.base.shards.store import INDEX_NAME
 from paraforge.corpus.publication.card import CONFIGS_NAME, card_path
-from paraforge.corpus.publication.manifest import MANIFEST_NAME, Manifest
+from paraforge.corpus.publication.manifest import MANIFEST_NAME, Manifest, read_manifest
 from paraforge.corpus.publication.parameters import NOT_STATED
 from paraforge.corpus.publication.verification import verify
 
@@ -67,6 +67,8 @@ def push(corpus: Path, manifest: Manifest, repository: str, private: bool = Fals
         old = [name for name in there if MANIFEST_NAME in there and name.endswith((".parquet", ".arrow"))]
         operations = [hub.CommitOperationAdd(name, path) for name, path in sent.items()]
         operations += [hub.CommitOperationDelete(name) for name in old if name not in sent]
+        if read_manifest(corpus) != manifest:  # the files were read since it was verified
+            raise InputError("it was made again meanwhile", corpus, remedy="Run the same command again.")
         message = f"{manifest.rows:,} pairs: {manifest.signature}"[:500]
         api.create_commit(repository, operations, commit_message=message, repo_type=_KIND)
     return str(url)

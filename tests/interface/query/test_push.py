@@ -85,7 +85,9 @@ def test_what_arrives_is_the_corpus(hub: Hub, corpus: Path, tmp_path: Path) -> N
     assert hub.files["me/copy"] == hub.files[NAME]
 
 
-def test_another_corpus_replaces_it_and_nothing_else(hub: Hub, corpus: Path, tmp_path: Path) -> None:
+def test_another_corpus_replaces_it_and_nothing_else(
+    hub: Hub, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hub.files[NAME], hub.private[NAME] = {"mine.parquet": b"1"}, False
     run_command("push", corpus, NAME)
     assert hub.files[NAME].pop("mine.parquet") == b"1"
@@ -95,6 +97,19 @@ def test_another_corpus_replaces_it_and_nothing_else(hub: Hub, corpus: Path, tmp
     assert hub.files[NAME].pop("notes.md") == b"2"
     copy = downloaded(hub, tmp_path / "copy")
     assert verify(copy).problems == [] and not list(copy.glob("test-*"))
+    # A corpus that is made again while it is uploaded would arrive as parts of both.
+    less, before = tmp_path / "less" / "corpus", dict(hub.files[NAME])
+    shutil.copytree(corpus, tmp_path / "again")
+
+    def make(*_: Any, **__: Any) -> list[str]:
+        shutil.rmtree(less)
+        (tmp_path / "again").rename(less)
+        return []
+
+    monkeypatch.setattr(hub, "list_repo_files", make)
+    with pytest.raises(InputError, match="made again meanwhile"):
+        run_command("push", less, NAME)
+    assert hub.files[NAME] == before
 
 
 def test_private_is_private(hub: Hub, corpus: Path) -> None:
