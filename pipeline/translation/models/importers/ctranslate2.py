@@ -10,7 +10,7 @@ import numpy as np
 
 from paraforge.base.errors import InputError
 from paraforge.translation.models.ctranslate2_library import load_ctranslate2
-from paraforge.translation.models.model import SHORTLIST_FILE, source_end
+from paraforge.translation.models.model import SHORTLIST_FILE, end_token, source_end
 from paraforge.translation.models.model_file import ModelFile, OtherFormat, read_vocabulary
 from paraforge.translation.models.sentencepiece import check_pieces
 from paraforge.translation.models.subwords import (
@@ -128,6 +128,8 @@ def check_whole(output: Path, path: Path, languages: Languages) -> None:
         types = vocabulary_of(folder, side)
         if types is not None:
             check_pieces(open_subwords(subwords_file(output, side), language), types, path)
+    if types is not None and end_token(folder) not in types:
+        raise InputError(f"its end of sentence, {end_token(folder)!r}, is not in its vocabulary", path)
 
 
 def _check_weights(folder: Path, path: Path) -> None:

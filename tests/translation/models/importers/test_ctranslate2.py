@@ -59,6 +59,11 @@ def _shortlist(text: str) -> Callable[[Path], None]:
     return write
 
 
+def _other_end(folder: Path) -> None:
+    file = folder / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text(encoding="utf-8")), "eos_token": "<end>"}))
+
+
 _OTHER_SIZE = r"the source.s embedding has \d+ rows, but its vocabulary \d+ types"
 
 
@@ -67,6 +72,7 @@ _OTHER_SIZE = r"the source.s embedding has \d+ rows, but its vocabulary \d+ type
     [
         (lambda folder: (folder / "shared_vocabulary.json").unlink(), "no vocabulary next to model"),
         (lambda folder: (folder / "config.json").unlink(), r"no config.json next to model.bin"),
+        (_other_end, r"its end of sentence, '<end>', is not in its vocabulary"),
         *((_cut(length), r"damaged/model\.bin: not a model of CTranslate2, or") for length in (9, 500, 5000)),
         (lambda folder: (folder / "model.bin").write_bytes(bytes(5000)), "CTranslate2 cannot load"),
         *(
