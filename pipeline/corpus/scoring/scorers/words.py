@@ -124,8 +124,8 @@ class DigitMismatch(Scorer):
         Column(
             "digit_mismatch",
             pa.bool_(),
-            "the two sides do not have the same numbers",
-            label="different numbers",
+            "the two sides do not have the same runs of digits: `5,300` has 5 and 300, `two` has none",
+            label="different digits",
         ),
     )
     place = 50
