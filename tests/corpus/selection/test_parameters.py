@@ -85,7 +85,7 @@ FAILED = {
         ([{"kind": "length", "maximum": 3}, {"kind": "length", "maximum": 4}], "two filters are called"),
         ({"a": {"kind": "length", "maximum": 3, "name": "b"}}, "a: the key is the filter's name"),
         ({"length": {"kind": "length", "maximum": 3}, "lenght": {"maximum": 4}},
-         "no filter 'lenght'.*did you mean 'length'.*the filters are length, and a new one needs its kind"),
+         "no filter 'lenght': the filters are length, and a new one needs its kind; did you mean 'length'"),
         ([{"kind": "lenght", "maximum": 3}], "does not match any of the expected tags"),
         ([{"kind": "length", "maximum": 3, "max": 4}], "Extra inputs are not permitted"),
         ([{"kind": "length", "maximum": 3, "name": "Length!"}], "should match pattern"),
