@@ -5,7 +5,7 @@ so updating only the touched rows is exact. With Adam, a row keeps moving by its
 decay. Adam over whole tables costs little here: when a row is needed again, the steps that it missed are
 applied at once. Without gradient the k missed steps move a weight by `-lr m / (sqrt(v) + eps) * sum_j (b1 /
 sqrt(b2))^j * sqrt(1 - b2^(s+j)) / (1 - b1^(s+j))`, j = 1..k, where s is the last applied step: one factor per
-row. The only approximation is that eps does not decay with sqrt(v).
+row. The only approximation is that eps is not scaled as sqrt(v) is.
 """
 
 import math
