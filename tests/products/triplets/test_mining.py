@@ -13,7 +13,7 @@ import pytest
 
 from examples.fine_tune import fine_tune
 from paraforge.base.errors import ConfigurationError, InputError
-from paraforge.base.files import read_json
+from paraforge.base.files import read_json, write_whole
 from paraforge.base.shards.resources import Resources
 from paraforge.products.loading import open_model
 from paraforge.products.triplets import pieces, search
@@ -411,3 +411,13 @@ def test_the_card_of_a_corpus_names_types(tmp_path: Path, datasets: Any, content
         assert told == inferred.features
     assert datasets.load_dataset(str(directory), split=split).features == told
     assert front["license"] and front["size_categories"] and front["configs"]
+
+
+def test_the_fingerprint_of_an_encoder_is_of_its_files(tmp_path: Path) -> None:
+    """A file, a model's directory, and a scorer of words, whose description is enough."""
+    found = set()
+    for content in "ab":
+        for name in ("vectors.txt", "model/weights", "scorer/scorer.json"):
+            write_whole(tmp_path / name, content + name)
+            found.add(pieces.fingerprint(str(tmp_path / name.partition("/")[0])))
+    assert len(found) == 6
