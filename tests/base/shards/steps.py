@@ -71,6 +71,6 @@ def build_nothing() -> Callable[[pa.Table], pa.Table]:
     raise RuntimeError("CUDA error: no device")
 
 
-def build_shorter() -> Callable[[pa.Table], pa.Table]:
-    """Loses the last row of each shard."""
-    return lambda table: table.slice(0, table.num_rows - 1)
+def build_rows(rows: int) -> Callable[[pa.Table], pa.Table]:
+    """Makes so many rows of any shard."""
+    return lambda table: table.take([0] * rows)

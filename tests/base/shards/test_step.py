@@ -18,7 +18,7 @@ from paraforge.translation.engines import ENGINES, engine_module
 from tests.base.shards.steps import (
     Spoilt,
     build_nothing,
-    build_shorter,
+    build_rows,
     build_spoilt,
     multiply_step,
     write_input,
@@ -104,9 +104,10 @@ def test_a_failing_shard_is_reported_and_the_rest_is_kept(place: Path) -> None:
     assert not (place / "out").exists()
     report = run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
     assert report.reused == 9
-    write_input(place / "all", rows=130, line=44)
-    with pytest.raises(IncompleteError, match=r"(?s)13 of 13 shards failed.*shard 9 .*\n  - and 3 more$"):
-        run_step(multiply_step(3, fail_at=44), [place / "all"], place / "none", resources(place))
+    for shards, last in ((10, r"shard 9 [^\n]*"), (13, "and 3 more")):
+        write_input(place / "all", rows=10 * shards, line=44)
+        with pytest.raises(IncompleteError, match=rf"(?s){shards} of {shards} shards failed.*\n  - {last}$"):
+            run_step(multiply_step(3, fail_at=44), [place / "all"], place / "none", resources(place))
 
 
 def test_a_changed_input_shard_is_refused(place: Path) -> None:
@@ -158,9 +159,11 @@ def test_a_lost_shard_stops_the_run(place: Path, monkeypatch: pytest.MonkeyPatch
         run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
 
 
-def test_a_lost_row_stops_the_run_and_nothing_is_published(place: Path) -> None:
-    with pytest.raises(IncompleteError, match="shorter: shard 0 has 9 rows, its input has 10"):
-        run_step(Step("shorter", 1, {}, build_shorter), [place / "in"], place / "out", resources(place))
+@pytest.mark.parametrize("rows", [9, 11])
+def test_a_lost_or_added_row_stops_the_run_and_nothing_is_published(place: Path, rows: int) -> None:
+    step = Step("wrong", 1, {}, build_rows, {"rows": rows})
+    with pytest.raises(IncompleteError, match=f"wrong: shard 0 has {rows} rows, its input has 10"):
+        run_step(step, [place / "in"], place / "out", resources(place))
     assert not (place / "out").exists()
 
 
