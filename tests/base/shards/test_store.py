@@ -111,9 +111,10 @@ def test_rows_other_than_the_index_says(tmp_path: Path) -> None:
     record = write_shard(pa.table({"a": [1, 2]}), path)
     write_index(tmp_path, [record], {"step": "a"})
     assert ShardDirectory(tmp_path).description == {"step": "a"}
-    pq.write_table(pa.table({"a": [1]}), path)
-    with pytest.raises(IncompleteError, match="1 rows, its index says 2"):
-        ShardDirectory(tmp_path).read(0)
+    for values in ([1], [1, 2, 3]):
+        pq.write_table(pa.table({"a": values}), path)
+        with pytest.raises(IncompleteError, match=f"{len(values)} rows, its index says 2"):
+            ShardDirectory(tmp_path).read(0)
     with pytest.raises(InputError, match="no column b; it has a"):
         read_parquet(path, ["b"])
     with pytest.raises(ValueError, match="at least 1"):

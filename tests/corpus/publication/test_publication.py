@@ -3,7 +3,9 @@
 import importlib
 import itertools
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +22,7 @@ from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.publication import publish
 from paraforge.corpus.publication.statistics import describe
+from paraforge.corpus.selection.fate import Counts
 from paraforge.corpus.statistics.counts import BANDS, band_of
 from tests.corpus.publication.test_verdict_words import drawn
 from tests.corpus.selection.corpora import random_pairs, resources, with_columns, write_corpus
@@ -174,12 +177,25 @@ def test_shards_that_are_cut_off_are_not_opened(tmp_path: Path) -> None:
         open_shards(scored)
 
 
-def test_rows_that_are_lost_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from paraforge.corpus.publication import publication, statistics
-
-    lossy = statistics.describe
-    monkeypatch.setattr(publication, "describe", lambda rows, examples: lossy(rows.slice(1), examples))
-    with pytest.raises(IncompleteError, match="rows were read of"):
+@pytest.mark.parametrize(
+    ("where", "lossy", "message"),
+    [
+        ("selection.select.count_by", lambda real, rows, by: real(rows.slice(1), by), "149 rows, its input"),
+        ("publication.publication.describe", lambda real, rows, n: real(rows.slice(1), n), "rows were read"),
+        (
+            "publication.publication._closed",
+            lambda real, writer: real(writer)[1:],
+            "the files of corpus have",
+        ),
+    ],
+)
+def test_rows_that_are_lost_stop_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, lossy: Any, message: str
+) -> None:
+    module, _, name = f"paraforge.corpus.{where}".rpartition(".")
+    real = getattr(importlib.import_module(module), name)
+    monkeypatch.setattr(f"{module}.{name}", partial(lossy, real))
+    with pytest.raises(IncompleteError, match=message):
         publish_pairs(tmp_path)
     assert not (tmp_path / "corpus").exists()
     assert not (tmp_path / "rejected").exists()
@@ -261,6 +277,8 @@ def test_a_row_with_two_fates_would_be_counted_twice() -> None:
     table = with_columns(random_pairs(3), rejected=["length", "length", None], failed=["error", None, None])
     with pytest.raises(IncompleteError, match=r"3 rows in, but 1 kept \+ 2 rejected \+ 1 failed = 4"):
         describe(with_columns(table, source=["news"] * 3), 1)
+    with pytest.raises(IncompleteError, match=r"3 rows in, but 2 kept \+ 0 rejected \+ 0 failed = 2"):
+        Counts(3, kept=2).check("publish")
 
 
 @pytest.mark.parametrize("cut", [0, 1, 700, 1_999])

@@ -128,6 +128,13 @@ def test_held_out_and_test_sentences_are_in_no_other_row(root: Path, tmp_path: P
     )
 
 
+def test_sentences_of_marks_alone_do_not_hold_out_one_another(tmp_path: Path) -> None:
+    sides = {"reference": [f"text {n}" for n in range(20)], "translation": ["!" * (n + 1) for n in range(20)]}
+    publish_pairs(tmp_path, table=with_columns(random_pairs(20), **sides), filters={"filters": []})
+    report = prepare(tmp_path, tmp_path, templates={}).report
+    assert report["set_aside"] == 0 < report["held_out"]
+
+
 def test_tags_are_dropped_by_share(root: Path, tmp_path: Path) -> None:
     rows = rows_of(prepare(root, tmp_path))
     tags = [tuple(re.findall("⟦(similarity|overlap|length|\\()", row["source_text"])) for row in rows]
