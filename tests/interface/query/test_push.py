@@ -10,6 +10,7 @@ import pytest
 
 from paraforge.base.errors import InputError
 from paraforge.corpus.publication.manifest import read_manifest
+from paraforge.corpus.publication.parameters import NOT_STATED
 from paraforge.corpus.publication.verification import verify
 from tests.corpus.publication.test_groups import SPLITS, related_pairs
 from tests.corpus.selection.published import publish_pairs
@@ -122,7 +123,7 @@ def test_private_is_private(hub: Hub, corpus: Path) -> None:
     assert hub.files["me/public"] == {}
 
 
-@pytest.mark.parametrize("licences", [{}, {"news": "MIT"}])
+@pytest.mark.parametrize("licences", [{}, {"news": "MIT"}, {"news": "MIT", "tatoeba": NOT_STATED}])
 def test_a_source_without_a_licence(hub: Hub, tmp_path: Path, licences: dict[str, str]) -> None:
     publish_pairs(tmp_path, table=related_pairs(300), licences=licences)
     with pytest.raises(InputError, match=r"no license is stated for .*tatoeba.*publish\.licences"):
