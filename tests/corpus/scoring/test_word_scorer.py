@@ -58,8 +58,7 @@ def test_a_score_is_the_formula(texts: list[str]) -> None:
 
 def test_rounding_lifts_no_copy_over_1(built_in: WordScorer) -> None:
     """A filter that accepts scores up to 1 would refuse it."""
-    names = ("dad", "mum", "sister", "old dancer in a skirt", "budget of the local cabinet")
-    copies = [f"Our {one} stayed with the {other} because it was glad." for one in names for other in names]
+    copies = ["house house old", "government house dog old sky year", "tree old the time dog day the old"]
     assert built_in.similarity(copies, copies).max() <= 1
 
 
@@ -91,6 +90,8 @@ def test_english_is_known_and_german_is_not(built_in: WordScorer) -> None:
     assert known > 0.9 and unknown < 0.6
     assert built_in.known_share(pa.array(["too few words", None])) is None
     assert built_in.doubt_about(pa.array([english] * 20)) is None
+    enough = pa.array(["the the the the the the the qzxqj qzxqj qzxqj"] * 10)
+    assert (built_in.known_share(enough), built_in.doubt_about(enough)) == (0.7, None)
     assert re.fullmatch(
         r"The built-in scorer knows \d+% of the references' words; in English text it knows 90%\.",
         built_in.doubt_about(pa.array([german] * 20)) or "",

@@ -167,10 +167,11 @@ def test_a_filter_that_is_split_gives_each_part_a_name_of_its_own() -> None:
 
 
 def test_new_filters_come_before_one_that_needs_all_pairs() -> None:
-    filters = [{"kind": "length", "maximum": 10}, {"kind": "sample", "size": 7}]
+    filters = [{"kind": "length", "maximum": 10}, {"kind": "near_duplicates"}, {"kind": "sample", "size": 7}]
     view = View(bounds={"overlap_3": (None, 0.5)}, flags={"runaway": True})
     found = parameters_of(view, SelectParameters.model_validate({"filters": filters})).filters
-    assert [one.reason for one in found] == ["length", "overlap_3", "runaway", "sample"]
+    reasons = ["length", "overlap_3", "runaway", "near_duplicate", "sample"]
+    assert [one.reason for one in found] == reasons
 
 
 def test_the_published_corpus(browser: Browser) -> None:

@@ -2,6 +2,7 @@
 
 import html
 import re
+import threading
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -229,6 +230,24 @@ def test_scores_that_are_all_equal_judge_no_mismatched_pair(tmp_path: Path) -> N
     store_wrong_pairs(pa.table(wrong), tmp_path / "corpus")
     with browsing(tmp_path) as browser:
         assert "100% of mismatched pairs pass" in client_of(browser).get("/").text
+
+
+def test_a_corpus_is_lent_to_one_request_at_a_time(tmp_path: Path) -> None:
+    publish_pairs(tmp_path, rows=30)
+    lent: list[str] = []
+    with reopening(tmp_path / "corpus", False) as current:
+
+        def borrow() -> None:
+            with current():
+                lent.append("second")
+
+        second = threading.Thread(target=borrow)
+        with current():
+            second.start()
+            second.join(0.1)
+            lent.append("first")
+        second.join()
+    assert lent == ["first", "second"]
 
 
 def test_an_open_page_goes_on_with_a_new_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
