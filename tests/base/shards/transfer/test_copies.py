@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from distributed import Client, LocalCluster
+from filelock import FileLock, Timeout
 
 from paraforge.base.errors import InputError, RetryError
 from paraforge.base.shards import scheduler
@@ -181,18 +182,21 @@ def test_a_host_asks_once_for_a_model_and_again_when_its_copy_is_another(tmp_pat
     model.mkdir()
     (model / "weights").write_bytes(b"weights")
     cache = tmp_path / "cache"
-    listing = json.dumps([("weights", hashlib.sha256(b"weights").hexdigest())]).encode()
-    asked: list[bool] = []
+    weights, asked, done = b"weights", list[bool](), set[Path]()
 
     def ask(_: str, request: tuple[Any, ...]) -> None:
-        content = listing if request[5] else b"weights"
+        content = json.dumps([("weights", hashlib.sha256(weights).hexdigest())]).encode()
+        if not request[5]:
+            content = weights
+            with pytest.raises(Timeout):  # other workers of the host wait
+                [FileLock(path).acquire(timeout=0) for path in {*cache.glob("*/lock")} - done]
         asked.append(request[5])
         receive(request[2], 0, content, hashlib.sha256(content).hexdigest(), "")
 
     def use(run: str) -> Path:
         with copied(Disk("", None, cache, run), JobFiles((model,)), 0, "worker", ask) as here:
             place = here.place(model)
-            assert (place / "weights").read_bytes() == b"weights"
+            assert (place / "weights").read_bytes() == weights
             assert here.place(model / "weights") == place / "weights" and place.is_relative_to(cache)
         assert not list(cache.glob(".*"))
         return place.parents[1]
@@ -204,6 +208,8 @@ def test_a_host_asks_once_for_a_model_and_again_when_its_copy_is_another(tmp_pat
     (entry / "content" / "model" / "weights").write_bytes(b"half")
     use("a third")
     assert asked[3:] == [True, False, True, False]
+    weights, done = b"others", {entry / "lock"}
+    assert use("a fourth") != entry
 
 
 @dataclass(frozen=True)
