@@ -290,9 +290,11 @@ def test_stretches_are_whole_blocks_and_their_means() -> None:
         blocks.add(rows("a", similarity[first : first + 130], first + 1))
     blocks.add(rows("b", np.full(2_000, 0.3)))
     blocks.add(rows("c", np.concatenate([np.full(2_500, 0.4), np.full(100, -0.5)])))  # just enough
+    blocks.add(rows("d", np.concatenate([np.full(2_500, 0.1), np.full(500, -0.1)])))
     assert blocks.out_of_step() == {
         "a": [Stretch(1_001, 2_000, -0.1, 0.4), Stretch(3_501, 4_000, -0.2, 0.4)],
         "c": [Stretch(2_501, 3_000, -0.5, 0.4)],
+        "d": [Stretch(2_501, 3_000, -0.1, 0.1)],
     }
 
 
