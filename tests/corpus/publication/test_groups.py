@@ -315,6 +315,13 @@ def test_whole_clusters_are_drawn_by_their_keys(sizes: list[int], wanted: list[i
     assert [one.tolist() for one in drawn] == [sorted(expected), [expected[one] for one in sorted(expected)]]
 
 
+def test_the_last_cluster_of_a_pass_is_drawn_once() -> None:
+    """The first pass sees 1,120 clusters: 20 fill the first split, and the last begins the second one."""
+    sizes = np.array([2, 0] * 1_119 + [1] * 30)
+    _, splits = draw_splits(sizes, lambda: [np.arange(len(sizes), dtype=np.uint64)], {"a": 40, "b": 20})
+    assert np.bincount(splits).tolist() == [0, 20, 20]
+
+
 def test_a_split_that_no_cluster_fills_needs_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """With two translations of each reference, all clusters are even, but the split is odd."""
     sizes = np.tile([2, 0], 10_000)

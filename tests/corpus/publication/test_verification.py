@@ -161,14 +161,14 @@ def test_marks_that_do_not_belong(sound: Path, tmp_path: Path) -> None:
     """A rejected row in the corpus, and other reasons or none among rejected rows, under checksums that
     fit."""
 
-    def marked(table: pa.Table, reason: str | None) -> pa.Table:
-        reasons = [one and reason for one in table["rejected"].to_pylist()]
-        return with_columns(table, rejected=reasons)
+    def marked(table: pa.Table, reason: str | None, name: str = "rejected") -> pa.Table:
+        return with_columns(table, **{name: [one and reason for one in table[name].to_pylist()]})
 
     for kind, change, message in (
         ("corpus", lambda t: t.append_column("rejected", pa.nulls(len(t))), "'rejected' is not in"),
         ("rejected", lambda t: marked(t, "another"), "the reasons in news"),
         ("rejected", lambda t: marked(t, None), "the reasons in news"),
+        ("rejected", lambda t: marked(t, "another", "failed"), "the reasons in news"),
     ):
         target = tmp_path / kind
         shutil.copytree(sound / kind, target)

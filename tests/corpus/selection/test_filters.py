@@ -83,6 +83,7 @@ FILES = {"files": [{"path": "x"}]}
     [
         ({"kind": "length", "maximum": 30}, "more than 30 tokens on one side", "len:-30"),
         (BOUNDS | {"minimum": 0.4, "maximum": 1}, "trigram overlap below 0.4 or above 1", "tri:0.4-1"),
+        (BOUNDS | {"minimum": 0.5, "maximum": 0.5}, "trigram overlap below 0.5 or above 0.5", "tri:0.5-0.5"),
         (BOUNDS | {"maximum": 0.9}, "trigram overlap above 0.9", "tri:-0.9"),
         (BOUNDS | {"score": "cosine", "minimum": 0.5}, "cosine below 0.5", "cosine:0.5-"),
         (BOUNDS | {"score": "paraphrase_score", "minimum": -0.1, "maximum": 0.2},
@@ -116,6 +117,15 @@ def test_words_and_signature(one: dict[str, Any], text: str, field: str | None) 
             chosen.signature()
     else:
         assert ":".join(chosen.signature("0123abcd" * 8)) == field
+
+
+@pytest.mark.parametrize(
+    ("keep", "minimum"), [([9, 10], 0.8), ([2, 10], None), ([1], None), (list(range(1, 11)), None)]
+)
+def test_the_minimum_that_kept_tenths_are(keep: list[int], minimum: float | None) -> None:
+    (one,) = SelectParameters.model_validate({"filters": [DECILE | {"keep": keep}]}).filters
+    found = one.threshold({one.columns()[0]: [tenth / 10 for tenth in range(1, 10)]})
+    assert found == (None if minimum is None else (*one.columns(), minimum))
 
 
 def test_parameters_of_another_version() -> None:

@@ -68,7 +68,9 @@ def test_all_in_one_bucket_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(near_vectors, "_PART_ROWS", 150)
     monkeypatch.setattr(near_vectors, "_BLOCK", 90)
     vectors, scores = clustered(400)
+    vectors[40:45] = -vectors[20:25]  # no repeats
     assert found_in(tmp_path / "near", vectors, scores, 0.9, 300) == expected(vectors, scores, 0.9)
+    assert found_in(tmp_path / "same", vectors, scores, 1.0, 300) == expected(vectors, scores, 1.0)
     assert sum(pq.read_metadata(file).num_rows for file in tmp_path.glob("near/near-*.parquet")) > 1024
 
 

@@ -187,6 +187,9 @@ def test_without_a_foreign_side_no_similarity_is_asked_for() -> None:
         columns |= {"weight": pa.array([1.0] * 1000), "rule": pa.nulls(1000, pa.string())}
         settled = settle(PARAMETERS, pa.table(columns))
         assert {one.reason for one in settled.filters} == expected
+    refusing = {"kind": "bounds", "score": "source_similarity", "minimum": {"wrong_pairs": 0.01}}
+    with pytest.raises(ConfigurationError, match="no mismatched pair has this score"):
+        settle(SelectParameters.model_validate({"filters": [refusing]}), pa.table(columns))
 
 
 @pytest.mark.parametrize("bounds", [(0.3, 0.6), (0.6, 0.3)])

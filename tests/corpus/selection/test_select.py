@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from paraforge.base.errors import ConfigurationError, InputError
@@ -88,6 +88,7 @@ def run(parameters: Any, table: pa.Table, root: Path, rows: int, workers: int = 
 
 @settings(max_examples=10)
 @given(FILTERS, st.sampled_from([[], ["paraphrase_score"]]), st.integers(100, 600), st.sampled_from([1, 3]))
+@example([{"kind": "near_duplicates", "per_reference": 2, "name": "f0"}], [], 150, 1)
 def test_any_filters_over_any_shards(
     filters: list[Any], required: list[str], shard_rows: int, workers: int
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -126,6 +126,7 @@ def test_blank_translation() -> None:
 
 
 @given(st.lists(st.text(alphabet=" aéž\u00a0", max_size=12), max_size=6), st.integers(1, 4))
+@example(["a b", "a b c"], 2)
 def test_words_are_runs_without_spaces(texts: list[str], limit: int) -> None:
     _, reasons, _ = cleaned(*[("x", text) for text in texts], max_words=limit, max_length_ratio=None)
     for text, found in zip(texts, reasons, strict=True):
