@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from paraforge.base.errors import InputError
+from paraforge.base.files import write_whole
 from paraforge.embeddings.trainer import paragram, train_model
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.parameters import ModelParameters, PairFileParameters, ParagramParameters
@@ -149,6 +150,16 @@ def test_what_is_worked_on_is_in_the_key() -> None:
         [pairs._key([data], paraphraser, tests) for data in "12" for tests in ([], [["a test"]])],
     ]  # fmt: skip
     assert [len({repr(one) for one in group}) for group in groups] == [len(group) for group in groups]
+
+
+@pytest.mark.parametrize("name", ["start", "vectors", "sentencepiece_model"])
+def test_the_content_of_files_that_a_training_begins_with_is_in_its_key(tmp_path: Path, name: str) -> None:
+    found = set()
+    for content in "ab":
+        path = tmp_path / name
+        write_whole(path / "weights" if name == "start" else path, content)
+        found.add(train_model._key(ModelParameters().model_copy(update={name: str(path)}), NO_DATA))
+    assert len(found) == 2
 
 
 def test_how_a_file_of_pairs_is_read_is_in_the_fingerprint(tmp_path: Path) -> None:

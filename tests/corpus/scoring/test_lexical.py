@@ -254,6 +254,8 @@ def test_learnt_once_and_the_same_with_any_number_of_workers(
     assert learn_once(corpus, resources) == (path, key)
     assert path.read_bytes() == again.read_bytes()
     assert learn_once(write("longer", table(bitext(201))), resources)[1] != key
+    monkeypatch.setattr(module, "SCORE", 99)
+    assert learn_once(corpus, resources)[0] != path
 
 
 def rows(source: str, similarity: Any, first: int = 1) -> pa.Table:

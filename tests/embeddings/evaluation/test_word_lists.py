@@ -12,6 +12,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors
 from paraforge.embeddings.evaluation.word_lists import (
     SimilarityList,
+    correlate,
     evaluate_words,
     read_similarity_list,
     read_similarity_lists,
@@ -150,3 +151,9 @@ def test_a_table_and_an_embedder() -> None:
 def test_no_word_is_known() -> None:
     found = evaluate_words(WordVectors(["x"], np.ones((1, 2), np.float32)), JUDGEMENTS)
     assert (found.spearman, found.found) == (None, 0)
+
+
+def test_a_pair_with_a_score_in_both_orders_has_their_mean() -> None:
+    pairs = [("a", "b"), ("c", "d"), ("e", "f")]
+    scores = {("a", "b"): 0.4, ("b", "a"): 0.2, ("c", "d"): 0.5, ("f", "e"): 0.7}
+    assert correlate(SimilarityList("list", pairs, [1.0, 2.0, 3.0]), scores).spearman == 100

@@ -5,16 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.scheduler import Jobs
+from paraforge.base.shards.store import shard_name, write_index, write_shard
 from paraforge.products.lexicon import counting
 from paraforge.products.lexicon.counting import COUNTER_BYTES, PairCounts, count_pairs, plan_blocks
 from paraforge.products.lexicon.encoding import count_increments, read_arrow
-from paraforge.products.lexicon.pair_sources import open_pairs
+from paraforge.products.lexicon.pair_sources import open_pairs, select_pairs
 from paraforge.products.lexicon.pair_table import COUNTERS
 from paraforge.products.lexicon.parameters import LexiconFilters, LexiconParameters
 from tests.products.lexicon.corpora import Corpus, write_corpus, zipf_corpus
@@ -180,3 +182,23 @@ def test_frequent_words_are_dense_and_rare_ones_sparse() -> None:
     border = next(block.first for block in blocks if not block.dense)
     # A dense row takes 16 bytes a column, a sparse one 4 bytes an increment: equal at u = 500.
     assert border == pytest.approx(500, abs=1)
+
+
+def test_both_directories_of_aligned_shards_are_in_the_fingerprint(tmp_path: Path) -> None:
+    found = set()
+    for score in (0.5, 0.6):
+        columns = {"reference": ["a"], "translation": ["b"]}, {"paraphrase_score": [score]}
+        for name, one in zip(("translated", "scored"), columns, strict=True):
+            write_index(tmp_path / name, [write_shard(pa.table(one), tmp_path / name / shard_name(0))], {})
+        found.add(open_pairs([tmp_path / "translated", tmp_path / "scored"], FILTERS).fingerprint)
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize(("minimum", "dropped"), [(0.5, {"no_score": 1, "score": 1}), (None, {})])
+def test_pairs_without_a_score_count_if_none_is_asked_for(
+    minimum: float | None, dropped: dict[str, int]
+) -> None:
+    columns = {"reference": ["a"] * 3, "translation": ["b"] * 3, "paraphrase_score": [None, 0.4, 0.5]}
+    (sides, _), found = select_pairs(pa.table(columns), LexiconFilters(minimum_score=minimum))
+    assert len(sides) == 3 - sum(dropped.values())
+    assert {reason: number for reason, number in found.items() if number} == dropped
