@@ -21,6 +21,8 @@ from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.pivots import join_pivots
 from paraforge.translation.stage.round_trip import finish_translations, round_trip, write_back_corpus
 from paraforge.translation.stage.translate import TranslationReport
+from paraforge.translation.training.parameters import NmtParameters
+from paraforge.translation.training.stage import build_nmt
 from tests.here import ended_at, fewer_examples
 from tests.project import digests
 from tests.translation.engines.fake_server import FakeServer
@@ -296,6 +298,7 @@ def test_a_work_directory_that_another_run_has_is_left_alone(tmp_path: Path) -> 
     writers = {
         "forward": lambda: round_trip(parameters(), tmp_path, tmp_path, tmp_path, resources),
         "translation": lambda: finish_translations(resources),
+        "nmt": lambda: build_nmt(NmtParameters(model="train"), tmp_path, tmp_path, tmp_path, resources),
         "pivots": lambda: join_pivots({}, "reference", tmp_path / "out", resources),
     }
     for step, write in writers.items():

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from benchmarks.bitext import write_ingested
 from paraforge import versions
 from paraforge.base.errors import InputError
-from paraforge.base.files import read_json, write_json
+from paraforge.base.files import check_digests, read_json, write_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.text.units import load_processor
@@ -114,6 +114,8 @@ def test_what_a_run_left_that_was_killed_when_its_model_was_finished_is_removed(
     shards = write_shards(tmp_path / "in", [("pes", "dog", None)])
     assert nmt.trained_model(shards, tmp_path, parameters(), Resources()) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["history.json", "in", "model"]
+    nmt.publish(tmp_path / "model", tmp_path / "out")
+    assert check_digests(tmp_path / "out") == []
 
 
 @pytest.mark.parametrize("has_bfloat16", [True, False])
