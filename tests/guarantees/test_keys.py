@@ -11,6 +11,9 @@ from pydantic import BaseModel
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import write_whole
+from paraforge.base.shards.resources import Resources
+from paraforge.corpus.scoring import score
+from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.embeddings.trainer import paragram, train_model
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.parameters import ModelParameters, PairFileParameters, ParagramParameters
@@ -179,3 +182,22 @@ def test_how_a_file_of_pairs_is_read_is_in_the_fingerprint(tmp_path: Path) -> No
         corpus = write_corpus(tmp_path / "corpus", [{"reference": text, "translation": "c"}])
         found.add(TrainingData([], [corpus]).fingerprint())
     assert len(found) == len(changes) + 5
+
+
+def test_languages_counts_and_added_scorers_are_in_the_key_of_a_score(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(score.language, "LanguageIdentification", lambda languages: None)
+    monkeypatch.setattr(score, "open_vectors", lambda *_, **__: ("model", None))
+    monkeypatch.setattr(score.language, "fingerprint", lambda: "one")
+
+    def description(**made: Any) -> str:
+        parameters = ScoreParameters(identify_language=True)
+        return repr(score.score_steps(parameters, tmp_path, Resources(), None, **made)[0].description())
+
+    found = {description(), description(counted=(tmp_path, "1")), description(learnt=(tmp_path, "1"))}
+    monkeypatch.setattr(score.language, "fingerprint", lambda: "other")
+    found.add(description())
+    monkeypatch.setattr(score, "scorer_types", lambda: [SimpleNamespace])
+    found.add(description())
+    assert len(found) == 5
