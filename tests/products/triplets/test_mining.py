@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from examples.fine_tune import fine_tune
-from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.errors import ConfigurationError, IncompleteError, InputError
 from paraforge.base.files import read_json, write_whole
 from paraforge.base.shards.resources import Resources
 from paraforge.products.loading import open_model
-from paraforge.products.triplets import pieces, search
+from paraforge.products.triplets import mining, pieces, search
 from paraforge.products.triplets.mining import mine_triplets
 from paraforge.products.triplets.parameters import TripletsParameters
 from tests.corpus.selection.corpora import with_columns
@@ -240,7 +240,7 @@ def test_a_cosine_at_the_limit_is_refused_and_as_many_as_asked_are_enough() -> N
     assert negatives_of(axes[1], apart, negatives=1) == [2]
 
 
-def test_a_corpus_in_one_cluster(tmp_path: Path) -> None:
+def test_a_corpus_in_one_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = publish(tmp_path, table=with_columns(pairs(40), source_text=["one sentence"] * 40))
     work = tmp_path / "work" / "triplets"
     (work / "of other parameters").mkdir(parents=True)
@@ -252,6 +252,9 @@ def test_a_corpus_in_one_cluster(tmp_path: Path) -> None:
     assert read(tmp_path / "out").num_rows == 0
     assert read(tmp_path / "out", "_clusters").num_rows == 40
     assert not [path for path in work.iterdir() if path.is_dir()]
+    monkeypatch.setattr(mining, "_write_files", lambda *_: ([], {"cluster": 39}, [0.0, 0.0]))
+    with pytest.raises(IncompleteError, match="40 rows in, 0 triplets"):
+        mine(corpus, tmp_path / "out")
 
 
 def test_an_empty_corpus(tmp_path: Path) -> None:
