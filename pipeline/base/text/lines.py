@@ -25,6 +25,7 @@ BLOCK_BYTES = 4 << 20
 MAX_LINE_BYTES = 1 << 20
 # How much is kept of a line over the limit: enough to recognize it among the rejected rows.
 _KEPT_BYTES = 16_384
+_TO_UTF8 = "Convert it from its encoding, such as CP1252: iconv -f CP1252 -t UTF-8 OLD > NEW."
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Lines to search for the place where parallel files lose their alignment, and for a blank line near it.
 _LINES_COMPARED = 5_000_000
@@ -180,8 +181,8 @@ class _Splitter:
                         f"not UTF-8: byte 0x{line[error.start]:02X} at byte {error.start + 1} of the line",
                         self.path,
                         self.next_line + row,
-                        "Convert the file, e.g. with iconv -f CP1250 -t UTF-8. In a bitext, ingest can "
-                        "instead reject and count such rows (ingest.cleaning.malformed: reject).",
+                        f"{_TO_UTF8} In a bitext, ingest can instead reject and count such rows "
+                        "(ingest.cleaning.malformed: reject).",
                     ) from error
                 faults[row] = INVALID_UTF8
                 texts.append(line.decode("utf-8", "replace"))
@@ -309,8 +310,7 @@ def whole_lines(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[LineBloc
         number = block.first + int(bad[0])
         if block.faults[bad[0]] == OVERLONG_LINE:
             raise InputError(f"a line of more than {MAX_LINE_BYTES:,} bytes", path, number)
-        remedy = "Convert the file, e.g. with 'iconv -f LATIN1 -t UTF-8'."
-        raise InputError("not UTF-8 text", path, number, remedy)
+        raise InputError("not UTF-8 text", path, number, _TO_UTF8)
 
 
 Row = tuple[int, list[str]]
