@@ -93,6 +93,9 @@ def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str,
     else:
         tags = list(dict.fromkeys([*tags, "synthetic"]))
         creators.append("machine-generated")
+    # Pairs of two translations have the sources A/B.
+    names = (source.split("/") if pivots else [source] for source in manifest.sources)
+    sources = sorted({name for both in names for name in both})
     return {
         "pretty_name": manifest.name,
         "license": parameters.licence,
@@ -100,7 +103,7 @@ def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str,
         "multilinguality": ["translation"] if len(languages) > 1 else ["monolingual"],
         "language_creators": creators,
         **({} if given else {"annotations_creators": ["machine-generated"]}),
-        "source_datasets": [f"extended|other-{source}" for source in sorted(manifest.sources)],
+        "source_datasets": [f"extended|other-{source}" for source in sources],
         "size_categories": [size_category(manifest.rows)],
         "task_categories": ["sentence-similarity", "text-generation"],
         "tags": tags,

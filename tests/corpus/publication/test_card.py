@@ -104,9 +104,12 @@ def test_languages_and_kinds(
 def test_languages_of_pivots(tmp_path: Path) -> None:
     pivots = pa.array(["cs", "de+pl"] * 30)
     pairs = random_pairs(60, seed=1).append_column(COLUMNS["pivot"], pivots)
+    place = pairs.column_names.index("source")
+    pairs = pairs.set_column(place, COLUMNS["source"], pa.array(["web", "web/news"] * 30))
     publish_pairs(tmp_path, table=pairs, languages=["en", "cs"])
     metadata, body = split((tmp_path / "corpus" / CARD_NAME).read_text(encoding="utf-8"))
     assert metadata["language"] == ["en", "cs", "de", "pl"]
+    assert metadata["source_datasets"] == ["extended|other-news", "extended|other-web"]
     assert metadata["multilinguality"] == ["translation"]
     assert "Where it is de+pl, both sides are translations of one reference." in body
     assert re.search(r"\| de\+pl \| 30 \| ", body)
