@@ -125,17 +125,21 @@ def test_thirty_pairs_are_enough() -> None:
 
 
 def test_the_verdict_is_on_the_pairs_within_all_bounds() -> None:
-    table = sample([0.9] * 100 + [0.1] * 100 + [0.9] * 100)
-    contradictions = pa.array([0.0] * 200 + [0.9] * 100, pa.float32())
-    table = table.set_column(4, "right_contradiction", contradictions)
+    """A pair without a score passes a maximum, but has no decile."""
+    scores, contradictions = [0.9, 0.1, 0.9, 0.5], [0.0, 0.0, 0.9, 0.0]
+    table = sample(np.repeat(scores, 100).tolist())
+    values = adequacy(np.array(scores), np.array(contradictions)).repeat(100)
+    table = table.set_column(4, "right_contradiction", pa.array(np.repeat(contradictions, 100)))
+    table = table.set_column(5, "right_adequacy", pa.array(values))
+    table = table.append_column("right_overlap_1", pa.array(np.repeat([0.5, 0.5, 0.5, np.nan], 100)))
     bounds = [
-        {"kind": "bounds", "score": "paraphrase_score", "minimum": 0.5},
+        {"kind": "bounds", "score": "paraphrase_score", "minimum": 0.3},
         {"kind": "bounds", "score": "contradiction", "maximum": 0.5, "missing": "accept"},
     ]
-    values = adequacy(np.array([0.9, 0.1, 0.9]), np.array([0.0, 0.0, 0.9])).repeat(100)
-    table = table.set_column(5, "right_adequacy", pa.array(values))
-    judged = verdict(SelectParameters.model_validate({"filters": bounds}), table, {})["adequacy"]
-    assert judged["share"] == pytest.approx(float(values[0]), abs=1e-3)
+    decile = {"kind": "decile", "score": "overlap_1", "keep": [1, 5, 10]}
+    for filters, kept in ((bounds, [0, 300]), ([*bounds, decile], [0])):
+        judged = verdict(SelectParameters.model_validate({"filters": filters}), table, {})["adequacy"]
+        assert judged["share"] == pytest.approx(float(values[kept].mean()), abs=1e-3)
 
 
 def test_the_verdict_begins_with_it() -> None:

@@ -12,10 +12,12 @@ from scipy.stats import beta, binom
 
 from paraforge.corpus.scoring.verdict import (
     ENOUGH,
+    FEWEST_CHANGED,
     SUGGESTED_SHARE,
     Verdict,
     interval,
     judge,
+    judge_changed,
     maximum_of,
     minimum_for,
     minimum_of,
@@ -91,6 +93,7 @@ def check(found: Verdict, rows: list[Row], minimum: float) -> None:
 @given(ROWS, st.sampled_from([-0.25, 0.1, 0.5]))
 @example([("a", 0.5, 0.1, 1)] * FEW + [("b", 0.5, 0.1, 1)] * (FEW - 1), 0.1)
 @example([("a", 0.5, 0.1, 1)] * ENOUGH, 0.5)
+@example([("a", 0.5, 0.1, 1), ("a", 0.0, 0.1, 2)] * ENOUGH, 0.5)
 def test_the_whole_and_every_source(rows: list[Row], minimum: float) -> None:
     found = judge(wrong_pairs(rows), "cosine", minimum)
     check(found, rows, minimum)
@@ -164,15 +167,19 @@ def test_an_interval_has_the_share_as_often_as_it_says(number: int, share: float
     assert found[0].low == 0 and found[0].high > 1 / number and found[-1].low < 1 - 1 / number
 
 
-def test_the_maximum_that_few_right_pairs_exceed_counts_them_by_their_weights() -> None:
+@pytest.mark.parametrize(("heavy", "maximum"), [(0, 0.8), (1, 0.1)])
+def test_pairs_are_counted_by_their_weights_where_meanings_are_changed(heavy: int, maximum: float) -> None:
     high = np.arange(1_000) % 2 == 0
-    for heavy, maximum in ((high, 0.8), (~high, 0.1)):
-        rows = pa.table(
-            {
-                "right_contradiction": np.where(high, 0.8, 0.1).astype(np.float32),
-                "contradiction": np.zeros(1_000, np.float32),
-                "weight": np.where(heavy, 1.0, 0.001),
-                "rule": pa.nulls(1_000, pa.string()),
-            }
-        )
-        assert maximum_of(rows) == pytest.approx(maximum, abs=0.002)
+    weights = np.where(np.arange(1_000) % 2 == heavy, 1.0, 0.001)
+    scores = np.where(high, 0.8, 0.1).astype(np.float32)
+    columns = {"right_contradiction": scores, "contradiction": scores, "weight": weights}
+    own, made = (
+        pa.table({**columns, "rule": pa.array([rule] * 1_000, pa.string())}) for rule in (None, "number")
+    )
+    assert maximum_of(own) == pytest.approx(maximum, abs=0.002)
+    found = judge_changed(pa.concat_tables([own, made]), 0.5)
+    above = float(weights[high].sum() / weights.sum())
+    assert (found["chosen_found"], found["chosen_lost"]) == pytest.approx((above, above))
+    for pairs in (FEWEST_CHANGED - 1, FEWEST_CHANGED):
+        few = judge_changed(pa.concat_tables([own, made.slice(0, pairs)]))
+        assert few.get("pairs") == (pairs if pairs == FEWEST_CHANGED else None)

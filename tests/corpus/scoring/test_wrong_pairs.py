@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from paraforge.base.files import read_json, write_json
@@ -138,13 +138,13 @@ def test_a_killed_run_is_taken_up_to_the_same_bytes(
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(0, 10**9), max_size=60))
+@example({str(source): 1_000 for source in range(50)})
 def test_every_source_has_its_share(sources: dict[str, int]) -> None:
     sizes = sample_sizes(sources)
-    assert sizes.keys() == {name for name, rows in sources.items() if rows}
-    assert all(1 <= size <= sources[name] for name, size in sizes.items())
     assert sum(sizes.values()) <= 40_000
-    least = min(500, 20_000 // max(1, len(sources)))
-    assert all(size >= min(sources[name], least) for name, size in sizes.items())
+    least, total = min(500, 20_000 // max(1, len(sources))), sum(sources.values())
+    expected = {name: min(rows, max(least, 20_000 * rows // total)) for name, rows in sources.items() if rows}
+    assert sizes == expected
 
 
 def test_of_too_many_sources_the_largest_are_drawn_from() -> None:

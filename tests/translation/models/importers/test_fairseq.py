@@ -8,6 +8,7 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines import open_translator
+from paraforge.translation.models.importers.fairseq import checkpoint_of
 from paraforge.translation.models.importing import import_model
 from tests.translation.models.tiny import WORDS
 
@@ -77,3 +78,24 @@ def test_codes_of_another_model(with_codes: Path, tmp_path: Path) -> None:
     (folder / "bpecodes").write_text("one two three four\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"bpecodes:1: not a line of BPE codes"):
         import_model(folder, tmp_path / "nmt")
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        ("checkpoint checkpoint_best model checkpoint_last", "checkpoint"),
+        ("checkpoint_last checkpoint_best model other", "checkpoint_best"),
+        ("checkpoint_last model", "model"),
+        ("other checkpoint_last", "checkpoint_last"),
+        ("other", "other"),
+        ("other another", None),
+    ],
+)
+def test_the_best_checkpoint_is_imported(tmp_path: Path, names: str, chosen: str | None) -> None:
+    for name in names.split():
+        (tmp_path / f"{name}.pt").touch()
+    if chosen is not None:
+        assert checkpoint_of(tmp_path) == tmp_path / f"{chosen}.pt"
+        return
+    with pytest.raises(InputError, match="found 2 checkpoints; name one"):
+        checkpoint_of(tmp_path)
