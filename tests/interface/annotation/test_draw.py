@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ def test_draw_equals_an_oracle(published: Path, seed: int, names: tuple[str, ...
     rows = all_rows(published, *names)
     keys = [key_of(row, seed) for row in rows.to_pylist()]
     drawn = draw(published, seed=seed, with_rejected="rejected" in names)
+    assert drawn.manifests.keys() == {*names}
     for band, (low, high) in enumerate(itertools.pairwise(EDGES)):
         inside = [
             (key, row)
@@ -95,7 +97,7 @@ def test_rejected_pairs_of_another_run(published: Path, tmp_path: Path) -> None:
 def test_what_cannot_be_graded(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"_manifest\.json: no such file, so this is not a published"):
         open_for_annotation(tmp_path)
-    pairs = with_columns(random_pairs(30), paraphrase_score=[None] * 30)
+    pairs = with_columns(random_pairs(30), paraphrase_score=[None, math.nan] * 15)
     publish_pairs(tmp_path, table=pairs, filters={"filters": []})
     with pytest.raises(InputError, match="nothing to grade"):
         draw(tmp_path)

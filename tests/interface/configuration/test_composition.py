@@ -91,7 +91,7 @@ def test_the_default_is_what_the_repository_holds() -> None:
 def test_all_problems_are_named_at_once() -> None:
     expected = {
         "translate.beam=0": "translate.beam: 0: should be greater than or equal to 1",
-        "translate.nbest=many": "translate.nbest: 'many': should be a valid integer",
+        f"translate.nbest={'m' * 99}": f"translate.nbest: '{'m' * 76}...: should be a valid integer",
         "score.colour=red": "score.colour: there is no such parameter",
         "resources.workers=-1": "resources.workers: -1: should be greater than or equal to 0",
         # A file of choices has this key, but not this value.
@@ -161,7 +161,7 @@ def test_a_minimum_that_is_neither_number_nor_share(minimum: object, problem: st
         ("publish.name='a", "publish.name='a cannot be read.*Close every bracket"),
         ("no_such.key=1", r"no_such\.key=1: there is no group or section 'no_such'\. There"),
         ("a b", "'a b' is neither GROUP=CHOICE nor KEY=VALUE"),
-        ("ingest.sources.9.name=x", "there is no item 9"),
+        ("ingest.sources.1.name=x", "there is no item 1"),
     ],
 )
 def test_choices_that_cannot_be_read_or_are_not_known(choice: str, message: str) -> None:
@@ -226,6 +226,7 @@ def test_numbers_with_an_exponent_are_numbers_in_every_file(tmp_path: Path) -> N
         ("defaults: [gone]\n", r"mine\.yaml: defaults: there is no choice select=gone"),
         ("select: {filters: [{kind: x}]}\n", r"mine\.yaml: select: filters\.0: .*tag 'x' found using 'kind'"),
         ("select: [1]\n", r"mine\.yaml:1: select: \[1\]: should be a valid dictionary"),
+        ("ingest:\n sources: [{format: sample}]\n", r"mine\.yaml:2: ingest\.sources\.0\.name: missing"),
     ],
 )
 def test_a_group_that_is_wrong_is_named(text: str, message: str, tmp_path: Path) -> None:
@@ -233,6 +234,14 @@ def test_a_group_that_is_wrong_is_named(text: str, message: str, tmp_path: Path)
     (tmp_path / "select" / "mine.yaml").write_text(text)
     with pytest.raises((InputError, ConfigurationError), match=message):
         compose(tmp_path, ["select=mine"])
+
+
+def test_choices_may_build_on_each_other(tmp_path: Path) -> None:
+    (tmp_path / "select").mkdir()
+    for name, other in ("ab", "ba"):
+        text = f"defaults: [quality, {other}]\npublish: {{name: {name}}}\n"
+        (tmp_path / "select" / f"{name}.yaml").write_text(text)
+    assert compose(tmp_path, ["select=a"])["publish"]["name"] == "a"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from paraforge.base.files import write_json
 from paraforge.corpus.columns import LABELS, SCALES
 from paraforge.corpus.publication.datasets import neighbours, open_published
 from paraforge.corpus.publication.manifest import read_manifest
+from paraforge.corpus.scoring.wrong_pairs import WRONG_PAIRS_NAME
 from paraforge.corpus.statistics.counts import Figures
 from paraforge.interface.report.charts import Bar, bars_of, count_mismatched, count_pairs, histogram, pictures
 from paraforge.interface.report.html import write_report
@@ -208,6 +209,9 @@ def test_mismatched_pairs_are_counted_by_their_weights(tmp_path: Path) -> None:
     bins = SCALES["paraphrase_score"].bin_of(pairs["paraphrase_score"].to_numpy().astype(np.float64))
     assert counted is not None and counted.sum() == 1_000
     assert counted[bins[0]] == sum(pairs["weight"].to_numpy()[bins == bins[0]])
+    (tmp_path / "corpus" / WRONG_PAIRS_NAME).unlink()
+    with pytest.raises(InputError, match=f"{WRONG_PAIRS_NAME}: missing, but listed in the manifest"):
+        write_report(tmp_path / "corpus", tmp_path / "a.html", ReportParameters())
     published(tmp_path / "without", None, NUMBER)
     assert count_mismatched(tmp_path / "without" / "corpus") is None
 
@@ -228,8 +232,9 @@ def test_heights_are_in_proportion() -> None:
 def test_entries_of_two_pairs_are_not_the_best(
     root: Path, tmp_path: Path, pairs: int, shown: list[str]
 ) -> None:
-    rows = [("ask", "sondwom", pairs, 9.0), ("big", "large", 40, 4.0), ("large", "big", 40, 4.0)]
-    names = ("word", "paraphrase", "pairs", "adjusted_pmi")
+    names = ("word", "paraphrase", "adjusted_pmi", "cross_pmi", "ordinary_pmi", "pairs")
+    rows = [("ask", "sondwom", 9.0, 2.0, 1.0, pairs)]
+    rows += [(*words, 4.0, 3.0, None, 40) for words in (("big", "large"), ("large", "big"))]
     write_lexicon(tmp_path / "lexicon", [dict(zip(names, row, strict=True)) for row in rows])
     (tmp_path / "corpus").symlink_to(root / "plain" / "corpus")
     write_report(tmp_path / "corpus", tmp_path / "a.html", ReportParameters())
@@ -239,6 +244,7 @@ def test_entries_of_two_pairs_are_not_the_best(
     for part, expected in ((best, shown), (worst, shown[::-1])):
         found = re.findall(r"<td>(\w+)</td>\s*<td>(\w+)</td>\s*<td style", part)
         assert [" / ".join(one) for one in found] == expected
+    assert re.findall(r">([^<>]+)</td>", best)[-6:] == ["big", "large", "4.00", "3.00", "–", "40"]
 
 
 @pytest.fixture(scope="module")
