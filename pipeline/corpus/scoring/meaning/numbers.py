@@ -14,7 +14,7 @@ _UNITS: Final = str.split(
 )
 _TENS: Final = str.split("twenty thirty forty fifty sixty seventy eighty ninety")
 _ORDINALS: Final = {
-    "third": 3, "fifth": 5, "eighth": 8, "ninth": 9, "twelfth": 12,
+    "first": 1, "second": 2, "third": 3, "fifth": 5, "eighth": 8, "ninth": 9, "twelfth": 12,
     **{f"{_UNITS[value]}th": value for value in (4, 6, 7, 10, 11, *range(13, 20))},
 }  # fmt: skip
 _WORDS: Final = {
@@ -25,7 +25,7 @@ _WORDS: Final = {
     **{f"{ten}-{word}": 20.0 + 10 * place + value for place, ten in enumerate(_TENS)
        for value, word in enumerate(_UNITS[:10]) if value},
     **{f"{ten}-{word}": 20.0 + 10 * place + value for place, ten in enumerate(_TENS)
-       for word, value in {"first": 1, "second": 2, **_ORDINALS}.items() if value < 10},
+       for word, value in _ORDINALS.items() if value < 10},
     "twice": 2.0,
 }  # fmt: skip
 _MAGNITUDES: Final = {"hundred": 1e2, "dozen": 12.0, "thousand": 1e3, "million": 1e6, "billion": 1e9,
@@ -69,8 +69,8 @@ def number_of(token: str) -> tuple[float, float]:
 
 @compiled
 def said_numbers(words: Any, values: Any, magnitudes: Any, found: Any, sure: Any) -> int:
-    """Write the numbers of a side, and whether each is certainly a number (*one* and *two* alone often are
-    not, nor is `hundreds`). Returns the count of numbers."""
+    """Write the numbers of a side, and whether each is certainly a number (*one*, *two*, *first*
+    and *second* alone often are not, nor is `hundreds`). Returns the count of numbers."""
     count = place = 0
     while place < len(words):
         value, kind = values[words[place]], magnitudes[words[place]]

@@ -415,6 +415,8 @@ def test_a_number_is_its_value(number: int, other: int, rng: Random) -> None:
         ("5km of road", "5 km of road"),
         ("It rose by 50%.", "It rose by 50 %."),
         ("nineteen eighty-four was a year", "1984 was a year"),
+        ("the first row", "the 1st row"),
+        ("the second of May", "May 2"),
         ("the fourteenth row", "the 14th row"),
         ("the twenty-third row", "the 23rd row"),
         ("the fortieth row", "the 40th row"),
@@ -436,6 +438,7 @@ def test_a_number_is_known_in_what_it_is_part_of(first: str, second: str) -> Non
     ("first", "second"),
     [
         ("one of the dogs", "a dog"),
+        ("the first of the dogs", "a dog"),
         ("the two of them", "both of them"),
         ("hundreds of people", "many people"),
         ("a dozen eggs", "some eggs"),
