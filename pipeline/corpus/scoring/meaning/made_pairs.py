@@ -25,16 +25,15 @@ _DROPPED: Final = (
 )
 _ADDED: Final = re.compile(rf"\b({'|'.join(_AUXILIARY)})\b(?! not\b|n['’]t| never\b| no\b)", re.I)
 _DIGITS: Final = re.compile(r"(?<![\w.,:])\d+(?![\w:]|[.,]\d)")
-_NUMBERS: Final = str.split(
-    "two three four five six seven eight nine ten eleven twelve twenty thirty fifty hundred"
-)
+_NUMBERS: Final = str.split("two three four five six seven eight nine ten eleven twelve twenty thirty fifty")
 _NUMBER: Final = re.compile(rf"\b({'|'.join(_NUMBERS)})\b")
 _PRONOUNS: Final = {
     "he": "she", "she": "he", "his": "her", "him": "her", "her": "his", "himself": "herself",
     "herself": "himself", "hers": "his",
 }  # fmt: skip
 _PRONOUN: Final = re.compile(rf"\b({'|'.join(_PRONOUNS)})\b", re.I)
-_WORD: Final = re.compile(r"[A-Za-z]{3,}")
+# Not the `won` of `won't`.
+_WORD: Final = re.compile(r"[A-Za-z]{3,}\b(?!['’]t)")
 _TOO_COMMON: Final = frozenset(str.split("and but for the all not one his her him she now then here there"))
 
 

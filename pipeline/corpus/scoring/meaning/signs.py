@@ -233,7 +233,7 @@ def _signs(
         numbered = _side(a, properties, persons, to_b, sums[0], people, np.int64(1))
         numbered |= _side(b, properties, persons, to_a, sums[1], people, np.int64(-1))
         antonyms[:], placed[:], replaced[:] = 0, 0, 0
-        affixes = 0
+        affixes = negated = 0
         for i in range(len(a)):
             if to_b[i] >= 0:
                 continue
@@ -261,7 +261,11 @@ def _signs(
                         replaced[0] += context == 2 and distance > _UNLIKE
                 if against:
                     affixes += against == 2
-                    antonyms[_context(stems_a, stems_b, i, j)] += 1
+                    # `Nobody` is counted as a negation, so it is not also an opposite of `everybody`.
+                    if (properties[a[i]] ^ properties[b[j]]) & NEGATION:
+                        negated += 1
+                    else:
+                        antonyms[_context(stems_a, stems_b, i, j)] += 1
                     to_b[i], to_a[j] = MOST_TOKENS, MOST_TOKENS
                     break
         missing = 0
@@ -291,7 +295,7 @@ def _signs(
         sign[15], sign[16], sign[17] = replaced[2], replaced[1], min(replaced[0], 2)
         sign[18] = min(sums[0, 4], sums[1, 4], 8) / 4
         counts[row, 0], counts[row, 1] = sums[int(turned), 1], sums[1 - int(turned), 1]
-        counts[row, 2], counts[row, 3], counts[row, 4] = opposites, missing, gender + person
+        counts[row, 2], counts[row, 3], counts[row, 4] = opposites + negated, missing, gender + person
 
 
 @lru_cache(maxsize=1)

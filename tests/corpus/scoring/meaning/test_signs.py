@@ -64,6 +64,11 @@ def test_a_pair_is_judged_by_itself(pairs: list[tuple[str, str]]) -> None:
     [
         (("The toy is safe.", "The toy is not dangerous."), ("The toy is safe.", "The toy is dangerous.")),
         (("It cost five crowns.", "It cost 5 crowns."), ("It cost five crowns.", "It cost 6 crowns.")),
+        # `No` negates, and is the opposite of `any`, `nobody` of `everybody`: one change, not two.
+        (
+            ("We did not find any signs.", "We found no signs."),
+            ("In May nobody came.", "Everybody came in May."),
+        ),
     ],
 )
 def test_a_contradiction_is_surer_than_a_paraphrase(good: tuple[str, str], bad: tuple[str, str]) -> None:
@@ -84,7 +89,7 @@ def test_a_long_text_is_read_to_its_limit() -> None:
 
 # Words of which many pairs are related: negations, denials, antonyms, affixes, pronouns, numbers.
 RELATED = [
-    "not", "never", "fail", "few",
+    "not", "never", "always", "fail", "few",
     "happy", "unhappy", "sad", "big", "small", "large", "safe", "unsafe", "hot", "cold", "open", "close",
     *PERSONS, "two", "three", "stone", "river", "the", "of",
 ]  # fmt: skip
@@ -140,7 +145,9 @@ def expected_signs(one: list[str], other: list[str], turned: bool) -> dict[str, 
             affixed = bases[i] == b[j] or bases[len(a) + j] == a[i]
             if affixed or stem(other[j]) in antonyms().get(stem(one[i]), frozenset()):
                 found["affixes"] += affixed
-                found[("antonyms", "antonyms_near", "antonyms_in_place")[near]] += 1
+                if (properties[i] ^ properties[len(a) + j]) & kinds_of.NEGATION:
+                    near = 3
+                found[("antonyms", "antonyms_near", "antonyms_in_place", "negated")[near]] += 1
                 taken.add(j)
                 break
             both = properties[i] & properties[len(a) + j]
@@ -181,8 +188,9 @@ def compare_with_the_slow_way(one: list[str], other: list[str]) -> None:
     turns = {len(one) > len(other)} if len(one) != len(other) else {False, True}
     expected = [expected_signs(one, other, turned) for turned in turns]
     assert any(
-        seen == pytest.approx({name: min(count, 2) for name, count in one.items() if count}, abs=1e-4)
-        and counts["antonyms"] == one["antonyms"] + one["antonyms_near"] + one["antonyms_in_place"]
+        counts["antonyms"]
+        == one["antonyms"] + one["antonyms_near"] + one["antonyms_in_place"] + one.pop("negated", 0)
+        and seen == pytest.approx({name: min(count, 2) for name, count in one.items() if count}, abs=1e-4)
         and counts["pronouns_changed"] == one["gender"] + one["person"]
         for one in expected
     )
