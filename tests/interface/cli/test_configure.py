@@ -121,8 +121,10 @@ def test_edits_by_hand_are_kept_and_named(project: Path) -> None:
     # Also by the call after the next one, and until the section's own group is chosen.
     configure("translate.nbest=2")
     assert written()["ingest"]["sources"][0]["pairs"] == 2000
+    edit("      maximum: 0.8", "      maximum: 0.7")
     told = configure("select=sample")
-    assert "kept as edited: select" not in told and "trigram_overlap.maximum: 0.8 -> 0.9" in told
+    assert "kept as edited" not in told and "no longer chosen" not in told
+    assert "trigram_overlap.maximum: 0.7 -> 0.9" in told
     configure("corpus=sample")
     assert written()["ingest"]["sources"][0]["pairs"] == 20_000
     assert written()["translate"] == {"engine": "ctranslate2", "beam": 4, "nbest": 2}
@@ -135,6 +137,7 @@ def test_an_edit_becomes_a_choice(project: Path) -> None:
     for entries in (3, 4):
         content = written() | {"report": {"entries": entries}}
         content["publish"]["name"] = name
+        content["ingest"]["sources"][1:] = [{"name": "more", "format": "sample"}]
         header = [line for line in Path("params.yaml").read_text().splitlines() if line.startswith("#")]
         Path("params.yaml").write_text("\n".join(header) + "\n" + yaml.safe_dump(content))
         assert f"report.entries: {'default' if entries == 3 else 3} -> {entries}" in configure()

@@ -204,7 +204,8 @@ def test_the_score_comes_first_and_then_the_lengths(root: Path) -> None:
 
 def test_mismatched_pairs_are_counted_by_their_weights(tmp_path: Path) -> None:
     pairs = with_columns(drawn(500, {"news": 0.6, "elsewhere": 0.6}), weight=[1.5, 0.5] * 500)
-    published(tmp_path, pairs, NUMBER)
+    made = pairs.slice(0, 9).set_column(5, "rule", pa.array(["number"] * 9))
+    published(tmp_path, pa.concat_tables([pairs, made]), NUMBER)
     counted = count_mismatched(tmp_path / "corpus")
     bins = SCALES["paraphrase_score"].bin_of(pairs["paraphrase_score"].to_numpy().astype(np.float64))
     assert counted is not None and counted.sum() == 1_000
