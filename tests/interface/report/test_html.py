@@ -219,14 +219,14 @@ def test_mismatched_pairs_are_counted_by_their_weights(tmp_path: Path) -> None:
 
 def test_heights_are_in_proportion() -> None:
     """The plot is from y = 8 to y = 126; the line of mismatched pairs has the highest point."""
-    drawing = str(histogram([Bar(0.0, 0.1, 1, 0, 40.0), Bar(0.1, 0.2, 10, 10, 0.0)], "x", "score"))
+    drawing = str(histogram([Bar(0.0, 0.1, 12, 0, 40.0), Bar(0.1, 0.2, 10, 10, 0.0)], "x", "score"))
     wrong, kept, rejected = (
         re.search(rf'class="{kind}" d="([^"]+)"', drawing)[1] for kind in ("wrong", "kept", "rejected")
     )
     assert [float(number) for number in wrong.split()[1::2]] == [8.0, 8.0, 126.0, 126.0]
-    assert re.findall(r"V([\d.]+)H", kept) == ["123.0", "96.5"]  # 126 - 118 * 1 / 40, 126 - 118 * 10 / 40
+    assert re.findall(r"V([\d.]+)H", kept) == ["90.6", "96.5"]  # 126 - 118 * 12 / 40, 126 - 118 * 10 / 40
     assert re.findall(r"V([\d.]+)H", rejected) == ["67.0"]
-    assert "11 kept and 10 rejected pairs; most, 20, from 0.1 to 0.2" in drawing
+    assert "22 kept and 10 rejected pairs; most, 20, from 0.1 to 0.2" in drawing
 
 
 @pytest.mark.parametrize(("pairs", "shown"), [(2, ["big / large"]), (3, ["ask / sondwom", "big / large"])])
