@@ -15,9 +15,13 @@ def app_of(main: Callable[..., Any]) -> typer.Typer:
     """Return the command of a function; its help begins with that of its module."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     about = f"{sys.modules[main.__module__].__doc__}\n{inspect.getdoc(main)}"
-    # A paragraph after \b keeps its lines.
-    app.command(help="\b\n" + about.replace("\n\n", "\n\n\b\n"))(main)
+    app.command(help=in_lines(about))(main)
     return app
+
+
+def in_lines(text: str) -> str:
+    """Return a help whose lines stay lines: each paragraph begins with ``\\b``."""
+    return "\b\n" + text.replace("\n\n", "\n\n\b\n")
 
 
 def start(program: Callable[..., Any] | typer.Typer) -> None:

@@ -22,7 +22,7 @@ from typing import Annotated, Any
 import typer
 from filelock import FileLock, Timeout
 
-from benchmarks.command_line import start
+from benchmarks.command_line import in_lines, start
 from benchmarks.hardware import data_directory
 from benchmarks.results import Paper, append, directory, latest, read, rounded
 from experiments import commands, training
@@ -32,7 +32,9 @@ from paraforge import versions
 from paraforge.base.errors import Interrupted, ParaforgeError
 from paraforge.base.files import hash_json, read_json, write_json
 
-app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__)
+app = typer.Typer(
+    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, help=in_lines(str(__doc__))
+)
 
 
 @app.command("list")
