@@ -157,9 +157,9 @@ def find_distinct(
     maximum: most sentences, those with the smallest keys, so that a higher limit keeps all of them; the rows
         of the others fail as ``not_chosen``. About 50 bytes of memory for each. None: all.
     """
+    if (written := written_distinct(ingested, root, maximum)) is not None:
+        return written
     found = _distinct_of(ingested, root, maximum)
-    if found.path.is_dir():
-        return found
     if root.is_dir():
         # The files of another corpus are large, and cheap to make again.
         for old in root.iterdir():
@@ -172,9 +172,16 @@ def find_distinct(
 def written_distinct(
     ingested: ShardDirectory, root: Path, maximum: int | None = None
 ) -> DistinctSentences | None:
-    """Return the files that :func:`find_distinct` wrote for a corpus; None if there are none."""
+    """Return the files that :func:`find_distinct` wrote for a corpus; None if there are none.
+
+    Raises InputError if one of them was cut.
+    """
     found = _distinct_of(ingested, root, maximum)
-    return found if found.path.is_dir() else None
+    if not found.path.is_dir():
+        return None
+    if found.keys.stat().st_size != 16 * len(found):
+        raise InputError("damaged", found.path, remedy=found.remedy)
+    return found
 
 
 def _distinct_of(ingested: ShardDirectory, root: Path, maximum: int | None) -> DistinctSentences:

@@ -1,12 +1,14 @@
 """Distinct sentences, and which of them are translated first if their number is limited: those with the
 smallest keys, whatever the shards."""
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from paraforge.base.errors import InputError
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.memory import distinct
@@ -60,6 +62,15 @@ def test_a_limit_that_leaves_nothing_out_changes_nothing(tmp_path: Path) -> None
     made = [find_distinct(corpus, tmp_path / f"{limit}", 1, limit) for limit in (None, 153, 10_000)]
     assert [one.limit() for one in made] == [None] * 3
     assert digests(made[0].path) == digests(made[1].path) == digests(made[2].path)
+
+
+@pytest.mark.parametrize(("name", "lost"), [("keys.bin", 8), ("keys.bin", 16), ("first_rows.bin", 8)])
+def test_a_file_that_was_cut_is_an_error(tmp_path: Path, name: str, lost: int) -> None:
+    corpus = ShardDirectory(write_corpus(tmp_path / "in", ROWS, 50))
+    path = find_distinct(corpus, tmp_path / "distinct").path / name
+    os.truncate(path, path.stat().st_size - lost)
+    with pytest.raises(InputError, match=r"damaged\. Delete .* and run the same command again"):
+        find_distinct(corpus, tmp_path / "distinct")
 
 
 def test_equal_sentences_without_a_common_first_row_are_taken_in_order(tmp_path: Path) -> None:
