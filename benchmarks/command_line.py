@@ -7,8 +7,7 @@ from typing import Any
 
 import typer
 
-from paraforge.base.errors import ParaforgeError, describe_os_error
-from paraforge.base.interrupts import end_on_signals, last_words
+from paraforge.base.interrupts import end_on_signals, errors_in_words
 
 
 def app_of(main: Callable[..., Any]) -> typer.Typer:
@@ -28,11 +27,5 @@ def start(program: Callable[..., Any] | typer.Typer) -> None:
     """Run a function or an app; a mistake of the user is one line and an exit code."""
     end_on_signals()
     app = program if isinstance(program, typer.Typer) else app_of(program)
-    with last_words():
-        try:
-            app()
-        except (ParaforgeError, OSError) as error:
-            if isinstance(error, BrokenPipeError):
-                raise
-            typer.echo(error if isinstance(error, ParaforgeError) else describe_os_error(error), err=True)
-            sys.exit(getattr(error, "exit_code", 1))
+    with errors_in_words(lambda message: typer.echo(message, err=True)):
+        app()

@@ -2,15 +2,13 @@
 
 import dataclasses
 import logging
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from paraforge.base.errors import ParaforgeError, describe_os_error, names_in_utf8
-from paraforge.base.interrupts import last_words
+from paraforge.base.interrupts import errors_in_words
 from paraforge.base.logs import configure_logging
 from paraforge.interface.configuration import Parameters, load_parameters
 from paraforge.interface.configuration.choices import stale_words
@@ -58,17 +56,8 @@ def run_stage(name: str, main: Callable[[], None]) -> None:
     """
     global _watch
     _watch = None
-    with last_words():
-        try:
-            with names_in_utf8():
-                configure_logging(name, brief=True)
-                main()
-                if _watch is not None:
-                    _watch.check()
-        except ParaforgeError as error:
-            logger.error("%s", error)
-            sys.exit(error.exit_code)
-        except (OSError, MemoryError) as error:
-            # Full disk or memory, missing permission: no defect of the program, so no traceback.
-            logger.error("%s", describe_os_error(error))
-            sys.exit(1)
+    with errors_in_words(lambda message: logger.error("%s", message)):
+        configure_logging(name, brief=True)
+        main()
+        if _watch is not None:
+            _watch.check()

@@ -15,11 +15,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from paraforge.base.errors import Interrupted
+from paraforge.base.errors import Interrupted, ParaforgeError, describe_os_error, names_in_utf8
 from paraforge.base.files import remove_unfinished
 
 logger = logging.getLogger(__name__)
@@ -182,6 +182,27 @@ def last_words() -> Iterator[None]:
         _begun.clear()  # SystemExit has nothing left to clean up
     if _ended.is_set():
         raise SystemExit(Interrupted.exit_code)
+
+
+@contextmanager
+def errors_in_words(tell: Callable[[str], object]) -> Iterator[None]:
+    """Turn a mistake of the user or a fault of the machine into one message and an exit code, without a
+    traceback; wraps everything after :func:`end_on_signals`.
+
+    tell: shows the message.
+    """
+    with last_words():
+        try:
+            with names_in_utf8():
+                yield
+        except ParaforgeError as error:
+            tell(str(error))
+            sys.exit(error.exit_code)
+        except (OSError, MemoryError) as error:  # full disk or memory, missing permission: no defect
+            if isinstance(error, BrokenPipeError) and (_is_closed(1) or _is_closed(2)):
+                raise  # last_words knows what to do
+            tell(describe_os_error(error))
+            sys.exit(1)
 
 
 def _is_closed(descriptor: int) -> bool:

@@ -15,8 +15,8 @@ import typer
 from typer.core import TyperGroup
 
 from paraforge.base.documentation import page, replacement
-from paraforge.base.errors import InputError, ParaforgeError, describe_os_error, names_in_utf8
-from paraforge.base.interrupts import last_words
+from paraforge.base.errors import InputError
+from paraforge.base.interrupts import errors_in_words
 from paraforge.versions import __version__
 
 # Sections of the overview, with each command's purpose. The command `a-b` is the function `a_b` of the module
@@ -152,15 +152,5 @@ def main() -> None:
     """Run the command line. A user's mistake gives one line on standard error and an exit code, never a
     traceback."""
     _write_utf8()
-    with last_words():
-        try:
-            with names_in_utf8():
-                app()
-        except ParaforgeError as error:
-            typer.echo(f"paraforge: {error}", err=True)
-            sys.exit(error.exit_code)
-        except (OSError, MemoryError) as error:
-            if isinstance(error, BrokenPipeError):
-                raise
-            typer.echo(f"paraforge: {describe_os_error(error)}", err=True)
-            sys.exit(1)
+    with errors_in_words(lambda message: typer.echo(f"paraforge: {message}", err=True)):
+        app()

@@ -234,9 +234,7 @@ def _outcome(
         raise device_lost(raised) from raised
     if is_out_of_memory(raised) and engine.batch_tokens > 1:
         engine.batch_tokens //= 2
-        logger.warning(
-            "out of memory: batches have at most %d source tokens from now on", engine.batch_tokens
-        )
+        logger.warning("out of memory: batches now have at most %d source tokens", engine.batch_tokens)
         if engine.whole_windows:
             return _outcome(engine, batch, _submit(engine, list(batch)))
     if len(batch) == 1:

@@ -10,13 +10,12 @@ from paraforge.translation.decoding.batching import SourceTokens
 from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.models.model import TranslationModel
 from paraforge.translation.models.model_file import ModelFile
-from paraforge.translation.models.subwords import BPE, known_pieces, open_subwords
+from paraforge.translation.models.subwords import BPE, WORD_START, known_pieces, open_subwords
 
 logger = logging.getLogger(__name__)
 
 # The form of a model from which positions can be read without loading it.
 _FOLDER = "ctranslate2"
-_WORD_START = "\u2581"
 
 
 def positions_of(folder: Path) -> tuple[int | None, int | None]:
@@ -107,4 +106,4 @@ class SentencePieces:
         start = len(self._forced) if list(tokens[: len(self._forced)]) == self._forced else 0
         text = str(self._target.decode(list(tokens[start:])))
         # OPUS-MT can also give pieces of the source language, which keep their mark of a word's start.
-        return text.replace(_WORD_START, " ").strip() if _WORD_START in text else text
+        return text.replace(WORD_START, " ").strip() if WORD_START in text else text

@@ -21,6 +21,8 @@ _SOURCE_BPE = ("source.bpe", "bpe.source.codes")
 _TARGET_BPE = ("target.bpe", "bpe.target.codes")
 _SHARED_BPE = ("bpecodes", "bpe.codes", "codes", "code", "bpe.code")
 _TOKENIZER = "tokenizer.json"
+# SentencePiece's mark of the start of a word.
+WORD_START = "\u2581"
 _JOINER = "@@"
 # __cs__, >>ces<<, <2cs>, ces_Latn, cs_CZ
 _TAG = re.compile(r"__.+__|>>.+<<|<2.+>|[a-z]{2,3}_[A-Z]([A-Za-z]|[A-Za-z]{3})", re.DOTALL)
@@ -57,10 +59,10 @@ def open_subwords(path: Path, language: str) -> Subwords:
 def known_pieces(subwords: Any) -> Callable[[str], bool]:
     """Return a function that checks whether a piece is known and more than a word-start mark."""
     if hasattr(subwords, "known_pieces"):
-        known = set(subwords.known_pieces()) - {"<unk>", "\u2581"}
+        known = set(subwords.known_pieces()) - {"<unk>", WORD_START}
         return known.__contains__
     unknown = subwords.unk_id()
-    return lambda piece: piece != "\u2581" and subwords.piece_to_id(piece) != unknown
+    return lambda piece: piece != WORD_START and subwords.piece_to_id(piece) != unknown
 
 
 def libraries(path: Path) -> tuple[str, ...]:

@@ -125,11 +125,11 @@ def check_whole(output: Path, path: Path, languages: Languages) -> None:
     except (RuntimeError, ValueError, IndexError) as error:
         raise InputError(f"CTranslate2 cannot load this model: {last_line(error)}", path) from error
     for side, language in zip(("source", "target"), languages, strict=True):
-        types = vocabulary_of(folder, side)
-        if types is not None:
-            check_pieces(open_subwords(subwords_file(output, side), language), types, path)
-    if types is not None and end_token(folder) not in types:
-        raise InputError(f"its end of sentence, {end_token(folder)!r}, is not in its vocabulary", path)
+        if (types := vocabulary_of(folder, side)) is None:
+            continue
+        check_pieces(open_subwords(subwords_file(output, side), language), types, path)
+        if side == "target" and end_token(folder) not in types:
+            raise InputError(f"its end of sentence, {end_token(folder)!r}, is not in its vocabulary", path)
 
 
 def _check_weights(folder: Path, path: Path) -> None:
