@@ -25,7 +25,7 @@ _REFUSAL = re.compile(
 
 def read_answer(choice: dict[str, Any], sentence: str) -> tuple[Hypothesis, str | None]:
     """Read one answer: its hypothesis, or why it is not a translation."""
-    message = choice.get("message") or {}
+    message = choice["message"]
     given = message.get("content")
     if isinstance(given, list):  # content in parts
         given = "".join(str(part.get("text") or "") for part in given if isinstance(part, dict))

@@ -39,8 +39,11 @@ class ServerClient:
             # These libraries log every request with the server's address.
             logging.getLogger(name).setLevel(logging.WARNING)
         url, key = (os.environ.get(name, "").strip() for name in (_ADDRESS, _KEY))
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            parts = urlsplit("")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InputError(
                 f"the environment variable {_ADDRESS} is {'not an address' if url else 'not set'}",
                 remedy=f"Set {_ADDRESS} to the server's address, for example http://localhost:8000/v1.",
@@ -48,15 +51,21 @@ class ServerClient:
         if not (key.isascii() and key.isprintable()):
             raise InputError(f"{_KEY} is not a valid key: it contains characters that are not allowed")
         # Values that messages must not show, with the variable names that replace them.
-        self._secrets = dict.fromkeys((url, url.rstrip("/"), parts.netloc), _ADDRESS)
+        self._secrets = dict.fromkeys((url, url.rstrip("/"), parts.netloc, parts.hostname), _ADDRESS)
         if key:
             self._secrets[key] = _KEY
-        self._client = self._library.OpenAI(
-            base_url=url,
-            api_key=key or "none",
-            max_retries=settings.max_retries,
-            timeout=settings.timeout_seconds,
-        )
+        try:
+            self._client = self._library.OpenAI(
+                base_url=url,
+                api_key=key or "none",
+                max_retries=settings.max_retries,
+                timeout=settings.timeout_seconds,
+            )
+        except Exception as error:  # the HTTP client has its own errors for addresses and proxies
+            raise InputError(
+                f"the address in {_ADDRESS} or the proxy cannot be used: {self._hidden(error)}",
+                remedy=f"Check {_ADDRESS}, HTTP_PROXY, HTTPS_PROXY and ALL_PROXY.",
+            ) from None
         self._model = settings.model
         self._lock = threading.Lock()
         self.usage = Usage()
@@ -66,12 +75,14 @@ class ServerClient:
         messages: list[dict[str, str]],
         fields: dict[str, Any],
         simple: list[dict[str, str]] | None = None,
+        again: bool = True,
     ) -> list[dict[str, Any]]:
         """Send a request, and return the answers as the server's JSON has them.
 
         fields: other fields; None leaves one out.
         simple: messages that any working server answers. They are sent after a failure, to find out whether
             only this request fails.
+        again: whether to repeat the request if the answer has no message, as a gateway's can.
 
         Raises:
             Untranslatable: the server refuses or does not answer this request, but answers others.
@@ -86,7 +97,7 @@ class ServerClient:
             )
             answer = response.http_response.json()
             choices = answer.get("choices") if isinstance(answer, dict) else None
-            if not (isinstance(choices, list) and choices and all(isinstance(one, dict) for one in choices)):
+            if not (isinstance(choices, list) and choices and all(map(_has_message, choices))):
                 raise ValueError(f"no choices in {answer}")
         except self._library.APIStatusError as error:
             alone = simple is not None and error.status_code in _OF_SENTENCE
@@ -94,10 +105,11 @@ class ServerClient:
                 self.ask(simple, fields)  # raises if other requests fail as well
             raise self._refusal(error, alone) from None
         except self._library.APIConnectionError as error:  # a timeout is one, too
-            raise EngineError(
-                f"the server at ${_ADDRESS} does not answer: {self._hidden(error)}. {_KEPT}"
-            ) from None
-        except ValueError as error:  # not JSON, or without choices
+            reason = self._hidden(error.__cause__ or error).rstrip(".")
+            raise EngineError(f"the server at ${_ADDRESS} does not answer: {reason}. {_KEPT}") from None
+        except ValueError as error:  # not JSON, or without messages
+            if again:
+                return self.ask(messages, fields, simple, again=False)
             if simple:
                 self.ask(simple, fields)
                 raise Untranslatable("no answer", self._hidden(error)) from None
@@ -116,10 +128,12 @@ class ServerClient:
         """Return the exception for an error status, after all retries. alone: whether the server answers
         other requests."""
         status = int(error.status_code)
-        text = f"HTTP {status}: {self._hidden(error.message)}"
+        said = self._hidden(error.message).removeprefix(f"Error code: {status}").lstrip(" -")
         if alone:
-            return Untranslatable(f"HTTP {status}", text)
-        if status >= 500 or status in (408, 409, 429):
+            return Untranslatable(f"HTTP {status}", said)
+        text = f"HTTP {status}: {said}".rstrip(": .")
+        unpaid = status == 402 or "insufficient_quota" in (error.code, error.type)
+        if not unpaid and (status >= 500 or status in (408, 409, 429)):
             return EngineError(f"the server at ${_ADDRESS} fails: {text}. {_KEPT}")
         remedy = (
             "Change translate.server; leave out what the server does not know with body: {FIELD: null}, "
@@ -127,7 +141,7 @@ class ServerClient:
         )
         if status in (401, 403):
             remedy = f"Check the key in {_KEY}."
-        elif status == 402:
+        elif unpaid:
             remedy = "Pay into the account, and run the same command again."
         elif status == 404:
             remedy = (
@@ -142,3 +156,7 @@ class ServerClient:
         for secret, name in self._secrets.items():
             line = line.replace(secret, f"${name}")
         return line[:_LONGEST_MESSAGE]
+
+
+def _has_message(choice: object) -> bool:
+    return isinstance(choice, dict) and isinstance(choice.get("message"), dict)

@@ -164,7 +164,9 @@ def test_what_was_answered_before_a_refusal_is_kept(server: FakeServer, last: Re
     )
     (found,) = translate(["věta"], nbest=4, temperature=1.0)
     assert [one.text for one in found.hypotheses] == ["answer 1", "answer 2"]
-    assert server.asked["věta"] == 3 and [body["n"] for body in server.bodies[:3]] == [4, 3, 2]
+    assert server.asked["věta"] == (3 if last.status == 400 else 4) and [
+        body["n"] for body in server.bodies[:3]
+    ] == [4, 3, 2]
 
 
 @pytest.mark.parametrize(
@@ -234,7 +236,7 @@ def test_contradictory_settings(server: FakeServer, changes: dict[str, Any], mes
     [
         *(
             ("SERVER_URL", one, "Set PARAFORGE_SERVER_URL")
-            for one in ("", "localhost:80", "ftp://localhost", "http:///v1")
+            for one in ("", "localhost:80", "ftp://localhost", "http:///v1", "http://[::1/v1", "http://:1/v1")
         ),
         *(("API_KEY", one, "OPENAI_API_KEY is not a valid key") for one in ("klíč", "two\nlines")),
     ],
@@ -308,6 +310,12 @@ def test_a_busy_server_is_asked_again(server: FakeServer) -> None:
     assert set(server.asked.values()) == {5}
 
 
+def test_an_answer_without_a_translation_is_asked_for_once_more(server: FakeServer) -> None:
+    server.behave = lambda sentence, body, nth: Reply({"error": "busy"}) if nth == 1 else None
+    assert texts(translate(SENTENCES[:4])) == EXPECTED[:4]
+    assert set(server.asked.values()) == {2}
+
+
 def test_a_slow_server_is_not_waited_for(server: FakeServer) -> None:
     server.behave = lambda sentence, body, nth: Reply(translated(sentence, body).body, seconds=0.5)
     with pytest.raises(EngineError, match="does not answer"):
@@ -322,18 +330,30 @@ def test_a_slow_server_is_not_waited_for(server: FakeServer) -> None:
         (404, InputError, "HTTP 404.*translate.server.model, 'm'"),
         (400, InputError, "HTTP 400.*leave out what the server does not know"),
         (402, InputError, "HTTP 402.*Pay into the account"),
+        (429, InputError, "HTTP 429: no .*Pay into the account"),
         (200, EngineError, "answers without a translation: no choices in .*usually ends in /v1"),
         *((one, EngineError, f"fails: HTTP {one}.*run the same command ag") for one in (408, 409, 429, 500)),
     ],
 )
 def test_what_never_works_fails(server: FakeServer, status: int, kind: type[Exception], message: str) -> None:
-    refusal = Reply({"error": {"message": f"no {KEY}"}}, status, {"Retry-After": "0.01"})
+    code = "insufficient_quota" if (status, kind) == (429, InputError) else "other"
+    refusal = Reply({"error": {"message": f"no {KEY}", "code": code}}, status, {"Retry-After": "0.01"})
     server.behave = lambda sentence, body, nth: refusal
     with pytest.raises(kind, match=message) as error:
         translate(max_retries=1)
     assert "no $OPENAI_API_KEY" in str(error.value) and KEY not in str(error.value)
     del server.asked["1"]  # to see whether it is the sentences' fault
-    assert max(server.asked.values()) == (2 if kind is EngineError and status > 200 else 1)
+    assert max(server.asked.values()) == (1 if status in (400, 401, 402, 404) else 2)
+
+
+_WITHOUT_ANSWER: list[Any] = [
+    {},
+    {"choices": []},
+    [],
+    '{"choices": [{"me',
+    "<p>",
+    {"choices": [{"text": "A"}]},
+]
 
 
 @pytest.mark.parametrize(
@@ -342,7 +362,7 @@ def test_what_never_works_fails(server: FakeServer, status: int, kind: type[Exce
         (0, Reply("no", 400), 1, "HTTP 400"),
         (4, Reply("no", 400), 0, "HTTP 400"),
         *((place, Reply("no", 500), 1, "HTTP 500") for place in (0, 4)),
-        *((4, Reply(body), 1, "no answer") for body in ({}, {"choices": []}, [], '{"choices": [{"me', "<p>")),
+        *((4, Reply(body), 1, "no answer") for body in _WITHOUT_ANSWER),
     ],
 )
 def test_a_sentence_that_the_server_refuses_fails_alone(
@@ -356,5 +376,13 @@ def test_a_sentence_that_the_server_refuses_fails_alone(
 
 def test_a_dead_server_is_an_error_and_its_answers_are_not_lost(server: FakeServer) -> None:
     server.die()
-    with pytest.raises(EngineError, match="does not answer"):
+    with pytest.raises(EngineError, match=r"does not answer: .*Connection refused\. Finished"):
         translate(max_retries=0)
+
+
+@pytest.mark.parametrize("proxy", ["nonsense://me:secret@host", "http://[::1"])
+def test_a_proxy_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch, server: FakeServer, proxy: str) -> None:
+    monkeypatch.setenv("HTTP_PROXY", proxy)
+    with pytest.raises(InputError, match="Check PARAFORGE_SERVER_URL, HTTP_PROXY") as error:
+        translate()
+    assert "secret" not in str(error.value)
