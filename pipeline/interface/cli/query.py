@@ -59,7 +59,7 @@ def query(
             remedy = f"There is no view '{name}': {why}"
     with open_database(views, memory) as connection:
         with explained(remedy):
-            found = connection.sql(text)
+            found = connection.sql(_without_last_semicolon(text))
             if found is None:
                 raise InputError("the query is empty")
             if output is not None:
@@ -72,6 +72,17 @@ def query(
         if table.num_rows > count:
             more = f"first {counted(count, 'row')}; use --count to show more, --output FILE to write all"
             typer.echo(more, err=True)
+
+
+def _without_last_semicolon(sql: str) -> str:
+    """Return SQL without its last semicolon and the comments after it, where DuckDB has a syntax error."""
+    import duckdb
+
+    encoded = sql.encode()
+    places = [place for place, kind in duckdb.tokenize(sql) if kind != duckdb.token_type.comment]
+    if places and encoded[places[-1] :].startswith(b";"):
+        return encoded[: places[-1]].decode()
+    return sql
 
 
 def _shown(relation: Any, rows: int) -> str:

@@ -91,7 +91,7 @@ def test_every_format_gives_every_row(corpus: Path, table: pa.Table, tmp_path: P
 
 def test_a_tsv_has_no_quoting(corpus: Path, tmp_path: Path) -> None:
     sql = """SELECT 'a' || chr(9) || chr(10) || 'b "c"' AS one, NULL AS two, 0.5 AS three, '"' AS four"""
-    ask(corpus, f"{sql}; ", "-o", str(tmp_path / "out.tsv"))
+    ask(corpus, f"{sql}; -- no tab; 'é'", "-o", str(tmp_path / "out.tsv"))
     assert (tmp_path / "out.tsv").read_text() == 'one\ttwo\tthree\tfour\na b "c"\t\t0.5\t"\n'
 
 
