@@ -183,8 +183,6 @@ def _tokenized(engine: BatchEngine, stream: Iterator[str], window: int) -> Itera
             following = begin()
             try:
                 sources = future.result()
-            except ParaforgeError:
-                raise
             except Exception:
                 sources = _encode(engine, block)  # isolates the failing sentence
             yield sources
@@ -269,7 +267,7 @@ def _check_health(engine: BatchEngine, raised: Exception) -> None:
 def _reason(error: Exception) -> str:
     """Return an error as one line that is the same in every run."""
     if isinstance(error, Untranslatable):
-        return error.reason[:_LONGEST_REASON]
+        return error.reason
     if is_out_of_memory(error):  # its message has numbers of bytes and of processes
         return _OUT_OF_MEMORY
     first = next(iter(str(error).splitlines()), "")

@@ -108,9 +108,16 @@ def test_a_null_byte_is_an_error_with_its_line_or_counted() -> None:
 def test_damaged_letters_are_refused_and_lost_ones_and_markup_noticed() -> None:
     assert reason("Mal\ufffd chlapec", "A small boy") == "damaged_characters"
     findings = Findings()
-    rows = [("Mal? p?ed", "<b>Small"), ("What?", "1 < 2"), ('"A ""b"""', "c")]
-    clean(block_of(rows), Cleaning(), FILES, findings)
-    assert findings.noticed == {"markup": 1, "question_marks": 1, "doubled_quotes": 1}
+    rows = [("<i>", "\ufffd"), ("Mal? p?ed", "<b>Small"), ("What?", "1 < 2"), ('"A ""b"""', "c")]
+    clean(block_of([*rows, ("<b>c", "<b>d")]), Cleaning(), FILES, findings)
+    assert findings.noticed == {"markup": 2, "question_marks": 1, "doubled_quotes": 1}  # of kept rows
+    findings.update(Findings(examples={"markup": "<p>", "line_breaks": "later"}))
+    assert findings.examples == {
+        "markup": "<b>c",
+        "question_marks": "Mal? p?ed",
+        "doubled_quotes": '"A ""b"""',
+        "line_breaks": "later",
+    }
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t", "\u00a0\u3000", "\u200b", "\ufeff \u2060", "\u2028"])
@@ -249,7 +256,7 @@ def test_sources_are_some_of_the_kind_and_their_names_unique() -> None:
 
 @pytest.mark.parametrize(
     ("character", "others"),
-    [("a", 1), ("é", 1), ("ж", 1), ("あ", 2), ("ヲ", 2), ("한", 2), ("漢", 3), ("𠀀", 3)],
+    [("a", 1), ("é", 1), ("ж", 1), ("あ", 2), ("ヲ", 2), ("한", 2), ("漢", 3), ("𠀀", 3), ("\U000323af", 3)],
 )
 def test_a_character_counts_as_what_other_scripts_write_for_it(character: str, others: int) -> None:
     """A side is too long when it is more than four times as long as the other."""

@@ -9,6 +9,7 @@ from paraforge.intake.sample_bitext import write_sample
 
 ODD = {
     "constant": (["general"] * 40, "is 'general' in every row"),
+    "long": (["x" * 41] * 40, f"is '{'x' * 40}' in every row"),
     "empty": ([""] * 40, "is empty in every row"),
     "numbers": ([f"{place / 7:.3f}" for place in range(40)], "has a number in 100%"),
     "mostly numbers": ([*map(str, range(36)), *["Yes.", "No."] * 2], "has a number in 90%"),

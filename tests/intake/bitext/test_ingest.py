@@ -182,10 +182,11 @@ def test_references_alone_are_what_is_translated_first(tmp_path: Path, duplicate
 
 
 def test_a_line_of_a_megabyte_is_counted(tmp_path: Path) -> None:
-    text = f"a\tb\n{'ž' * 500_000}\tc\n{'y' * 1_200_000}\td\ne\tf\n"
-    _, rows = run(tmp_path, tsv(write(tmp_path / "a.tsv", text)))
+    text = f"a\tb\n{'ž' * 500_000}\tc\n{'y' * 1_200_000}\td\n{'e' * 5000}\t{'f' * 5000}\n"
+    _, rows = run(tmp_path, tsv(write(tmp_path / "a.tsv", text)), cleaning={"max_characters": 10_000})
     assert [row["rejected"] for row in rows] == [None, "too_long", "overlong_line", None]
-    assert [row["reference"] for row in rows] == ["a", "ž" * 4096, "y" * 4096, "e"]
+    # Only texts of rejected rows are cut.
+    assert [row["reference"] for row in rows] == ["a", "ž" * 4096, "y" * 4096, "e" * 5000]
 
 
 def test_a_bad_file_is_an_error_and_publishes_nothing(tmp_path: Path) -> None:

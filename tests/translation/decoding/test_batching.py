@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paraforge.translation.decoding import batching
 from paraforge.translation.decoding.batching import (
     WINDOW,
     Decoded,
@@ -14,7 +15,12 @@ from paraforge.translation.decoding.batching import (
     translate_in_batches,
     usual_window,
 )
-from paraforge.translation.decoding.faults import DeviceLostError, EngineError
+from paraforge.translation.decoding.faults import (
+    DeviceLostError,
+    EngineError,
+    is_device_lost,
+    is_out_of_memory,
+)
 from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
 
 
@@ -163,6 +169,7 @@ def test_batches_are_halved_where_memory_runs_out(whole: bool) -> None:
     sentences = [f"w{number}" for number in range(30)]
     assert texts(list(translate_in_batches(engine, sentences))) == [one.upper() for one in sentences]
     assert engine.batch_tokens <= 5 if whole else engine.batch_tokens < 20
+    assert not whole or [*map(len, engine.batches)] == [30]  # the engine makes its own batches
     fitting = engine.batch_tokens
     engine.bad = "w7"  # does not fit alone
     failed = [one.failed for one in translate_in_batches(engine, sentences)]
@@ -170,11 +177,29 @@ def test_batches_are_halved_where_memory_runs_out(whole: bool) -> None:
     assert engine.batch_tokens == fitting
 
 
-def test_an_engine_may_make_batches_of_its_own() -> None:
+@pytest.mark.parametrize(
+    ("message", "memory", "lost"),
+    [
+        ("CUDA error: out of memory", True, False),
+        ("cuBLAS failed with status CUBLAS_STATUS_ALLOC_FAILED", True, False),
+        ("cuDNN error: CUDNN_STATUS_ALLOC_FAILED", True, False),
+        ("cuBLAS failed with status CUBLAS_STATUS_EXECUTION_FAILED", False, True),
+        ("CUDA error: device-side assert triggered", False, True),
+        ("the shapes do not match", False, False),
+    ],
+)
+def test_memory_that_ran_out_is_told_from_a_lost_device(message: str, memory: bool, lost: bool) -> None:
+    error = RuntimeError(message)
+    assert (is_out_of_memory(error), is_device_lost(error)) == (memory, lost)
+
+
+def test_an_engine_may_make_batches_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[int] = []
+    monkeypatch.setattr(batching, "report_rows", reported.append)
     engine = Upper()
     engine.whole_windows = True
     list(translate_in_batches(engine, ["a b", "c", "", "d e f"] * 3, window=8))
-    assert [len(batch) for batch in engine.batches] == [6, 3]
+    assert [len(batch) for batch in engine.batches] == reported == [6, 3]
 
 
 @pytest.mark.parametrize("cut", [True, False])
@@ -184,8 +209,9 @@ def test_a_source_that_is_unknown_fails_and_a_cut_one_is_marked_whatever_becomes
             reasons = {"x": "unknown source"}
             return [SourceTokens(one, one.split(), cut, reasons.get(one)) for one in sentences]
 
-    found = list(translate_in_batches(Cuts(bad="!"), ["a", "x", "!", ""]))
-    assert [one.failed for one in found] == [None, "unknown source", "RuntimeError: '!' is not for me", None]
+    # An engine that cannot translate "1" can still be in order.
+    found = list(translate_in_batches(Cuts(bad="1"), ["a", "x", "1", ""]))
+    assert [one.failed for one in found] == [None, "unknown source", "RuntimeError: '1' is not for me", None]
     assert {one.source_truncated for one in found} == {cut}
 
 

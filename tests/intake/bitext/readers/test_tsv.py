@@ -95,8 +95,11 @@ def test_an_overlong_line_is_not_ragged(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", f"1\t2\t3\n{'x' * 5000}\tb\tc\n")
     rows = read(path, max_line_bytes=2000)
     assert rows[1] == (2, "c", "b", "overlong_line")
-    rows = read(write(tmp_path / "b.tsv", f"1\t2\t3\n{'x' * 50_000}\tb\tc\n"), max_line_bytes=2000)
-    assert rows[1] == (2, "", "", "overlong_line")
+    path = write(tmp_path / "b.tsv", f"1\t2\t3\n{'x' * 50_000}\tb\tc\na\n")
+    rows = read(path, max_line_bytes=2000, strict=False)
+    assert rows[1:] == [(2, "", "", "overlong_line"), (3, "", "", "malformed")]
+    with pytest.raises(InputError, match=r"b\.tsv:3: 1 column, but"):
+        read(path, max_line_bytes=2000)
 
     first = write(tmp_path / "c.tsv", f"{'x' * 50_000}\tb\tc\n1\t2\t3\n")
     with pytest.raises(InputError, match=r"c\.tsv:1: the line has more than a megabyte"):
@@ -104,7 +107,7 @@ def test_an_overlong_line_is_not_ragged(tmp_path: Path) -> None:
 
 
 def test_scores(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.tsv", "a\tA\t0.75\nb\tB\t\nc\tC\t1e-2\n")
+    path = write(tmp_path / "a.tsv", "a\tA\t0.75\nb\tB\t  \nc\tC\t1e-2\n")
     columns: dict[str, int | str] = {"reference": 0, "translation": 1, "score": 2}
     (block,) = read_separated(path, columns, Reading())
     assert block.scores is not None
