@@ -17,12 +17,17 @@ from pydantic import Field, model_validator
 from paraforge.base import errors
 from paraforge.base.errors import (
     ConfigurationError,
+    IncompleteError,
     InputError,
     Interrupted,
     MissingPackageError,
+    ParaforgeError,
+    RetryError,
+    WorkLockedError,
     check_format,
     describe_os_error,
     describing,
+    did_you_mean,
     install_command,
     names_in_utf8,
     naming,
@@ -42,7 +47,11 @@ from tests.project import ROOT
         (InputError("blank", "a.tsv", 7), "a.tsv:7: blank"),
         (InputError("blank.", "a.tsv", 7, "Fill it in."), "a.tsv:7: blank. Fill it in."),
         (InputError("blank?", "a.tsv", 7, "Fill it in."), "a.tsv:7: blank? Fill it in."),
-        (InputError("a\x1b[2J\n\tb", "c\x9b"), "c\ufffd: a\ufffd[2J\n\tb"),
+        (
+            InputError("\0\x08\x0b\x1f\n\tb", "\x7f\x9f\xa0"),
+            "\ufffd\ufffd\xa0: \ufffd\ufffd\ufffd\ufffd\n\tb",
+        ),
+        (InputError("in /a/b", "/a/b/c", 7, "Fix it.").renamed("/a/b", "x"), "x/c:7: in x. Fix it."),
         (ConfigurationError(["one"]), "one"),
         (ConfigurationError(["one", "two"]), "2 problems in the parameters:\n  - one\n  - two"),
         (MissingPackageError("openai", "server"), f"pip install --editable '{ROOT}[server]'"),
@@ -56,6 +65,25 @@ def test_messages(error: Exception, text: str, tmp_path: Path, monkeypatch: pyte
     assert str(error).endswith(text)
     monkeypatch.setattr(errors, "__file__", str(tmp_path / "paraforge/base/errors.py"))  # not in a clone
     assert install_command("server") == "pip install 'paraforge-corpus[server]'"
+
+
+def test_each_kind_of_error_has_its_exit_code() -> None:
+    assert [kind.exit_code for kind in (ParaforgeError, InputError, ConfigurationError)] == [1, 2, 2]
+    assert [kind.exit_code for kind in (MissingPackageError, WorkLockedError, IncompleteError)] == [3, 4, 5]
+    assert [kind.exit_code for kind in (RetryError, Interrupted)] == [5, 130]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "known", "meant"),
+    [
+        ("min", ["minimum_pairs", "minimum"], "minimum"),
+        ("mi", ["minimum", "my"], "my"),
+        ("abcd", ["abxy"], "abxy"),  # half of a short name
+        ("abcdef", ["abcxyz"], None),
+    ],
+)
+def test_a_similar_name_is_suggested(wrong: str, known: list[str], meant: str | None) -> None:
+    assert did_you_mean(wrong, known) == (f"; did you mean '{meant}'?" if meant else "")
 
 
 def test_every_extra_that_an_error_names_exists() -> None:
@@ -84,8 +112,8 @@ def test_require_tells_a_missing_package_from_a_broken_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "broken_package.py").write_text("import no_such_package")
-    with pytest.raises(ModuleNotFoundError, match="no_such_package"):
+    (tmp_path / "broken_package.py").write_text("import broken")
+    with pytest.raises(ModuleNotFoundError, match="'broken'"):
         require("broken_package", "extra")
     assert require("json", "nothing").dumps([1]) == "[1]"
     with pytest.raises(MissingPackageError, match="no_such_package"):
@@ -93,8 +121,10 @@ def test_require_tells_a_missing_package_from_a_broken_one(
 
 
 def test_a_full_disk_says_what_to_do() -> None:
-    error = OSError(errno.ENOSPC, "No space left on device", "work/x")
-    assert "free some space" in describe_os_error(error)
+    for number in (errno.ENOSPC, errno.EDQUOT):
+        assert "free some space" in describe_os_error(OSError(number, "full", "work/x"))
+    for number in (errno.EIO, errno.ESTALE, errno.EROFS, errno.ENXIO, errno.ENODEV, errno.ETIMEDOUT):
+        assert "the disk fails" in describe_os_error(OSError(number, "no", "work/x"))
     assert describe_os_error(OSError(errno.EACCES, "Permission denied", "x")).endswith("'x'")
     for error, words in ((MemoryError(), "memory ran out"), (MemoryError("for an\narray"), "for an array")):
         assert describe_os_error(error).startswith(f"{words}: free some")

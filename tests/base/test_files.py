@@ -2,7 +2,9 @@
 
 import errno
 import gzip
+import hashlib
 import itertools
+import math
 import os
 import socket
 import subprocess
@@ -55,6 +57,11 @@ def write_a_directory(place: Path) -> None:
         pass
 
 
+def refuse() -> None:
+    """What the system says of another user's process."""
+    raise PermissionError
+
+
 @pytest.mark.parametrize("write", [write_a_file, write_a_directory])
 def test_what_a_killed_command_left_goes_with_the_next_one_that_writes_there(
     write: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -77,11 +84,15 @@ def test_what_a_killed_command_left_goes_with_the_next_one_that_writes_there(
     os.utime(long_ago, (0, time.time() - 8 * 24 * 3600))
     mine = tmp_path / ".notes.tmp"
     unknown = tmp_path / f".other.node-1-example-org-{10**20}-00000000.tmp"
-    for path in (alive, elsewhere, mine, unknown):
+    others = tmp_path / ".other.node-1-example-org-1-00000000.tmp"
+    kill = os.kill
+    monkeypatch.setattr(os, "kill", lambda pid, number: kill(pid, number) if pid != 1 else refuse())
+    kept = {alive, elsewhere, mine, unknown, others}
+    for path in kept:
         path.touch()
     write(tmp_path)
     written = {tmp_path / "other.json"} & {*tmp_path.iterdir()}
-    assert {*tmp_path.iterdir()} - written == {alive, elsewhere, mine, unknown}
+    assert {*tmp_path.iterdir()} - written == kept
     sweep(tmp_path, alone=True)
     assert {*tmp_path.iterdir()} == written
     replaced = tmp_path / f"{files.temporary_name(tmp_path / 'a.b').name.removesuffix('.tmp')}-old.tmp"
@@ -106,6 +117,19 @@ def test_files_that_are_not_as_their_digests_say_are_named(tmp_path: Path) -> No
         (tmp_path / "sha256.json").write_bytes(content)
         (problem,) = files.check_digests(tmp_path)
         assert message in str(problem)
+
+
+def test_digests_are_those_of_sha256_and_json_has_one_form(tmp_path: Path) -> None:
+    content = b"a" * ((1 << 20) + 1)  # more than one block
+    (tmp_path / "file").write_bytes(content)
+    assert files.sha256_file(tmp_path / "file") == hashlib.sha256(content).hexdigest()
+    canonical = hashlib.sha256('{"a":"é","b":1}'.encode()).hexdigest()
+    assert files.hash_json({"b": 1, "a": "é"}) == files.hash_json({"a": "é", "b": 1}) == canonical
+    write_json(tmp_path / "file", {"b": 1, "a": "é"})
+    assert (tmp_path / "file").read_text("utf-8") == '{\n  "b": 1,\n  "a": "é"\n}\n'
+    for write in (files.hash_json, lambda value: write_json(tmp_path / "file", value)):
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            write(math.nan)
 
 
 def test_sizes_have_the_largest_unit_of_which_there_is_one() -> None:

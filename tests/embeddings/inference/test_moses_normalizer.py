@@ -41,7 +41,7 @@ def test_tokens_are_the_projects() -> None:
 @pytest.mark.full
 def test_tokens_without_punctuation_are_the_projects() -> None:
     tokenizer = word_tokenizer(["?"], "?", punctuation=False)
-    marks = ["-- _ __ a_b . ... ¡ ½ ² ٣ 'tis ' '' 日本 、 🙂 a 🙂 b --x -- y--", "?!", "a . . b"]
+    marks = ["-- _ __ a_b . ... ¡ ½ ² ٣ 𠀀 'tis ' '' 日本 、 🙂 a 🙂 b --x -- y--", "?!", "a . . b"]
     texts = [*TEXTS, *marks, *_sample()]
     (cut,) = make_units("bare_word").cut(pa.array(texts))
     expected = [
