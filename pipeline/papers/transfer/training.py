@@ -85,8 +85,7 @@ def average_as_encoder(average: WordAverage, texts: Sequence[str]) -> SentenceMo
     """
     (cut,) = make_units(WORD).cut(pa.array(texts, pa.string()))
     known = average.vectors.rows(cut.vocabulary) >= 0
-    words = [word for word, has in zip(cut.vocabulary, known, strict=True) if has and word != UNKNOWN]
-    units = [UNKNOWN, *sorted(words)]
+    units = [UNKNOWN, *sorted(word for word, has in zip(cut.vocabulary, known, strict=True) if has)]
     table = average.weighted(units)
     table -= (table @ average.components.T) @ average.components
     parameters = AverageParameters(dimension=average.dimension)

@@ -1,16 +1,19 @@
 """Tasks in several variants, from the options to the table: the splits, what is chosen, what is refused."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.embeddings.evaluation.comparing import pearson, spearman
 from paraforge.papers.transfer.evaluate import TransferScore
 from paraforge.papers.transfer.fine_tuning import Variant, fine_tune_transfer, make_variants, task_splits
 from paraforge.papers.transfer.tasks import Examples, Task
-from paraforge.papers.transfer.training import FineTuningParameters
+from paraforge.papers.transfer.training import FineTuningParameters, Fitted, Split
 from tests.papers.test_commands import run
 from tests.papers.transfer.models import WORDS, make_model, related, sentiment
 
@@ -67,6 +70,7 @@ def test_variants() -> None:
     assert [candidate.lambda_words for candidate in penalised.candidates] == [1e-3, 1e-3, 1e-4, 1e-4]
     assert all(item.lambda_words == item.lambda_composition for item in penalised.candidates)
     assert {candidate.start for candidate in random.candidates} == {"random"}
+    assert [variant.name for variant in make_variants(["random", "random"])] == ["from random"]
 
 
 @pytest.mark.parametrize(
@@ -111,6 +115,29 @@ def test_scores_of_all_variants() -> None:
     assert good.chosen[0]["learning_rate"] == 0.02
     assert 1 <= good.chosen[0]["epoch"] <= 12
     assert scores == fine_tune_transfer(make_model(), tasks, variants, seed=3, folds=3)
+
+
+def test_each_fold_has_its_seed_and_a_score_is_their_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds: list[int] = []
+
+    def fitted(model: object, split: Split, candidates: Sequence[FineTuningParameters], seed: int) -> Fitted:
+        seeds.append(seed)
+        guessed = np.arange(len(split.test)) ** 3 if split.kind == "relatedness" else np.array("good")
+        return Fitted(candidates[0], 50.0, len(seeds), guessed, model)
+
+    monkeypatch.setattr("paraforge.papers.transfer.fine_tuning.fine_tune", fitted)
+    examples, test = sentiment(60, 1), related(9, 2)
+    tasks = [
+        Task("MR", "classification", examples),
+        Task("SICK-R", "relatedness", related(20, 1), None, test, "test"),
+    ]
+    variants = [Variant("fine-tuned", (FineTuningParameters(epochs=4),))]
+    first, second = fine_tune_transfer(make_model(), tasks, variants, 7, 3)
+    assert seeds == [7, 8, 9, 7]
+    assert first.accuracy == pytest.approx(100 * examples.labels.count("good") / 60)
+    assert first.chosen == [{"epochs": 4, "epoch": n, "development_score": 50.0} for n in (1, 2, 3)]
+    gold, guessed = np.array(test.labels, dtype=np.float64), np.arange(9) ** 3
+    assert (second.pearson, second.spearman) == (pearson(gold, guessed), spearman(gold, guessed))
 
 
 def test_a_development_score_that_is_not_defined_is_none() -> None:

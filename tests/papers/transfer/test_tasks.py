@@ -4,19 +4,23 @@ the same figures."""
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.embeddings.evaluation.comparing import pearson, spearman
 from paraforge.embeddings.evaluation.evaluate import Evaluation
+from paraforge.embeddings.learning.loop import Trainer
 from paraforge.papers.evaluation import PaperEvaluation, evaluate_for_papers, open_model
 from paraforge.papers.lexical import make_baseline
 from paraforge.papers.transfer import evaluate as module
+from paraforge.papers.transfer import training
 from paraforge.papers.transfer.evaluate import do_task, evaluate_transfer, features, fixed_embedder
 from paraforge.papers.transfer.tasks import TASKS, Examples, Task, find_tasks, read_pairs, read_texts
-from paraforge.papers.transfer.training import relatedness
+from paraforge.papers.transfer.training import expected_score, relatedness
 
 
 class Numbers:
@@ -63,10 +67,15 @@ def test_separable_classes(classes: int) -> None:
     assert do_task(Moved(), with_development).accuracy >= 94
 
 
-def test_cross_validation() -> None:
+def test_cross_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     examples = labelled(200, 1, 2)
     task = Task("x", "classification", examples)
+    predict, seeds = module.predicted_on_test, list[int]()
+    monkeypatch.setattr(
+        module, "predicted_on_test", lambda *given: (seeds.append(given[-1]), predict(*given))[1]
+    )
     score = do_task(Numbers(), task, seed=3)
+    assert seeds == list(range(4, 14))  # each fold draws its development examples anew
     assert score.accuracy >= 90
     assert do_task(Numbers(), task, seed=3) == score
     assert score.tested_on == "10-fold cross-validation"
@@ -156,6 +165,34 @@ def test_relatedness() -> None:
     assert relatedness(train, test, test, 1)[0] != score.pearson  # another seed
     constant = [(np.pad(part[0][:20], ((0, 0), (0, 1))), part[1][:20]) for part in (train, test, test)]
     assert relatedness(constant[0], constant[1], constant[2], 1)[0] is not None
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_the_relatedness_model_is_trained_as_published(monkeypatch: pytest.MonkeyPatch, given: bool) -> None:
+    """Without development pairs, a tenth of the others judges and is not trained on."""
+    tasks, scores = [], []
+
+    def noted(task: Any, **options: Any) -> Any:
+        tasks.append(task)
+        return Trainer(task, **options)
+
+    def scored(log_probabilities: Any) -> Any:
+        scores.append(expected_score(log_probabilities))
+        return scores[-1]
+
+    monkeypatch.setattr(training, "Trainer", noted)
+    monkeypatch.setattr(training, "expected_score", scored)
+    monkeypatch.setattr(training, "HIDDEN", 3)
+    train, test = (
+        (features(Numbers(), examples), np.array(examples.labels, dtype=np.float64))
+        for examples in (related(60, 1), related(50, 2))
+    )
+    found = relatedness(train, test if given else None, test, 1)
+    assert found == (pearson(test[1], scores[-1]), spearman(test[1], scores[-1])) and found[0] != found[1]
+    (task,) = tasks
+    assert (task.size, task.total, task.patience) == ((60, 2400, 6) if given else (54, 2160, 6))
+    assert len(scores[0]) == (50 if given else 6)
+    assert task.identity()["parameters"]["lambda_classifier"] == 5e-5
 
 
 def test_models_without_vectors(tmp_path: Path) -> None:

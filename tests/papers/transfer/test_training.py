@@ -19,6 +19,7 @@ from paraforge.base.text.vocabulary import UNKNOWN
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.evaluation.averages import Weighting, WordAverage
+from paraforge.embeddings.learning.loop import Record
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.papers.transfer import training
 from paraforge.papers.transfer.evaluate import do_task
@@ -276,12 +277,12 @@ def test_the_epoch_is_the_best_one() -> None:
 
 def test_texts_without_tokens_and_labels_that_training_lacks() -> None:
     blank = Examples(["", " ", WORDS[0], WORDS[1]], None, ["a", "b", "a", "b"])
-    test = Examples(["", WORDS[0]], None, ["c", "a"])
+    test = Examples([WORDS[0], WORDS[1]], None, ["c", "a"])
     for name in ("word", "lstm"):
-        settings = FineTuningParameters(batch_size=1, epochs=2)
+        settings = FineTuningParameters(batch_size=1, epochs=8, learning_rate=0.1)
         split = split_of("classification", blank, blank, test)
         fitted = fine_tune(make_model(PARAMETERS[name]), split, [settings], 1)
-        assert set(fitted.predictions) <= {"a", "b"}
+        assert fitted.predictions.tolist() == ["a", "b"]
 
 
 def test_the_encoder_knows_the_words_of_all_examples() -> None:
@@ -328,6 +329,36 @@ def test_the_expected_score_is_that_of_the_target_distribution() -> None:
     assert expected_score(distribution.log()) == pytest.approx(scores)
 
 
+def test_each_epoch_has_every_example_in_an_order_of_its_own() -> None:
+    examples = related(10, 2)
+    settings = FineTuningParameters(epochs=3, batch_size=4)
+    _, training = prepared("word", examples, targets_of(examples), settings)
+    assert training.optimiser.learning_rate == 0.001
+    _, other = prepared(
+        "word", examples, targets_of(examples), settings.model_copy(update={"optimiser": "adagrad"})
+    )
+    assert other.optimiser.learning_rate == 0.05
+    batches = [rows.tolist() for rows in training.batches(Record())]
+    assert [len(rows) for rows in batches] == [4, 4, 2] * 3
+    epochs = [[row for rows in batches[first : first + 3] for row in rows] for first in (0, 3, 6)]
+    assert all(sorted(epoch) == list(range(10)) for epoch in epochs) and epochs[0] != epochs[1] != epochs[2]
+
+
+def test_a_projection_starts_uniform_for_its_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = []
+
+    def noted(module: torch.nn.Module, *others: object) -> ClassifierTraining:
+        modules.append(module.get_parameter("projection.weight").detach().clone())
+        return ClassifierTraining(module, *others)
+
+    monkeypatch.setattr(training, "ClassifierTraining", noted)
+    settings = FineTuningParameters(projection=400, epochs=1)
+    for seed in (1, 2):
+        fine_tune(make_model(), split_of("classification", sentiment(8, 1)), [settings], seed)
+    (first, second), bound = modules, make_model().dimension ** -0.5
+    assert 0.98 * bound < float(first.abs().max()) <= bound and not torch.equal(first, second)
+
+
 @pytest.mark.parametrize("pairs", [2, 10, 101])
 def test_held_out_pairs_are_not_trained_on(pairs: int) -> None:
     trained, held = held_out_pairs(pairs, 1)
@@ -347,6 +378,10 @@ def test_a_feature_that_hardly_varies_is_divided_by_a_tenth_of_the_usual_size() 
     network = TaskNetwork(model.encoder, False, sentences, SigmoidSoftmax(3, 2, 2, torch.Generator()))
     expected = [float(features.square().mean().sqrt()) / 10, 1, float(features[:, 2].std(correction=0))]
     assert network.deviation.tolist() == pytest.approx(expected)
+    first, second = features.chunk(2)
+    both = TaskNetwork(model.encoder, True, sentences, SigmoidSoftmax(6, 2, 2, torch.Generator()))
+    for place, kind in ((0, first - second), (3, first * second)):  # each kind by its own usual size
+        assert both.deviation[place] == pytest.approx(float(kind.square().mean().sqrt()) / 10)
 
 
 TRAINING = ["word1x word2x new", "word1x new word3x", "rare", ""]
@@ -376,13 +411,14 @@ def test_the_vocabulary_is_the_tasks() -> None:
     # What the training texts have once, or only the others, has no vector of its own.
 
 
-@pytest.mark.parametrize("name", ["word", "identity_rnn", "blstm"])
+@pytest.mark.parametrize("name", ["word", "identity_rnn", "blstm", "addition"])
 def test_the_random_start_depends_on_the_seed_alone(name: str) -> None:
     model = make_model(PARAMETERS[name])
     starts = [start_model(model, TRAINING, OTHER, "random", seed) for seed in (1, 1, 2)]
     first, again, other = map(snapshot, starts)
     assert all(torch.equal(value, again[name]) for name, value in first.items())
     tables = {name for name in first if name.endswith("table")}
+    assert len({float(first[name][0, 0]) for name in tables}) == len(tables)  # each is drawn by itself
     assert not any(torch.equal(first[name], other[name]) for name in tables)
     if name == "identity_rnn":  # its other parameters always start as the identity
         return
