@@ -297,3 +297,7 @@ def test_the_second_call_continues_with_the_same_draw(tmp_path: Path) -> None:
     publish_pairs(tmp_path / "other", rows=100)
     with pytest.raises(InputError, match="drawn from a different corpus"):
         open_evaluation(tmp_path / "other" / "corpus", database, None, None, None)
+    kept = tmp_path / "kept.sqlite"
+    without, _ = open_evaluation(corpus, kept, None, 0, False)
+    assert (without.draw.manifests.keys(), without.draw.seed, without.draw.per_band) == ({"corpus"}, 0, 100)
+    assert open_evaluation(corpus, kept, None, None, None)[0].draw == without.draw

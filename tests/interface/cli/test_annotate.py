@@ -34,18 +34,23 @@ def test_a_corpus_is_served_and_served_again(tmp_path: Path, monkeypatch: pytest
     )
     publish_pairs(tmp_path, rows=200)
     corpus, database = str(tmp_path / "corpus"), str(tmp_path / "a.sqlite")
-    for arguments in (
-        [corpus, "-d", database, "-n", "4"],
-        [corpus, "-d", database],
-        ["-d", database, "--port", "9000", corpus],
-    ):
-        result = run_command("annotate", "serve", *arguments)
+    first, _, result = (
+        run_command("annotate", "serve", *arguments)
+        for arguments in (
+            [corpus, "-d", database, "-n", "4"],
+            [corpus, "-d", database],
+            ["-d", database, "--port", "9000", corpus],
+        )
+    )
     assert [host for _, host, _ in served] == ["127.0.0.1"] * 3
     assert [port for _, _, port in served] == [8377, 8377, 9000]
     assert len({str(store.draw) for store, _, _ in served}) == 1
     with pytest.raises(InputError, match="inside the directory"):  # which 'dvc repro' replaces
         run_command("annotate", "serve", corpus, "-d", f"{corpus}/a.sqlite")
-    assert "drew 20 pairs" not in result.stderr and "continuing with 20 pairs" in result.stderr
+    assert "drew 20 pairs" in first.stderr and "has only" not in first.stderr
+    assert "drew" not in result.stderr and "continuing with 20 pairs" in result.stderr
+    whole = run_command("annotate", "serve", corpus, "-d", tmp_path / "b.sqlite", "-n", "200")
+    assert whole.stderr.count("; all were drawn\n") == 5
 
 
 def test_report(database: Path) -> None:

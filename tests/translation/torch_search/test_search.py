@@ -81,6 +81,14 @@ def test_tags_are_forced_and_are_no_part_of_the_score() -> None:
     scored_alone(WEIGHTS, tagged, results, free=1)
 
 
+def test_as_many_hypotheses_are_converted_as_are_asked_for() -> None:
+    found, better = search(WEIGHTS, 4).find(MANY[:3]), search(WEIGHTS, 2).find(MANY[3:4])
+    replaced = found.replaced([1], better)
+    whole = [found.results()[0], better.results()[0], found.results()[2]]
+    assert [len(one) for one in whole] == [4, 2, 4]
+    assert replaced.results(1) == [one[:1] for one in whole]
+
+
 def test_weights_that_are_not_numbers_are_seen() -> None:
     broken = random_weights()
     broken.decoder[1].feed_forward.outer.weight.fill_(math.nan)
