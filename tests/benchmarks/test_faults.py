@@ -1,11 +1,12 @@
 """The fault machine: its draws are repeatable, its finds recorded, and no difference is passed by."""
 
+import random
 from pathlib import Path
 
 import pytest
 
 from benchmarks import faults
-from benchmarks.fault_projects import MEMORY
+from benchmarks.fault_projects import MEMORY, damage
 from benchmarks.faults import GOOD, KINDS, Machine, Undisturbed, draw, lines, record, summary
 
 SEED = 5
@@ -24,6 +25,23 @@ def test_every_stage_meets_every_fault() -> None:
     # Operations that are rare are hit as often as those that are frequent.
     at = [one.at for one in kills if one.who == "group"]
     assert sum(number > 90 for number in at) > 0.2 * len(at)
+
+
+@pytest.mark.parametrize("how", ["flip", "truncate", "empty", "remove"])
+def test_a_file_is_damaged_as_it_is_said(how: str, tmp_path: Path) -> None:
+    content, path = bytes(range(200)), tmp_path / "file"
+    path.write_bytes(content)
+    said = damage(path, how, random.Random(1))
+    left = path.read_bytes() if path.exists() else None
+    if how == "flip":
+        assert left is not None and len(left) == 200
+        (at,) = [place for place in range(200) if left[place] != content[place]]
+        assert said == f"byte {at} of 200 flipped" and (left[at] ^ content[at]).bit_count() == 1
+    elif how == "remove":
+        assert (left, said) == (None, "removed")
+    else:
+        assert left is not None and content.startswith(left) and (how == "empty") == (not left)
+        assert said == f"cut to {len(left)} of 200 bytes"
 
 
 @pytest.mark.full

@@ -245,7 +245,10 @@ ZSTD_SKIPPABLE = b"\x50\x2a\x4d\x18\x04\x00\x00\x00size"
         *((suffix, list(map(COMPRESSORS[suffix], (b"one\n", b"", b"two\n")))) for suffix in COMPRESSED),
         (".xz", [COMPRESSORS[".xz"](b"one\n"), bytes(8), COMPRESSORS[".xz"](b"two\n"), bytes(4)]),
         (".gz", [gzip.compress(b"one\n"), gzip.compress(b"two\n"), bytes(1000)]),
-        (".zst", [ZSTD_SKIPPABLE, COMPRESSORS[".zst"](b"one\ntwo\n")]),
+        *(
+            (".zst", [bytes([first]) + ZSTD_SKIPPABLE[1:], COMPRESSORS[".zst"](b"one\ntwo\n")])
+            for first in (0x50, 0x5F)
+        ),
     ],
 )
 def test_members_are_joined_and_padding_is_allowed(tmp_path: Path, suffix: str, parts: list[bytes]) -> None:

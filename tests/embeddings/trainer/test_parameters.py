@@ -57,6 +57,9 @@ def test_sources_are_of_mini_batches() -> None:
     assert TrainingParameters(one_source=True, loss="softmax").largest_mega_batch == 1
     with pytest.raises(ValidationError, match="has no negatives"):
         TrainingParameters(loss="softmax", batch_size=1, anneal=0)
+    with pytest.raises(ValidationError, match="has no negatives"):
+        TrainingParameters(batch_size=1)  # M begins with 1
+    assert TrainingParameters(batch_size=1, anneal=0).largest_mega_batch == 40
 
 
 def test_what_an_encoder_needs() -> None:
@@ -66,6 +69,11 @@ def test_what_an_encoder_needs() -> None:
         ModelParameters.model_validate({"encoder": named_encoder("trigram"), "vectors": "vectors.txt"})
     with pytest.raises(ValidationError, match="write its parameters, such as"):
         ModelParameters.model_validate({"encoder": "trigram"})
+    with pytest.raises(ValidationError, match="the loss distil needs a teacher"):
+        ModelParameters.model_validate({"training": {"loss": "distil"}})
+    for loss in ("margin", "softmax"):
+        with pytest.raises(ValidationError, match=f"the loss {loss} has no teacher"):
+            ModelParameters.model_validate({"training": {"loss": loss}, "teacher": "model"})
     fixed = {**named_encoder("word"), "fixed": True}
     for encoder in (fixed, {"kind": "addition", "parts": [fixed, fixed]}):
         with pytest.raises(ValidationError, match="nothing to train but its vectors"):

@@ -1,12 +1,18 @@
 """The commands of sentence embeddings: options become parameters, mistakes become messages."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import paraforge
 from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.shards.resources import Resources
+from paraforge.embeddings.trainer import train_model as module
+from paraforge.embeddings.trainer.data import TrainingData
+from paraforge.embeddings.trainer.parameters import ModelParameters, PairFileParameters
+from paraforge.embeddings.trainer.train_model import EmbeddingsReport
 from paraforge.interface.cli.train import _parameters
 from tests import project
 from tests.embeddings.trainer.training import sentence_pairs, write_pairs, write_sts
@@ -57,7 +63,60 @@ def test_options_become_parameters(tmp_path: Path) -> None:
     both = _parameters("word+trigram", config, ["encoder.dimension=11", "encoder.parts.1.dimension=12"])
     assert both.encoder.kind == "concatenation"
     assert [part["dimension"] for part in both.encoder.model_dump()["parts"]] == [11, 12]
+    kinds = _parameters("word+trigram", None, ["encoder.kind=addition"])
+    assert kinds.encoder.kind == "addition" and {part.kind for part in kinds.encoder.parts} == {"average"}
     assert _parameters("", None, ["encoder.dimension=5"]).encoder.model_dump()["dimension"] == 5
+
+
+def test_options_are_those_of_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked: list[tuple[Any, ...]] = []
+    scored = {"pearson": 71.234, "spearman": 65.4, "pairs": 9}
+    report = EmbeddingsReport(
+        "pairs:4|v:1", 300, 0, {}, 4, 2, None, 6, 7.4, 1.0, 50.126, [{}], {},
+        {"2012": scored, "2013": {**scored, "pearson": None, "development_pairs": 3}}, passed_over=1_000,
+    )  # fmt: skip
+
+    def train_model(*given: Any, **named: Any) -> EmbeddingsReport:
+        asked.append((*given, named))
+        return report
+
+    monkeypatch.setattr(module, "train_model", train_model)
+    (tmp_path / "corpus").mkdir()
+    write_pairs(tmp_path / "pairs.tsv", [])
+    files = ("train", "pairs.tsv", "corpus", "model", "--columns", "2,3", "--development", "dev.tsv")
+    options = ("--device", "cpu", "--threads", "3", "--checkpoint-seconds", "7", "--work", "other")
+    said = run(*files, *options, "--test", "sts", "--drop-leaked", "more", "--vectors", "v.txt")
+    run(*files, *options, "--keep-leaked", "--start", "begun")
+    assert [line.rstrip() for line in said.splitlines()] == [
+        "pairs:4|v:1",
+        "4 pairs, 1 evaluation, 6 updates, 7 pairs/s",
+        "2 pairs skipped: a side has no token",
+        "1,000 times a pair was skipped because no text could be its negative",
+        "development score 50.13",
+        "2012                 Pearson  71.23  Spearman  65.40",
+        "2013                 Pearson   0.00  Spearman  65.40  "
+        "(3 of its 9 pairs are also in the development sets)",
+    ]
+    pairs, corpora = [PairFileParameters(path="pairs.tsv", columns=(2, 3))], [Path("corpus")]
+    rest = (Path("model"), Resources(threads=3, work=Path("other")))
+    named = {"device": "cpu", "checkpoint_seconds": 7.0}
+    assert asked == [
+        (
+            ModelParameters(vectors="v.txt"),
+            TrainingData(pairs, corpora, ["dev.tsv"], ["sts"], ["more"]),
+            *rest,
+            named,
+        ),
+        (
+            ModelParameters(start="begun"),
+            TrainingData(pairs, corpora, ["dev.tsv"], [], [], False),
+            *rest,
+            named,
+        ),
+    ]
+    with pytest.raises(ConfigurationError, match="use either --drop-leaked or --keep-leaked"):
+        run(*files, "--keep-leaked", "--drop-leaked", "more")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +127,7 @@ def test_options_become_parameters(tmp_path: Path) -> None:
         ("", ["training.epochs=0", "training.margin=3"], "2 problems"),
         ("", ["training.colour=red"], "training.colour: there is no such parameter"),
         ("", ["training.epochs.first=1"], r"training.epochs: .*: should be a valid integer"),
-        ("", ["encoder.parts=[1]", "encoder.parts.7=1"], "there is no item 7"),
+        *(("", ["encoder.parts=[1]", f"encoder.parts.{one}=1"], f"there is no item {one}") for one in (1, 7)),
         ("", ["encoder.parts=5", "encoder.dimension=3"], r"encoder\.parts"),
         ("", ["encoder.parts=[a]", "encoder.dimension=3"], r"encoder\.parts"),
         ("sentencepiece", [], "set sentencepiece_model"),
