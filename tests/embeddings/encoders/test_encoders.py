@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from torch import nn
 
 import paraforge
@@ -15,6 +15,7 @@ from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import (
     AverageParameters,
     CombinationParameters,
+    EncoderParameters,
     LstmParameters,
     named_encoder,
 )
@@ -121,6 +122,9 @@ def test_the_maximum_of_negative_states_is_negative() -> None:
 def test_what_pools_tells_one_training_from_another() -> None:
     names = ["lstm", "lstm_max", "blstm", "blstm_max", "blstm_concatenated", "blstm_concatenated_max"]
     assert len({repr(build(name)) for name in names}) == len(names)
+    sides = [AverageParameters(dimension=3), AverageParameters(dimension=3)]
+    kinds = [CombinationParameters(kind=kind, parts=sides) for kind in ("addition", "concatenation")]
+    assert len({repr(build_encoder(one, lambda part, n: torch.zeros(5, 3), 0)) for one in kinds}) == 2
 
 
 def test_one_direction_cannot_be_concatenated() -> None:
@@ -170,6 +174,35 @@ def test_parameters_are_tables_or_compositional() -> None:
     assert build("addition").table_units() == {f"parts.{n}.table": unit for n, unit in enumerate(units)}
     assert build("addition").scrambled_units() == {"word": 0.3}
     assert build("word").scrambled_units() == {}
+
+
+@pytest.mark.parametrize("kind", ["dan", "projection", "weights", "lstm", "rnn"])
+def test_fixed_vectors_get_no_gradient(kind: str) -> None:
+    parameters = TypeAdapter(EncoderParameters).validate_python({"kind": kind, "dimension": 4, "fixed": True})
+    encoder = build_encoder(parameters, lambda part, n: torch.randn(9, 4), 1)
+    encoder(batch(SENTENCES)).sum().backward()
+    without = [name for name, value in encoder.named_parameters() if value.grad is None]
+    assert without == ["table"]
+
+
+def test_a_fresh_encoder_is_uniform_within_bounds_and_its_tables_are_numbered() -> None:
+    lstms = [
+        LstmParameters(kind="lstm", dimension=9, output_dimension=64, scramble=one) for one in (0.2, 0.1)
+    ]
+    numbers = []
+    encoder = build_encoder(
+        CombinationParameters(kind="concatenation", parts=lstms),
+        lambda part, number: (numbers.append(number), torch.zeros(5, 9))[1],
+        seed=3,
+    )
+    assert numbers == [0, 1] and encoder.scrambled_units() == {"word": 0.2}
+    for name, value in encoder.composition().items():
+        if "bias" in name:
+            assert not value.any()
+        else:
+            assert 0.99 / 8 < value.abs().max() <= 1 / 8 and float(value.detach().std()) == pytest.approx(
+                3**-0.5 / 8, rel=0.1
+            )
 
 
 def test_unequal_parts_cannot_be_added() -> None:

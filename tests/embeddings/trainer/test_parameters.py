@@ -88,6 +88,8 @@ def test_named_encoders_are_encoders() -> None:
         adapter.validate_python(named_encoder(name))
     combined = adapter.validate_python(named_encoder("+".join(names)))
     assert units_of(combined) == {"word", "trigram"}
+    named_encoder("word")["dimension"] = 3  # by --set
+    assert named_encoder("word") == {"kind": "average", "unit": "word"}
     with pytest.raises(ValueError, match="unknown encoder 'gru'"):
         named_encoder("word+gru")
 
