@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import remove_directory
 from paraforge.base.progress import progress
 from paraforge.base.shards.groups import GroupRanks, Keys, Rows, rank_groups
 from paraforge.base.shards.libraries import installed, merged
@@ -96,9 +95,7 @@ def ingest(
         with open_jobs(resources, 1 + size // _BYTES_A_ROW) as jobs:
             read = _read(sources, parameters, work, jobs, resources, languages)
         report = _write(read, parameters, _rank(parameters, read, work), output)
-        for left in work.path.glob("groups-*"):
-            remove_directory(left)
-        _remove_others(work, read)
+        work.keep_only(f"files/{part.path.parent.name}" for source in read for part in source.parts)
     report.seconds = round(time.monotonic() - started, 3)
     report.pairs_per_second = round(report.rows / max(report.seconds, 1e-3))
     log_report(report)
@@ -126,7 +123,7 @@ def _read(
         for file, digest in zip(files, digests, strict=True)
     ]
     # A file that two sources name is read once.
-    todo = {path: index for index, path in reversed(list(enumerate(directories)))}
+    todo = {path: index for index, path in enumerate(directories)}
     # If there are fewer files than workers, each worker cleans its file with several threads.
     threads = min(_MOST_THREADS, max(1, resources.worker_count() // len(todo)))
     arguments = [
@@ -282,16 +279,3 @@ def _tables(source: _Source, kind: str, ranks: dict[tuple[str, str], GroupRanks]
             arrays["given_score"] = table["given_score"].combine_chunks()
         schema = schema_of(arrays)
         yield pa.table([arrays[name] for name in schema.names], schema=schema)
-
-
-def _remove_others(work: WorkDirectory, read: Sequence[_Source]) -> None:
-    """Remove parts that were not used, and the sample bitext if it was not read."""
-    parts = {f"files/{part.path.parent.name}" for source in read for part in source.parts}
-    inside = {
-        path.relative_to(work.path).parts[0]
-        for source in read
-        for file in source.files.files
-        for path in file.paths.values()
-        if path.is_relative_to(work.path)
-    }
-    work.keep_only(parts | inside)

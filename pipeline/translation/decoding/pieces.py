@@ -10,7 +10,7 @@ from paraforge.translation.decoding.batching import SourceTokens
 from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.models.model import TranslationModel
 from paraforge.translation.models.model_file import ModelFile
-from paraforge.translation.models.subwords import BPE, WORD_START, known_pieces, open_subwords
+from paraforge.translation.models.subwords import WORD_START, known_pieces, open_subwords
 
 logger = logging.getLogger(__name__)
 
@@ -65,12 +65,7 @@ class SentencePieces:
     def __init__(self, model: TranslationModel, options: DecodingOptions) -> None:
         """Load the subwords of both sides. Raises InputError if a file is missing or damaged."""
         self._source = open_subwords(model.source_sentencepiece, model.source_language)
-        self._target = (
-            self._source
-            if model.target_sentencepiece == model.source_sentencepiece
-            and model.source_sentencepiece.suffix != BPE  # Moses has no rules for this language
-            else open_subwords(model.target_sentencepiece, model.target_language)
-        )
+        self._target = open_subwords(model.target_sentencepiece, model.target_language)
         self._is_known = known_pieces(self._source)
         self._prefix = list(model.source_prefix)
         self._suffix = list(model.source_suffix)

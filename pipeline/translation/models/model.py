@@ -25,7 +25,7 @@ class TranslationModel:
     folders: for each engine that can read it, the directory that it reads.
     source_sentencepiece: SentencePiece model of the source language, or its substitute (see
         :mod:`paraforge.translation.models.subwords`).
-    target_sentencepiece: the same for the target language; the same file if shared.
+    target_sentencepiece: the same for the target language.
     source_language: e.g. ``cs``. target_language: e.g. ``en``.
     source_prefix: tokens before every source sentence (language tags). source_suffix: tokens after it.
     target_prefix: tokens at the start of every hypothesis, not part of the text.

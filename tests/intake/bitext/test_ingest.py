@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from paraforge.base.errors import IncompleteError, InputError
@@ -55,6 +55,7 @@ word = st.sampled_from(["", "a", "b", "c", "aa", "á", " a", "x" * 30])
     duplicates=st.booleans(),
     rows_per_shard=st.sampled_from([100, 101, 1000]),
 )
+@example(files=[[("a", "b"), ("a", "b"), ("a", "c")]], dropped={0}, duplicates=True, rows_per_shard=100)
 def test_against_a_slow_oracle(
     tmp_path_factory: pytest.TempPathFactory,
     files: list[list[tuple[str, str]]],

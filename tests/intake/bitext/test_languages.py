@@ -88,6 +88,7 @@ def test_each_domain_is_right_and_its_swap_is_found(samples: list[Path]) -> None
         assert "column 1 (source_text) is in 'en', column 0 (reference) is in 'cs'" in problem
         assert path.name in problem
         assert _problems(path, {"source_text": 1, "reference": 0}, check_languages=False) == []
+        assert _problems(path, {"reference": 0, "translation": 1}, kind="paraphrases") == []
 
 
 @pytest.mark.parametrize(

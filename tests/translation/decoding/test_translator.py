@@ -206,6 +206,8 @@ def test_the_smaller_is_chosen_and_said_once(untrained: Path, caplog: pytest.Log
     assert not caplog.records
     smaller = options.with_changes(maximum_source_tokens=20, maximum_target_tokens=10)
     assert limited_options(smaller, silent) == smaller
+    longest = options.with_changes(maximum_source_tokens=POSITIONS, maximum_target_tokens=POSITIONS)
+    assert limited_options(longest, silent) == chosen
     # A model that says how long its sources are keeps its keys.
     found = limited_options(DecodingOptions(maximum_target_tokens=40), open_model(untrained))
     assert found == DecodingOptions(maximum_target_tokens=40)

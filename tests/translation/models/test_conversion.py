@@ -16,7 +16,7 @@ import torch
 from paraforge.base.errors import InputError
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.checkpoint import average_checkpoints, weights_only_state, write_checkpoint
-from paraforge.translation.models.conversion import architecture_of, fingerprint
+from paraforge.translation.models.conversion import architecture_of, fingerprint, write_description
 from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import check_files
@@ -70,7 +70,7 @@ def test_an_imported_model_can_be_imported(imported: Path, tmp_path: Path) -> No
 
 
 def test_the_fingerprint_follows_what_decides_the_output() -> None:
-    decide = ("ctranslate2/model.bin", "source.spm", "target.spm")
+    decide = ("ctranslate2/model.bin", "source.spm", "target.bpe", "target.tokenizer.json")
     digests = {**{name: f"of {name}" for name in decide}, "fairseq/checkpoint.pt": "d"}
     affixes: dict[str, list[str]] = {"source_prefix": [], "source_suffix": [], "target_prefix": []}
     first = fingerprint(digests, affixes)
@@ -78,16 +78,32 @@ def test_the_fingerprint_follows_what_decides_the_output() -> None:
     assert fingerprint(dict(reversed(digests.items())), affixes) == first
     for name in decide:
         assert fingerprint({**digests, name: "other"}, affixes) != first
-    assert fingerprint(digests, {**affixes, "source_suffix": ["</s>"]}) != first
+    ending = fingerprint(digests, {**affixes, "source_suffix": ["</s>"]})
+    assert len({first, ending, fingerprint(digests, {**affixes, "source_prefix": ["</s>"]})}) == 3
+
+
+@pytest.mark.parametrize(("kind", "depends"), [(".spm", False), (".bpe", True)])
+def test_only_moses_rules_depend_on_the_languages(kind: str, depends: bool, tmp_path: Path) -> None:
+    (tmp_path / f"source{kind}").write_bytes(b"pieces")
+    written = [
+        write_description(tmp_path, origin="fairseq", languages=languages, entries={})["fingerprint"]
+        for languages in (("cs", "en"), ("de", "en"))
+    ]
+    assert (written[0] != written[1]) == depends
 
 
 def _without(name: str) -> Callable[[Path], None]:
     return lambda folder: (folder / name).unlink()
 
 
-def _dictionary_of_other_size(folder: Path) -> None:
+def _larger_dictionary(folder: Path) -> None:
     with (folder / "dict.en.txt").open("a", encoding="utf-8") as file:
         file.write("another 1\n")
+
+
+def _smaller_dictionary(folder: Path) -> None:
+    path = folder / "dict.en.txt"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
 
 
 def _foreign_sentencepiece(folder: Path) -> None:
@@ -116,7 +132,8 @@ def _keep_decoder(state: dict[str, Any]) -> None:
         (_without("sentencepiece.model"), "no SentencePiece model next to the weights"),
         (_without("dict.en.txt"), r"dict\.en\.txt: no such dictionary"),
         (_without("checkpoint.pt"), "not a model that can be imported"),
-        (_dictionary_of_other_size, r"the encoder's embedding|the decoder's embedding has \d+ rows, but its"),
+        (_larger_dictionary, r"the decoder's embedding has \d+ rows, but its dictionary"),
+        (_smaller_dictionary, r"the decoder's embedding has \d+ rows, but its dictionary"),
         (_foreign_sentencepiece, "the SentencePiece model is not of this vocabulary"),
         (_edit(lambda state: state.update(args=None)), "it does not name its architecture"),
         (_edit(lambda state: state["model"].update(a=5)), r"checkpoint\.pt: not a checkpoint, or damaged"),
@@ -177,6 +194,14 @@ def test_a_real_model(small_model_directory: Path, tmp_path: Path) -> None:
     assert description["architecture"]["width"] == 256
 
 
+PLACES = {
+    "data": ".",
+    "save_dir": "checkpoints",
+    "plasma_path": "/tmp/plasma",
+    **dict.fromkeys(["tensorboard_logdir", "log_file", "wandb_project"]),
+}
+
+
 class Choice(enum.Enum):
     FIRST = "first"
 
@@ -188,6 +213,7 @@ def state(value: float) -> dict[str, Any]:
             "model": argparse.Namespace(arch="transformer", data="/home/someone/data", save_dir="/home/x"),
             "task": {"data": "/home/someone/data", "_name": "translation"},
             "common": {"choice": Choice.FIRST, "log_file": None, "ratio": 0.5, "list": [1, 2]},
+            "places": dict.fromkeys(PLACES, "/home/x"),
         },
         "args": None,
         "model": {
@@ -212,11 +238,15 @@ def test_what_is_left_of_a_checkpoint(tmp_path: Path) -> None:
     assert read["last_optimizer_state"] is None
     assert read["optimizer_history"][-1]["num_updates"] == 7
     assert read["cfg"]["common"] == {"choice": "first", "log_file": None, "ratio": 0.5, "list": [1, 2]}
+    assert read["cfg"]["places"] == PLACES
     content = (tmp_path / "weights.pt").read_bytes()
     assert b"/home/" not in content and b"exp_avg" not in content
     # Tied matrices are stored once.
     pointers = {read["model"][name].data_ptr() for name in read["model"] if "embed_tokens" in name}
     assert len(pointers) == 1
+    untied = state(1.0)["model"] | {"decoder.embed_tokens.weight": torch.zeros(4, 2)}
+    kept = weights_only_state({**state(1.0), "model": untied})["model"]
+    assert all(kept[name].equal(tensor) for name, tensor in untied.items() if name in kept)
 
 
 def test_bytes_depend_on_the_content_alone(tmp_path: Path) -> None:
@@ -231,14 +261,14 @@ def test_bytes_depend_on_the_content_alone(tmp_path: Path) -> None:
 
 
 def test_average(tmp_path: Path) -> None:
-    for index, value in enumerate((1.0, 2.0, 6.0)):
+    for index, value in enumerate((2.0**24, 1.0, 1.0)):  # whose sum is no float32
         write_checkpoint(weights_only_state(state(value)), tmp_path / f"{index}.pt")
     averaged = average_checkpoints([tmp_path / f"{index}.pt" for index in range(3)])
-    assert averaged["model"]["encoder.layers.0.fc1.weight"].tolist() == [[3.0, 3.0], [3.0, 3.0]]
+    assert averaged["model"]["encoder.layers.0.fc1.weight"].tolist() == [[5592406.0] * 2] * 2
     assert averaged["model"]["encoder.version"].tolist() == [3.0]
     assert averaged["model"]["encoder.embed_tokens.weight"].dtype == torch.float32
     one = average_checkpoints([tmp_path / "1.pt"])
-    assert torch.equal(one["model"]["encoder.embed_tokens.weight"], torch.full((4, 2), 2.0))
+    assert torch.equal(one["model"]["encoder.embed_tokens.weight"], torch.full((4, 2), 1.0))
 
 
 def test_what_a_checkpoint_does_not_say_is_its_architectures_default(tmp_path: Path) -> None:

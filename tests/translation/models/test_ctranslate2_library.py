@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 
 from paraforge.base.errors import MissingPackageError
 from paraforge.translation.models import ctranslate2_library as library
@@ -45,6 +46,12 @@ def test_amd_processors_use_avx_512(
 @pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
 def test_engines_multiply_on_the_cpu(engine: str) -> None:
     library.multiply(engine, "cpu")
+
+
+def test_a_device_that_multiplies_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "ones", lambda *sizes, device: torch.full(sizes, 0.5, device=device))
+    with pytest.raises(RuntimeError, match="torch multiplies wrongly"):
+        library.multiply("torch", "cpu")
 
 
 def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
