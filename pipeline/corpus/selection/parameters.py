@@ -62,6 +62,20 @@ class SelectParameters(Section):
             raise ValueError("a score is named twice")
         return names
 
+    @model_validator(mode="before")
+    @classmethod
+    def _order_of_filters(cls, section: Any) -> Any:
+        """Check the names in ``order`` here, because a validator of ``filters`` would blame the filters."""
+        given = section if isinstance(section, Mapping) else {}
+        order, filters = given.get("order"), given.get("filters", {})
+        if isinstance(filters, Mapping) and isinstance(order, list) and {*map(type, order)} == {str}:
+            if unknown := [name for name in order if name not in filters]:
+                named = ", ".join(filters) or "none"
+                raise ValueError(f"order names {', '.join(unknown)}, but the filters are {named}")
+            if len(set(order)) < len(order):
+                raise ValueError("order names a filter twice")
+        return section
+
     @field_validator("filters", mode="before")
     @classmethod
     def _in_order(cls, filters: Any, info: ValidationInfo) -> Any:
@@ -69,10 +83,6 @@ class SelectParameters(Section):
         if not isinstance(filters, Mapping):
             return filters
         order = info.data.get("order", [])
-        if unknown := [name for name in order if name not in filters]:
-            raise ValueError(f"order names {', '.join(unknown)}, but the filters are {', '.join(filters)}")
-        if len(set(order)) < len(order):
-            raise ValueError("order names a filter twice")
         settings = {name: one for name, one in filters.items() if one is not None}
         for name, one in settings.items():
             if isinstance(one, Mapping) and "kind" not in one:

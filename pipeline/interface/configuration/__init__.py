@@ -96,11 +96,15 @@ def described(
 def _describe(
     problem: Any, model: type[BaseModel], content: Any, where: str | Callable[[Location], str]
 ) -> str:
-    location = _written(content, problem["loc"])
-    missing = problem["type"] == "missing"
+    missing = problem["type"] in ("missing", "union_tag_not_found")
+    place = tuple(problem["loc"])
+    if problem["type"].startswith("union_tag"):  # reported at its parent too
+        place = (*place, problem["ctx"]["discriminator"].strip("'"))
+    location = _written(content, place, missing)
     # A missing key is reported at its parent.
     file = where if isinstance(where, str) else where(location[:-1] if missing else location)
     message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    message = message.replace(" after validation", "")
     message = f"{message[:1].lower()}{message[1:]}"
     value = repr(problem["input"])
     shown = value if len(value) <= 80 else f"{value[:77]}..."
@@ -111,6 +115,10 @@ def _describe(
         message, shown = f"there is no such parameter{f'. {gone}' if gone else close}", ""
     elif missing:
         message, shown = "missing", ""
+    elif problem["type"] == "union_tag_invalid":
+        shown, message = repr(problem["ctx"]["tag"]), f"should be one of {problem['ctx']['expected_tags']}"
+    elif problem["type"] in ("model_type", "model_attributes_type", "dict_type"):
+        message = "should be a mapping of keys to values"
     elif problem["type"] == "string_pattern_mismatch":
         message = f"should be {PATTERNS.get(problem['ctx']['pattern'], problem['ctx']['pattern'])}"
     elif problem["type"] == "value_error" and isinstance(problem["input"], dict | list):
@@ -124,8 +132,9 @@ def _names_in(schema: Mapping[str, Any]) -> list[str]:
     return sorted({name for model in models for name in model.get("properties", {})})
 
 
-def _written(content: Any, location: Location) -> Location:
-    """Return a problem's location without the union kinds that pydantic adds."""
+def _written(content: Any, location: Location, missing: bool) -> Location:
+    """Return a problem's location without the union kinds that pydantic adds. missing: whether the last part
+    is a key that the content lacks."""
     found: list[str | int] = []
     for place, part in enumerate(location):
         inside = (isinstance(content, dict) and part in content) or (
@@ -133,7 +142,7 @@ def _written(content: Any, location: Location) -> Location:
         )
         if inside:
             content = content[part]
-        if inside or (place == len(location) - 1 and isinstance(content, dict | list)):
+        if inside or (missing and place == len(location) - 1):
             found.append(part)
     return found
 

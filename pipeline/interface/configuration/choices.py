@@ -227,13 +227,18 @@ def _joined(configs: Path, earlier: Sequence[str], now: Sequence[str]) -> tuple[
 
 
 def _of_groups(configs: Path, overrides: Sequence[str]) -> set[Key]:
-    """Return the keys that the files of chosen groups set."""
+    """Return the keys that the files of chosen groups set. ``GROUP=null`` sets the section of its name."""
     groups = choices(configs)
     keys: set[Key] = set()
     for one in overrides:
         group, equals, name = one.partition("=")
-        for file in files_of_choice(configs, group, name) if equals and group in groups else []:
-            found = (key for key, _ in _leaves(sections_in(file) if file.is_file() else {}))
+        if not equals or group not in groups:
+            continue
+        if name == "null":
+            keys.add((group,))
+            continue
+        for file in files_of_choice(configs, group, name):
+            found = (key for key, _ in _leaves(sections_in(file) if file.is_file() else {}) if key)
             keys |= {_WHOLE if key[:2] == _WHOLE else key for key in found}
     return keys
 

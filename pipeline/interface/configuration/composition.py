@@ -226,11 +226,12 @@ def _defaults(file: Path) -> list[Any]:
 
 
 def _place(configs: Path, files: Sequence[Path], overrides: Sequence[str]) -> Callable[[Location], str]:
-    """Return a function that names the file and line of a value; a value of ``overrides`` needs none."""
+    """Return a function that names the file and line of a value; a value of ``overrides`` needs none, nor a
+    mapping with one in it."""
     given = [key_of(one).split(".") for one in overrides]
 
     def place(location: Location) -> str:
-        if any(list(map(str, location))[: len(key)] == key for key in given):
+        if any(all(one == str(part) for one, part in zip(key, location, strict=False)) for key in given):
             return ""
         for file in reversed(files):
             text, content = read_yaml(file)
@@ -255,5 +256,5 @@ def _check_names(override: str, groups: dict[str, list[str]]) -> None:
     if equals and key in groups and value not in (*groups[key], "null"):
         raise InputError(
             f"{override}: there is no such choice{did_you_mean(value, groups[key])}",
-            remedy=f"There are {key}: {', '.join(groups[key])}.",
+            remedy=f"There are {key}: {', '.join(groups[key])}; or null for none of them.",
         )

@@ -98,6 +98,11 @@ def test_a_group_takes_the_place_of_values_that_it_describes(project: Path) -> N
     assert "no longer chosen: nmt.model=models/mine" in told
     assert written()["nmt"]["model"] == "train"
     assert written()["translate"]["beam"] == 4
+    Path("configs/select/mine.yaml").write_text("defaults: [quality]\n")
+    configure("paraphraser=small", "paraphraser.training.seed=3")
+    told = configure("paraphraser=null", "select=mine")
+    assert re.findall("no longer chosen: (.*)", told) == ["paraphraser.training.seed=3"]
+    assert (written()["paraphraser"], written()["translate"]["beam"]) == ({}, 4)
 
 
 def test_a_value_in_a_mapping_or_list_leaves_the_others_in_it(project: Path) -> None:
@@ -206,6 +211,10 @@ def test_a_file_of_another_program_keeps_what_differs_from_the_defaults(project:
         (["translat.beam=4"], r"no group or section 'translat'; did you mean 'translate'\?"),
         (["nmt.training.warmup=4"], r"nmt\.training\.warmup: .*did you mean 'warmup_updates'\?"),
         (["embeddings.encoder={}"], r"embeddings\.encoder: there is no such parameter here$"),
+        (["select=none"], r"there is no such choice.*There are select: .*; or null for none of them"),
+        # The file of a choice also sets this section, but is not to blame.
+        (["translate.nbest=99"], r"^translate: nbest is 99, but the beam"),
+        (["select.order=[x]"], r"^select: order names x, but the filters are"),
         (["publish.name=a\r"], r"name=a\\r': a control character.*Write it as in YAML"),
         (["x"], "neither GROUP=CHOICE nor KEY=VALUE"),
         (["nmt.model=/nowhere"], r"nmt\.model: /nowhere: no such file"),

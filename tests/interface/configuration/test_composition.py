@@ -224,8 +224,11 @@ def test_numbers_with_an_exponent_are_numbers_in_every_file(tmp_path: Path) -> N
     [
         ("defaults: 3\n", r"mine\.yaml: defaults is not a list of choices"),
         ("defaults: [gone]\n", r"mine\.yaml: defaults: there is no choice select=gone"),
-        ("select: {filters: [{kind: x}]}\n", r"mine\.yaml: select: filters\.0: .*tag 'x' found using 'kind'"),
-        ("select: [1]\n", r"mine\.yaml:1: select: \[1\]: should be a valid dictionary"),
+        ("select: {filters: [{kind: x}]}\n", r"mine\.yaml: select: filters\.0\.kind: 'x': should be one of"),
+        ("select: [1]\n", r"mine\.yaml:1: select: \[1\]: should be a mapping of keys to values"),
+        ("select: {order: [x]}\n", r"mine\.yaml:1: select: order names x, but the filters are "),
+        ("ingest:\n sources: [{name: a}]\n", r"mine\.yaml:2: ingest\.sources\.0\.format: missing"),
+        ("select: {filters: {b: {kind: length}}}\n", r"mine\.yaml:1: select\.filters\.b: set minimum"),
         ("ingest:\n sources: [{format: sample}]\n", r"mine\.yaml:2: ingest\.sources\.0\.name: missing"),
     ],
 )
