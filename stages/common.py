@@ -56,7 +56,12 @@ def run_stage(name: str, main: Callable[[], None]) -> None:
     """
     global _watch
     _watch = None
-    with errors_in_words(lambda message: logger.error("%s", message)):
+
+    def tell(message: str) -> None:
+        logger.error("%s", message)
+        logger.debug("raised here:", exc_info=True)
+
+    with errors_in_words(tell):
         configure_logging(name, brief=True)
         main()
         if _watch is not None:

@@ -14,13 +14,16 @@ _NOISY = ("distributed", "asyncio", "tornado", "fsspec", "urllib3")
 def configure_logging(name: str, directory: Path | None = LOG_DIRECTORY, brief: bool = False) -> None:
     """Send log records to standard error and, unless ``directory`` is None, to ``directory/name.log``.
 
-    With ``brief``, standard error gets only warnings and what :func:`say_result` says; the file gets
-    everything. Calling it again replaces what an earlier call set up.
+    With ``brief``, standard error gets only warnings and what :func:`say_result` says. The file gets
+    everything, and as debug records the tracebacks of errors. Calling it again replaces what an earlier call
+    set up.
     """
     root = logging.getLogger()
     remove_handlers()
     root.setLevel(logging.INFO)
+    logging.getLogger("paraforge").setLevel(logging.DEBUG)
     console = _Console(sys.stderr)
+    console.setLevel(logging.INFO)
     console.setFormatter(logging.Formatter(f"{name}: %(message)s"))
     console.addFilter(_is_important if brief else _is_ours_or_a_warning)
     handlers: list[logging.Handler] = [console]

@@ -22,7 +22,8 @@ def found_classes(package: str, base: type[Any]) -> list[type[Any]]:
 
 
 def found_modules(package: str) -> Mapping[str, str]:
-    """Return the full names of a package's modules and entry points by short name, without importing them."""
+    """Return the full names of a package's modules and entry points by short name, without importing them.
+    Raises InputError if an entry point has the name of another module."""
     path = importlib.import_module(package).__path__
     return _modules(package, tuple(path), tuple(sys.path))
 
@@ -32,7 +33,14 @@ def _modules(package: str, path: tuple[str, ...], installed: tuple[str, ...]) ->
     """Cache :func:`found_modules` for a package's directories and the installed packages."""
     modules = {module.name: f"{package}.{module.name}" for module in pkgutil.iter_modules(path)}
     group = f"paraforge.{package.rpartition('.')[2]}"
-    return modules | {entry.name: entry.value for entry in entry_points(group=group)}
+    for entry in entry_points(group=group):
+        if modules.setdefault(entry.name, entry.value) != entry.value:
+            raise InputError(
+                f"the entry point '{entry.name}' of {group} is '{entry.value}' of an installed package, but "
+                f"also {modules[entry.name]}",
+                remedy="Give the entry point another name, or uninstall that package.",
+            )
+    return modules
 
 
 def classes_in(module: str, base: type[Any]) -> list[type[Any]]:

@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from paraforge.base.errors import InputError
 from paraforge.base.plugins import found_classes
+from paraforge.base.shards.schema import COLUMNS
 from paraforge.base.shards.schema import column as schema_column
 
 if TYPE_CHECKING:
@@ -194,5 +196,16 @@ class Scorer(ABC):
 
 
 def scorer_types() -> list[type[Scorer]]:
-    """Return all scorers: those of the modules in ``scorers/``, and those of other packages."""
-    return sorted(found_classes("paraforge.corpus.scoring.scorers", Scorer), key=lambda scorer: scorer.place)
+    """Return all scorers: those of the modules in ``scorers/``, and those of other packages. Raises
+    InputError if a column of one is another's or of the corpus itself."""
+    found = sorted(found_classes("paraforge.corpus.scoring.scorers", Scorer), key=lambda scorer: scorer.place)
+    taken = set(COLUMNS)
+    for scorer in found:
+        names = {column.name for column in scorer.columns}
+        if again := sorted(names & taken):
+            raise InputError(
+                f"{scorer.__module__}.{scorer.__name__} computes {', '.join(again)}, which is another column",
+                remedy="Give its column another name.",
+            )
+        taken |= names
+    return found

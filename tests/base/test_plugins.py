@@ -1,6 +1,7 @@
-"""Modules of other packages that cannot be imported."""
+"""Modules of other packages that cannot be imported, or have a name that is taken."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,6 +27,18 @@ def test_the_package_is_to_be_repaired(opened: Callable[[], object], monkeypatch
         InputError, match="'absent', an entry point of an installed package, cannot be imported"
     ):
         opened()
+
+
+def test_no_package_takes_the_name_of_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the module has would be gone."""
+    plugins._modules.cache_clear()
+    entry = SimpleNamespace(name="softmax", value="theirs")
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [entry])
+    with pytest.raises(InputError, match=r"'softmax' of paraforge.losses is 'theirs' .*Give the entry point"):
+        losses.loss_names()
+    entry.name = "hinge"
+    assert "hinge" in losses.loss_names()
+    plugins._modules.cache_clear()
 
 
 def test_a_module_of_this_package_that_is_missing_is_a_defect() -> None:

@@ -144,7 +144,9 @@ def test_an_error_of_the_disk_is_one_line(project: Path, capfd: pytest.CaptureFi
         raise OSError(errno.ENOSPC, "No space left on device")
 
     assert run("ingest", fail) == 1
-    assert "No space left on device: free some space" in capfd.readouterr().err
+    told = capfd.readouterr().err
+    assert "No space left on device: free some space" in told and "Traceback" not in told
+    assert "in fail" in Path("logs/ingest.log").read_text()
 
 
 def test_a_log_that_cannot_be_written_is_an_error_in_one_line(

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import os
 import socket
-import traceback
 import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -146,8 +145,7 @@ class Jobs:
             except _USERS:
                 raise
             except Exception as error:
-                logger.debug("%s", traceback.format_exc())
-                return index, Failed(_reason(error), error)
+                return index, _failed(error)
             counter.finish(index, told)
             return index, result
 
@@ -231,7 +229,7 @@ class Jobs:
                             logger.error("the next error is that of a worker on %s", host)
                         raise error
                     elif error is not None:
-                        yield index, Failed(_reason(error), error)
+                        yield index, _failed(error)
                     future.release()
         finally:
             # If the connection is lost, there is nothing to cancel.
@@ -301,8 +299,9 @@ def _call_on_worker(
         raise
 
 
-def _reason(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+def _failed(error: Exception) -> Failed:
+    logger.debug("a job failed:", exc_info=error)
+    return Failed(f"{type(error).__name__}: {error}", error)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.base.errors import install_command
+from paraforge.base.errors import InputError, install_command
 from paraforge.base.files import sha256_directory
 from paraforge.base.shards.cluster import worker_number
 from paraforge.base.shards.libraries import merged
@@ -150,6 +150,9 @@ def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
     columns: dict[str, Any] = {}
     for scorer in scorers:
         found = scorer(pairs)
+        given = {name: len(values) for name, values in found.items()}
+        if given != (wanted := dict.fromkeys(scorer.names, len(pairs))):
+            raise InputError(f"{type(scorer).__name__} gave scores {given}, but should give {wanted}")
         pairs.scores.update(found)
         columns.update(found if of_two is None else scorer.with_worse_of(found, *of_two))
     return pa.table(

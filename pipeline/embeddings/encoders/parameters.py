@@ -7,6 +7,7 @@ networks, in any module of this package. Another package registers its module in
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
@@ -48,10 +49,10 @@ class VectorParameters(Section):
     if TYPE_CHECKING:
         kind: str  # declared by subclasses, which have their own names
 
+    @abstractmethod
     def network(self, table: Tensor) -> Encoder:
         """Return the encoder over initial vectors, (vocabulary, dimension); `Encoder.start` fills its other
         parameters."""
-        raise NotImplementedError
 
 
 class AverageParameters(VectorParameters):

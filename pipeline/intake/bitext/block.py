@@ -57,6 +57,15 @@ class Block:
     codes: NDArray[np.uint8]
     scores: pa.Array | None = None
 
+    def __post_init__(self) -> None:
+        parts = {"codes": self.codes, "scores": self.scores, **self.texts}
+        wrong = [name for name, part in parts.items() if part is not None and len(part) != len(self.lines)]
+        wrong += [name for name, texts in self.texts.items() if texts.null_count]
+        if wrong:
+            raise ValueError(
+                f"{', '.join(wrong)}: not one value for each of {len(self.lines)} lines, or a null"
+            )
+
     def __len__(self) -> int:
         return len(self.lines)
 

@@ -136,6 +136,15 @@ def test_errors_come_through() -> None:
         dict(Jobs().run(square, [("no number",)], description="test"))
 
 
+def test_the_log_says_where_a_job_failed(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, scheduler.__name__), threads_of_a_cluster() as client:
+        for jobs in (Jobs(), Jobs(client)):
+            ((_, found),) = jobs.attempt(square, [("no number",)], description="test")
+            assert "can't multiply" in str(found)
+    logged = [str(one.exc_text) for one in caplog.records if one.name == scheduler.__name__]
+    assert len(logged) == 2 and all("in square" in text for text in logged)
+
+
 @pytest.mark.parametrize(
     ("limit", "memory"), [("1GB", 500_000_000), ("64MB", LEAST_JOB_MEMORY), ("100GB", MOST_JOB_MEMORY)]
 )

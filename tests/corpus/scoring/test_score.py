@@ -19,16 +19,19 @@ from paraforge.base.shards.libraries import installed
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardView
 from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.corpus import scorer as scorer_module
 from paraforge.corpus.columns import COLUMNS, schema_of
-from paraforge.corpus.scorer import scorer_types
+from paraforge.corpus.scorer import Column, Scorer, scorer_types
 from paraforge.corpus.scoring import corpus_counts, general, lexical_learning
 from paraforge.corpus.scoring import score as score_module
 from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_shard, put_together, source_rows
 from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.lexical_learning import drawn_rows, learn
+from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.score import build_scorers, score, score_steps, score_table
 from paraforge.corpus.scoring.scorers import language, models
+from paraforge.corpus.scoring.scorers.words import Overlap
 from paraforge.corpus.scoring.verdict import judge
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs, other_rows
 from tests.corpus.selection.corpora import write_shards
@@ -96,6 +99,31 @@ def test_columns_types_and_nulls(vectors: Path) -> None:
             assert result.pop("copied_words") is result.pop("source_similarity") is None
             assert result.pop("unknown_words") is result.pop("adequacy") is None  # few words, other vectors
             assert None not in result.values()
+
+
+class Bad(Scorer):
+    columns = (Column("bad", pa.float32(), "what a defective scorer gives"),)
+
+    def __init__(self, name: str = "bad", more: int = 0) -> None:
+        self.name, self.more = name, more
+
+    def __call__(self, pairs: Pairs) -> dict[str, Any]:
+        return {self.name: pa.nulls(len(pairs) + self.more, pa.float32())}
+
+
+@pytest.mark.parametrize("scorer", [Bad("other"), Bad(more=1), Bad(more=-1)])
+def test_a_scorer_gives_a_score_for_each_pair(scorer: Bad, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(COLUMNS, "bad", Bad.columns[0].field)
+    with pytest.raises(InputError, match=r"Bad gave scores .* should give \{'bad': 4\}"):
+        score_table(rows(5), [scorer])
+
+
+@pytest.mark.parametrize("taken", ["overlap_1", "source"])
+def test_a_column_has_one_scorer(taken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bad, "columns", (Column(taken, pa.float32(), ""),))
+    monkeypatch.setattr(scorer_module, "found_classes", lambda *_: [Overlap, Bad])
+    with pytest.raises(InputError, match=f"Bad computes {taken}, which is another column"):
+        scorer_types()
 
 
 def test_threads_share_the_scorers() -> None:

@@ -33,6 +33,12 @@ def block_of(
     return Block(np.arange(1, len(pairs) + 1), texts, np.array(codes or [0] * len(pairs), dtype=np.uint8))
 
 
+@pytest.mark.parametrize("texts", [["a"], ["a", None]])
+def test_a_block_has_a_text_for_each_line(texts: list[str | None]) -> None:
+    with pytest.raises(ValueError, match="reference: not one value for each of 2 lines"):
+        Block(np.arange(2), {"reference": pa.array(texts)}, np.zeros(2, np.uint8))
+
+
 def cleaned(
     *pairs: tuple[str, str], **options: Any
 ) -> tuple[list[tuple[str, str]], list[str | None], Counter[str]]:

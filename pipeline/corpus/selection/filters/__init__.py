@@ -6,6 +6,7 @@ this package, or register another package's module in the entry point group ``pa
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -126,20 +127,20 @@ class FilterParameters(Section):
         """
         return None
 
+    @abstractmethod
     def refusal(self) -> str:
         """Describe in a few words why it rejects a pair."""
-        raise NotImplementedError
 
+    @abstractmethod
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
         """Return key and value in the corpus' signature; ``fingerprint`` is the filter's, if it has one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def prepare(self, pairs: Selection) -> Filter:
         """Build the filter. Raises InputError if one of its files cannot be read.
 
         pairs: the pairs that earlier filters accept, for one that must see all before it judges any.
         """
-        raise NotImplementedError
 
 
 def filter_kinds() -> list[type[FilterParameters]]:
