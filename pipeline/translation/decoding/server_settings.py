@@ -90,9 +90,7 @@ class Server(EngineSettings):
             origin = "" if self.source_language is None else "from {source_language} "
             system = _SYSTEM.format(origin=origin) + _RULES
         sent = {"system": self._filled(system, ""), "user": self._filled(self.user, sentence)}
-        return [
-            {"role": role, "content": content} for role, content in sent.items() if content or role == "user"
-        ]
+        return [{"role": role, "content": content} for role, content in sent.items() if content]
 
     def _filled(self, template: str, sentence: str) -> str:
         # Inserted text is not read as a template again, so braces in a sentence are text.

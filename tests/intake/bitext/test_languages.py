@@ -306,6 +306,17 @@ def test_a_language_that_the_identifier_does_not_know_is_not_called_another() ->
     texts = [" ".join(chance.choices(words, k=10)) for _ in range(60)]
     assert identified(texts) is None
     assert identified(ENGLISH) == "en" and identified(GERMAN) == "de"
-    third = len(ENGLISH) // 3
-    assert identified([*ENGLISH[third:], *GERMAN[:third]]) is None  # two thirds are too few
-    assert identified([*ENGLISH[:48], *GERMAN[:12]]) == "en"  # four fifths are not
+    assert identified([*ENGLISH[:47], *GERMAN[:13]]) is None  # less than four fifths
+    assert identified([*ENGLISH[:48], *GERMAN[:12]]) == "en"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Die Katze schläft {}", "de"),
+        ("Der Hund schläft {}", None),  # of fourteen letters
+        ("Die Katze schläft", None),  # one text
+    ],
+)
+def test_twenty_distinct_texts_of_fifteen_letters_are_judged(text: str, found: str | None) -> None:
+    assert other_language([text.format(place) for place in range(20)], "cs") == found

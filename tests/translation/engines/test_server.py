@@ -56,6 +56,7 @@ _PARTS = [{"type": "text", "text": "The dog "}, {"type": "thinking"}, {"type": "
         (choice("one two three four", reason="length"), "one two three four", {"output_truncated"}),
         (choice('"The dog."'), "The dog.", set()),
         (choice("„The dog.“"), "The dog.", set()),
+        (choice('"\nThe dog.\n"'), "The dog.", set()),
         *((choice(text), text, set()) for text in ('"A" or "the"', "«A» dog»", "„A „dog“", '""')),
         *(
             (choice(f"{before}The dog.", [-1.0]), "The dog.", set())
@@ -294,7 +295,8 @@ def test_neither_address_nor_key_is_logged(server: FakeServer, caplog: pytest.Lo
 @pytest.mark.parametrize("key", [KEY, ""])
 def test_an_error_names_the_variable(server: FakeServer, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     """Also where there is no key: an address is not called a key."""
-    monkeypatch.setenv("OPENAI_API_KEY", key)
+    monkeypatch.setenv("OPENAI_API_KEY", f"{key}\n")
+    monkeypatch.setenv("PARAFORGE_SERVER_URL", f" {server.url}/\n")
     server.behave = lambda sentence, body, nth: Reply({"error": {"message": f"not at {server.url}"}}, 404)
     with pytest.raises(InputError, match=r"not at \$PARAFORGE_SERVER_URL\b") as error:
         translate(SENTENCES[:1])
