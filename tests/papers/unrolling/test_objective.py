@@ -129,7 +129,8 @@ def test_a_killed_run_goes_on_to_the_same_bytes(
 def test_another_run_or_nan_is_refused(tmp_path: Path) -> None:
     store = make_store(tmp_path / "store")
     options = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 0.0}
-    train(store, settings(), **options)
+    _, record = train(store, settings(), **options)
+    assert train(store, settings(seed=2))[1].history != record.history  # another order
     with pytest.raises(InputError, match="another run"):
         train(store, settings(seed=2), **options)
     with pytest.raises(InputError, match="another run"):

@@ -64,6 +64,19 @@ def test_version_parameters_and_data_are_in_the_key(monkeypatch: pytest.MonkeyPa
     assert len(keys | {train_module._key(settings[0], "data")}) == 5
 
 
+def test_seed_and_threads_are_those_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    for name in ("SentencePredictor", "PredictionObjective"):
+        made = getattr(train_module, name)
+        monkeypatch.setattr(train_module, name, lambda *a, made=made: (given.append(a), made(*a))[1])
+    path = write_documents(tmp_path / "book.txt")
+    parameters = DecodersParameters.model_validate(
+        {**SMALL, "training": {**SMALL["training"], "seed": 5, "updates": 1}}
+    )
+    train_decoders(parameters, path, tmp_path / "model", Resources(threads=2, work=tmp_path / "work"))
+    assert (given[0][-1], given[1][-2:]) == (5, (2, "cpu"))
+
+
 def test_a_killed_training_goes_on_to_the_same_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_documents(tmp_path / "book.txt")
     train(tmp_path, path)
