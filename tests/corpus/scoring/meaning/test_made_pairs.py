@@ -27,7 +27,9 @@ from paraforge.corpus.scoring.meaning.made_pairs import RULES, change_number, ch
         ("number", "At 10:30 on 3.5.2010, 1,000 came.", None),
         ("antonym", "It was possible.", "It was impossible."),
         ("antonym", "They sleep.", "They wake."),
-        ("antonym", "Of them", None),
+        ("antonym", "They wake.", "They sleep."),
+        ("antonym", "It is hot.", "It is cold."),
+        ("antonym", "All of them", None),
         ("antonym", "They won't.", None),
         ("person", "He sleeps.", "She sleeps."),
         ("person", "I saw her.", "I saw him."),
@@ -37,6 +39,17 @@ from paraforge.corpus.scoring.meaning.made_pairs import RULES, change_number, ch
 )
 def test_rules(rule: str, text: str, expected: str | None) -> None:
     assert {RULES[rule](text, Random(seed)) for seed in range(5)} == {expected}
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "expected"),
+    [
+        ("person", "He saw his dog.", {"She saw his dog.", "He saw her dog."}),
+        ("antonym", "Wet or hot", {"Dry or hot", "Wet or cold"}),
+    ],
+)
+def test_any_place_may_be_changed(rule: str, text: str, expected: set[str]) -> None:
+    assert {RULES[rule](text, Random(seed)) for seed in range(20)} == expected
 
 
 @pytest.mark.parametrize("number", ["0", "1", "2", "17", "two"])
