@@ -200,4 +200,6 @@ def test_languages_counts_and_added_scorers_are_in_the_key_of_a_score(
     found.add(description())
     monkeypatch.setattr(score, "scorer_types", lambda: [SimpleNamespace])
     found.add(description())
-    assert len(found) == 5
+    monkeypatch.setattr(score, "TOKENIZER_NAME", "other")
+    found.add(description())
+    assert len(found) == 6

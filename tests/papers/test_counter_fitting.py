@@ -43,6 +43,11 @@ def slow(vectors: Vectors, synonyms: set[Pair], antonyms: set[Pair]) -> Vectors:
     return {**vectors, **fitted}
 
 
+def test_words_with_the_least_cosine_are_neighbors() -> None:
+    unit = module._normalised(np.array([[1, 0], [4, 3], [3.9, 3.1]], np.float32))
+    assert module._neighbours(unit).tolist() == [[0, 1], [1, 2]]
+
+
 def test_vectors_are_those_of_the_slow_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BLOCK", 3)
     generator = np.random.default_rng(3)

@@ -117,8 +117,11 @@ def test_poor_sources_are_named_with_their_figures_the_worst_first(tmp_path: Pat
 def test_of_many_poor_sources_five_are_named() -> None:
     areas = {"good": 0.9, "": 0.1, **{f"s{number}": 0.8 - number / 100 for number in range(6)}}
     sources = {name: {"separation": {"value": area, "high": area}} for name, area in areas.items()}
+    sources |= {"unsure": {"separation": {"value": 0.1, "high": 0.9}}, "none": {"separation": None}}
     (said,) = module._poor_sources("source_similarity", {"sources": sources})
     assert "in this file (0.10), s5 (0.75), s4 (0.76), s3 (0.77), s2 (0.78) and 2 more: most" in said
+    del sources["s0"], sources["s1"]
+    assert " more" not in next(module._poor_sources("cosine", {"sources": sources}))
     assert "most of the references are bad, or the similarity to the source does not" in said
 
 
@@ -166,6 +169,7 @@ def test_tenths_have_a_threshold_too(tmp_path: Path) -> None:
     corpus = ShardDirectory(tmp_path / "corpus")
     kept = np.concatenate([table["paraphrase_score"].to_numpy() for table in corpus.tables()])
     assert kept.min() == pytest.approx(minimum, abs=1e-5)
+    assert [row[1] for row in separations(manifest)] == ["all sources"]  # of a single source
 
 
 def test_a_share_of_few_pairs_is_uncertain(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

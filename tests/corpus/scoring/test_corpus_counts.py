@@ -129,8 +129,7 @@ def test_every_source_of_a_long_corpus_has_its_rows_in_the_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crowded: bool
 ) -> None:
     monkeypatch.setattr(corpus_counts, "MOST_ROWS", 30)
-    if crowded:
-        monkeypatch.setattr(corpus_counts, "MOST_SOURCES", 59)
+    monkeypatch.setattr(corpus_counts, "MOST_SOURCES", 59 if crowded else 60)
     # Sources of one to nine rows, of which the first are not always scored.
     rows: list[Row] = [
         (

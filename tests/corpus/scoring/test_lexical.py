@@ -192,7 +192,7 @@ def test_a_row_longer_than_the_window() -> None:
 
 def test_the_drawn_rows_are_the_same_however_the_corpus_is_cut() -> None:
     rows = bitext(500)
-    texts = table(rows).append_column("rank", pa.array([k % 2 for k in range(500)]))
+    texts = table(rows).append_column("rank", pa.array([k % 2 if k % 4 else None for k in range(500)]))
     texts = texts.append_column("rejected", pa.array(["blank" if k % 5 == 0 else None for k in range(500)]))
     whole = drawn_rows([texts], 40)
     for size in (7, 100):
@@ -201,6 +201,7 @@ def test_the_drawn_rows_are_the_same_however_the_corpus_is_cut() -> None:
     assert whole.num_rows == 40 and whole["key"].to_pylist() == sorted(whole["key"].to_pylist())
     usable = {rows[k][0] for k in range(500) if k % 2 == 0 and k % 5}
     assert set(whole["source_text"].to_pylist()) <= usable
+    assert set(drawn_rows([texts])["source_text"].to_pylist()) == usable
 
 
 def test_rows_are_learned_from_if_both_sides_have_text_of_at_most_400_characters() -> None:
@@ -285,7 +286,7 @@ def test_a_text_with_a_missing_line_in_its_middle() -> None:
 
 def test_stretches_are_whole_blocks_and_their_means() -> None:
     similarity = np.full(4_000, 0.4)
-    similarity[1_000:2_000], similarity[3_500:] = -0.1, -0.2
+    similarity[1_000:2_000], similarity[2_500:3_000] = -0.1, -0.2
     similarity[::7] = np.nan
     blocks = Blocks()
     for first in range(0, 4_000, 130):  # however it is cut
@@ -293,10 +294,12 @@ def test_stretches_are_whole_blocks_and_their_means() -> None:
     blocks.add(rows("b", np.full(2_000, 0.3)))
     blocks.add(rows("c", np.concatenate([np.full(2_500, 0.4), np.full(100, -0.5)])))  # just enough
     blocks.add(rows("d", np.concatenate([np.full(2_500, 0.1), np.full(500, -0.1)])))
+    blocks.add(rows("e", np.concatenate([np.full(1_000, 0.4), np.full(1_500, -0.1)])))  # most of it
     assert blocks.out_of_step() == {
-        "a": [Stretch(1_001, 2_000, -0.1, 0.4), Stretch(3_501, 4_000, -0.2, 0.4)],
+        "a": [Stretch(1_001, 2_000, -0.1, 0.4), Stretch(2_501, 3_000, -0.2, 0.4)],
         "c": [Stretch(2_501, 3_000, -0.5, 0.4)],
         "d": [Stretch(2_501, 3_000, -0.1, 0.1)],
+        "e": [Stretch(1_001, 2_500, -0.1, 0.4)],
     }
 
 
@@ -317,7 +320,8 @@ def test_nothing_is_named(similarity: Any, why: str) -> None:
 
 
 def test_the_warning_names_source_and_lines(caplog: pytest.LogCaptureFixture) -> None:
-    warn_of({"news": [Stretch(1_001, 2_000, -0.1, 0.4)] * 6, "": [Stretch(501, 1_000, -0.2, 0.3)]})
+    few, many = ([Stretch(1_001, 2_000, -0.1, 0.4)] * count for count in (5, 6))
+    warn_of({"news": many, "web": few, "": [Stretch(501, 1_000, -0.2, 0.3)]})
     assert "source news is out of step in lines 1,001 to 2,000" in caplog.text
-    assert "and 1 more:" in caplog.text
+    assert caplog.text.count(" more:") == caplog.text.count("and 1 more:") == 1
     assert "from line 501 on" in caplog.text and "the file is out of step" in caplog.text

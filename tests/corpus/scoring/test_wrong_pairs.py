@@ -158,7 +158,9 @@ def test_of_too_many_sources_the_largest_are_drawn_from() -> None:
 def test_another_sentence_has_a_similar_length() -> None:
     dice = random.Random(5)
     translations = [" ".join(f"{row}_{k}" for k in range(dice.randint(1, 40))) for row in range(300)]
-    rows = rows_of_similar_length([f"reference {row}" for row in range(300)], translations)
+    references = [f"reference {row}" for row in range(300)]
+    rows, other = (rows_of_similar_length(references, translations, seed) for seed in (1, 2))
+    assert rows.tolist() != other.tolist()  # at random among equals
     lengths = np.array([len(text.split()) for text in translations])
     assert np.abs(lengths[rows] - lengths).max() <= 1
     # Next in the order of lengths: all but the last two rows are another row's only once.
@@ -260,6 +262,7 @@ def test_changed_meanings_are_made_of_the_rows_own_translations(
     assert whole is not None
     made = changed_meanings(whole)
     assert made.num_rows == 150 and whole.num_rows == 300
+    assert {*made["rule"].to_pylist()} == {"antonym", "negation", "number"}
     assert sum(made["weight"].to_pylist()) == pytest.approx(150)
     for pair in made.to_pylist():
         assert pair["reference"] != pair["translation"] and pair["rule"] in RULES

@@ -12,7 +12,7 @@ from paraforge.corpus.publication.groups import joining_keys
 from paraforge.corpus.scorer import inside
 from paraforge.corpus.selection.filters import Filter
 from paraforge.corpus.selection.filters.bounds import interval_filter
-from paraforge.corpus.selection.filters.near_duplicates import reference_keys
+from paraforge.corpus.selection.filters.near_duplicates import reference_keys, sentence_keys
 from paraforge.corpus.selection.parameters import SelectParameters, explain_reasons
 
 
@@ -71,6 +71,8 @@ def test_case_punctuation_and_spaces_do_not_count() -> None:
     # Without letters and digits, texts are compared as they stand.
     assert keys[3] == keys[5] != keys[4]
     assert len(set(keys)) == 5
+    blank = sentence_keys([pa.chunked_array([["", " \u2003", None, "a"]])])
+    assert blank.any((1, 2)).tolist() == [False, False, False, True]
 
 
 BOUNDS = {"kind": "bounds", "score": "overlap_3"}
@@ -94,6 +96,7 @@ FILES = {"files": [{"path": "x"}]}
         (DECILE | {"keep": [3, 1]}, "not in tenths 1, 3 by trigram overlap", "dec:tri:1,3"),
         (DECILE | {"keep": [1, 3, 2, 10]}, "not in tenths 1, 2, 3, 10 by trigram overlap", "dec:tri:1-3,10"),
         ({"kind": "language"}, "one side is not in en", "lang:en"),
+        ({"kind": "language", "languages": ["en", "de"]}, "one side is not in en or de", "lang:de+en"),
         ({"kind": "flag", "column": "runaway"}, "repeated without end", "not:runaway"),
         ({"kind": "near_duplicates", "per_reference": 2}, "same reference as 2 earlier pairs", "ndup:2"),
         ({"kind": "near_repeats"}, "reference nearly the same as in a better pair (cosine 0.95)",
@@ -126,6 +129,7 @@ def test_the_minimum_that_kept_tenths_are(keep: list[int], minimum: float | None
     (one,) = SelectParameters.model_validate({"filters": [DECILE | {"keep": keep}]}).filters
     found = one.threshold({one.columns()[0]: [tenth / 10 for tenth in range(1, 10)]})
     assert found == (None if minimum is None else (*one.columns(), minimum))
+    assert one.threshold({one.columns()[0]: [0.5] * 8}) is None  # some scores are infinite
 
 
 def test_parameters_of_another_version() -> None:

@@ -134,6 +134,8 @@ def test_nothing_and_single_rows(tmp_path: Path) -> None:
     assert found_in(tmp_path / "one", np.ones((1, 4), np.float32), np.zeros(1, np.float32), 0.9, 1) == [-1]
     zeros = np.zeros((3, 4), np.float32)
     assert found_in(tmp_path / "zeros", zeros, np.zeros(3, np.float32), 0.9, 3) == [-1, -1, -1]
+    equal = np.array([-0.0, 0.0], np.float32)  # so the earlier one is better
+    assert found_in(tmp_path / "equal", np.ones((2, 4), np.float32), equal, 0.9, 2) == [-1, 0]
 
 
 def averages(texts: list[str], words: Any = None) -> Any:
@@ -175,6 +177,18 @@ def word_table(directory: Path) -> WordVectors:
     vectors = np.random.default_rng(2).standard_normal((len(WORDS), 20)).astype(np.float32)
     WordVectors(WORDS, vectors).save(directory)
     return WordVectors.open(directory)
+
+
+def test_vectors_of_more_numbers_than_can_be_summed_exactly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    word_table(tmp_path / "table")
+    chosen = {"filters": [{**FILTER, "model": str(tmp_path / "table")}]}
+    monkeypatch.setattr(near_vectors, "MOST_NUMBERS", 20)
+    run(chosen, PAIRS.slice(0, 20), tmp_path, 20)
+    monkeypatch.setattr(near_vectors, "MOST_NUMBERS", 19)
+    with pytest.raises(InputError, match="vectors have 20 dimensions, but near_repeats supports at most 19"):
+        run(chosen, PAIRS.slice(0, 20), tmp_path, 20)
 
 
 def test_a_model_that_is_missing(tmp_path: Path) -> None:

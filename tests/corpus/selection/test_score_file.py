@@ -114,6 +114,7 @@ def test_lines_of_shards_are_counted_from_1(tmp_path: Path) -> None:
 
 HEADED = [("reference", "translation"), *ENGLISH]
 MIXED = [(german, english) for (german, _), (english, _) in zip(GERMAN, ENGLISH, strict=True)]
+ONE_TEXT = "".join(f"{n}\t{one}\n" for n, (one, _) in enumerate(ENGLISH))
 NUMBERED = "".join(f"{n}\t0.5\t{one}\t{other}\n" for n, (one, other) in enumerate(ENGLISH))
 
 
@@ -126,6 +127,7 @@ NUMBERED = "".join(f"{n}\t0.5\t{one}\t{other}\n" for n, (one, other) in enumerat
         (tsv(MIXED), None, []),
         (tsv(HEADED), None, ["looks like a header. Use --header"]),
         (tsv(HEADED), "--header", []),
+        (ONE_TEXT, None, ["has a number in 100% of the rows. Use other columns with --reference and --tr"]),
         (NUMBERED, None, ["column 0 has a number", "column 1 is '0.5' in every row. Try --reference 2 --tr"]),
     ],
 )
@@ -196,7 +198,7 @@ WRONG = {
     "truncated gz": (gzip.compress(b"a\tb\n" * 1000)[:-20], "damaged or truncated"),
     "damaged Parquet": (b"PAR1" + b"x" * 100, "not a complete Parquet file"),
     "JSON": (b'{"reference": "a", "translation": "b"}\n', "pairs.jsonl: JSON is not read here.* Parquet"),
-    "very long line": (b"a\t" + b"b" * (3 << 20) + b"\n", "pairs.tsv:1: "),
+    "very long line": (b"a\tb\na\t" + b"b" * (3 << 20) + b"\n", "pairs.tsv:2: "),
 }
 
 

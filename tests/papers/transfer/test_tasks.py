@@ -18,7 +18,13 @@ from paraforge.papers.evaluation import PaperEvaluation, evaluate_for_papers, op
 from paraforge.papers.lexical import make_baseline
 from paraforge.papers.transfer import evaluate as module
 from paraforge.papers.transfer import training
-from paraforge.papers.transfer.evaluate import do_task, evaluate_transfer, features, fixed_embedder
+from paraforge.papers.transfer.evaluate import (
+    TransferScore,
+    do_task,
+    evaluate_transfer,
+    features,
+    fixed_embedder,
+)
 from paraforge.papers.transfer.tasks import TASKS, Examples, Task, find_tasks, read_pairs, read_texts
 from paraforge.papers.transfer.training import expected_score, relatedness
 
@@ -211,6 +217,26 @@ def test_a_task_with_a_positive_class_has_f1(positive: str | None) -> None:
     assert (score.f1 is None) == (positive is None)
     lines = PaperEvaluation(Evaluation("m", "kind"), [score]).lines()
     assert any(" F1 " in line for line in lines) == (positive is not None)
+
+
+def test_the_table_has_a_column_for_each_training() -> None:
+    sizes = {"tested_on": "test", "train": 4000, "test": 1700, "repeated": 3}
+    scores = [
+        TransferScore(name="MRPC", accuracy=70, f1=80, **sizes),
+        TransferScore(name="SICK-R", pearson=71, spearman=60, **sizes),
+        TransferScore(name="MRPC", accuracy=75, training="fine-tuned", **sizes),
+        TransferScore(name="SICK-R", pearson=76, spearman=60, training="fine-tuned", **sizes),
+    ]
+    found = PaperEvaluation(Evaluation("m", "kind"), scores, ["MR"])
+    _, *table, _, missing = [line.split() for line in found.lines()[-7:]]
+    assert table[-3:] == [
+        ["MRPC", "4,000", "1,700", "3", "70.0", "75.0", "accuracy", "test"],
+        ["80.0", "-", "F1", "test"],
+        ["SICK-R", "4,000", "1,700", "3", "71.0", "76.0", "Pearson", "test"],
+    ]
+    assert missing == ["missing", "tasks:", "MR"]
+    nothing = PaperEvaluation(Evaluation("m", "kind"), [], ["MR"]).as_json()
+    assert nothing["transfer"] == {"tasks": [], "missing": ["MR"]}
 
 
 def test_an_unknown_task_is_named(tmp_path: Path) -> None:

@@ -138,6 +138,8 @@ def test_new_words_are_mapped_and_old_ones_read_as_before(tmp_path: Path, encode
     texts = ["new w1", "newest newer", "unknown"]
     np.testing.assert_array_equal(opened.encode(texts), larger.encode(texts))
     assert opened.about["expanded"] == {"words": 3, "shared": 7}
+    read_by = RepresentationParameters(kind="context", similarity="cosine")
+    assert expand(model.read_by(read_by), vectors).representation == read_by
     np.testing.assert_array_equal(expand(opened, vectors).encode(texts), larger.encode(texts))
     # Other vectors of words that were mapped before have no part in a second map.
     others = WordVectors([*NEW, *OWN, "last"], np.concatenate([vectors.vectors[::-1], vectors.vectors[:1]]))

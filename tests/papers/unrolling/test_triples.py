@@ -64,17 +64,17 @@ def test_triples_are_neighbours(
 
 
 def test_stores_of_other_documents_or_words_are_others(tmp_path: Path) -> None:
-    documents = [[[*"abcd"], ["e"]], [[*"abc"], ["d", "e"]], [[*"xbcd"], ["e"]]]
+    documents = [[[*"abcd"], ["e"]], [[*"abc"], ["d", "e"]], [[*"abcd"], ["f"]]]
     stores = [make_store(tmp_path / str(place), one) for place, one in enumerate(documents)]
     assert len({one.fingerprint for one in stores}) == 3
 
 
 @pytest.mark.parametrize("rows", [1, 3])
 def test_blocks_of_any_size_give_the_same_bytes(tmp_path: Path, rows: int) -> None:
-    documents = random_documents()
+    documents = [*random_documents(), ["", "one", " ", "two"]]
     whole = block(*documents)
     parts = [
-        SentenceBlock(whole.sentences.slice(first, rows), whole.documents[first : first + rows])
+        SentenceBlock(whole.sentences.slice(first, rows), whole.documents[first : first + rows], 1)
         for first in range(0, len(whole.sentences), rows)
     ]
     store = build_triple_store(tmp_path / "parts", parts, LIMITS)
@@ -82,6 +82,7 @@ def test_blocks_of_any_size_give_the_same_bytes(tmp_path: Path, rows: int) -> No
     whole_store = make_store(tmp_path / "whole", documents)
     assert store.fingerprint == whole_store.fingerprint
     assert store.centres.tolist() == whole_store.centres.tolist()
+    assert (store.skipped, store.held_out) == (whole_store.skipped, len(parts)) and store.skipped > 1
     for name in ("word.ids", "word.starts", "word.vocabulary.json"):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
@@ -181,6 +182,9 @@ def test_documents_go_on_over_blocks(tmp_path: Path, size: int) -> None:
         path = write(tmp_path / name, text)
         assert len(list(read_sentences(path, block_bytes=size))) > 1
         assert read(path, block_bytes=size) == read(path)
+    ragged = write(tmp_path / "ragged.tsv", f"{TSV}Emma\n")
+    with pytest.raises(InputError, match=r"ragged\.tsv:6: 1 column, but"):
+        read(ragged, block_bytes=size)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from paraforge.base.parsing.brackets import template_of
 from paraforge.base.shards.resources import Resources
 from paraforge.corpus.publication.datasets import open_published, published_tables
 from paraforge.products.paraphrasing import pairs as module
-from paraforge.products.paraphrasing.controls import bucket_edges
+from paraforge.products.paraphrasing.controls import bucket_edges, untagged
 from paraforge.products.paraphrasing.pairs import PreparedPairs, prepare_pairs
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
 from tests.corpus.selection.corpora import random_pairs, with_columns
@@ -140,6 +140,10 @@ def test_tags_are_dropped_by_share(root: Path, tmp_path: Path) -> None:
     tags = [tuple(re.findall("⟦(similarity|overlap|length|\\()", row["source_text"])) for row in rows]
     for name in ("similarity", "overlap", "length"):
         assert 0.5 < sum(name in row for row in tags) / len(tags) < 0.7
+    # In each direction independently: alike in 0.6^2 + 0.4^2 of the pairs.
+    tagged = {(untagged(row["source_text"]), row["reference"]): "⟦sim" in row["source_text"] for row in rows}
+    alike = [tag == tagged[pair[::-1]] for pair, tag in tagged.items() if pair[::-1] in tagged]
+    assert len(alike) > 200 and 0.42 < np.mean(alike) < 0.62
     # every subset of the tags
     assert len({frozenset(row) for row in tags}) == 16
 
