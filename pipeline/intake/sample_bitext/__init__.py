@@ -43,8 +43,8 @@ def sample_rows(pairs: int) -> dict[str, list[list[str]]]:
 def write_sample(directory: Path, pairs: int = PAIRS, language: str = "cs") -> list[Path]:
     """Write `<source>.tsv` for each of `SOURCES` (Czech, tab, English; UTF-8, LF), and return the paths.
 
-    The invented language has one file, `sample-art.tsv`, with a fifth of the pairs. Files are written
-    atomically, and a second call changes nothing. Raises InputError if the sample has fewer pairs.
+    The invented language has one file, `sample-art.tsv`, with a fifth of the pairs. Raises InputError if the
+    sample has fewer pairs.
     """
     parts = sample_rows(pairs)
     if language == INVENTED:
@@ -55,8 +55,6 @@ def write_sample(directory: Path, pairs: int = PAIRS, language: str = "cs") -> l
     for source, rows in parts.items():
         path = directory / f"{source}.tsv"
         content = "".join(f"{row[0]}\t{row[1]}\n" for row in rows).encode("utf-8")
-        # An unchanged file keeps its time, so that later stages do not rerun.
-        if not (path.is_file() and path.read_bytes() == content):
-            write_whole(path, content)
+        write_whole(path, content)
         paths.append(path)
     return paths
