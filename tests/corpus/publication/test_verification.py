@@ -13,6 +13,7 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, read_json, sha256_file, write_json
 from paraforge.corpus.columns import COLUMNS
+from paraforge.corpus.publication.datasets import open_publication
 from paraforge.corpus.publication.verification import verify
 from tests.corpus.publication.test_verdict_words import drawn
 from tests.corpus.selection.corpora import random_pairs, with_columns
@@ -221,3 +222,9 @@ def test_directories_of_two_publications(
         monkeypatch.chdir(tmp_path / one)
         for path in (tmp_path / one, Path()):
             assert "a different run" in check(path)[0].message
+    for other in (sound / "rejected", tmp_path / "corpus"):  # of another run, and the same pairs again
+        shutil.rmtree(tmp_path / "rejected")
+        shutil.copytree(other, tmp_path / "rejected")
+        with pytest.raises(InputError, match="comes from a different run"):
+            open_publication(tmp_path / "corpus")
+    assert [one.name for one in open_publication(tmp_path / "corpus", with_rejected=False)] == ["corpus"]

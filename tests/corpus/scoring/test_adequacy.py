@@ -12,6 +12,7 @@ from paraforge.corpus.publication.verdict_words import verdict_words
 from paraforge.corpus.scoring.adequacy import SPREAD, adequacy, judge_adequacy, minimum_of_adequate
 from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.score import build_scorers, score_table
+from paraforge.corpus.scoring.word_scorer import WordScorer
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.thresholds import settle, verdict
 
@@ -55,8 +56,9 @@ def test_the_column_is_that_of_the_built_in_scorer_alone() -> None:
     expected = adequacy(scored["paraphrase_score"].to_numpy(), scored["contradiction"].to_numpy())
     assert scored["adequacy"].to_pylist() == expected.tolist()
     assert expected[0] > expected[1] > 0 and expected[0] > expected[2]
-    others = WordVectors(["man", "eats"], np.eye(2, dtype=np.float32))
-    assert score_table(pa.table(PAIRS), build_scorers(others))["adequacy"].null_count == 3
+    vectors = WordVectors(["man", "eats"], np.eye(2, dtype=np.float32))
+    for other in (vectors, WordScorer(WordScorer.open(DIRECTORY).vectors, {}, "another")):
+        assert score_table(pa.table(PAIRS), build_scorers(other))["adequacy"].null_count == 3
 
 
 @given(
