@@ -56,8 +56,6 @@ def read_index(content: Buffer) -> tuple[int, str, dict[str, Variable]]:
             raise ValueError(f"{variable} has {size} bytes for the shape {shape}")
         variables[variable] = Variable(kind, shape, reader.place)
         reader.place += size
-    if reader.place > len(content):
-        raise ValueError("it ends too early")
     for _ in range(reader.number("I")):
         alias, variable = reader.text(), reader.text()
         if variable not in variables:

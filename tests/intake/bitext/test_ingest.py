@@ -26,7 +26,9 @@ def row_of(line: int, cs: str, reference: str, rejected: str | None, first_row: 
     return texts | {"rejected": rejected, "first_row": first_row}
 
 
-def test_rows(tmp_path: Path) -> None:
+def test_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[int] = []
+    monkeypatch.setattr(parts, "report_rows", reported.append)
     path = write(tmp_path / "a.tsv.gz", "Hello\tAhoj\nHi\tAhoj\n\tNic\nHello\tAhoj\nBye\tSbohem \nYo\tahoj\n")
     report, rows = run(tmp_path, tsv(path))
     assert rows == [
@@ -37,6 +39,7 @@ def test_rows(tmp_path: Path) -> None:
         row_of(5, "Sbohem", "Bye", None, 4),
         row_of(6, "ahoj", "Yo", None, 5),  # translated by itself
     ]
+    assert reported == [6]
     assert report.rejected == {"blank_reference": 1, "duplicate": 1}
     assert report.changes == {"trimmed": 1}
     assert report.metrics()["sources"]["a"]["rejected"] == report.rejected

@@ -3,9 +3,11 @@
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
+from paraforge.translation.decoding.torch_device import fast_type
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
 from paraforge.translation.engines import engine_module
 from paraforge.translation.stage import sentences
@@ -37,6 +39,26 @@ def test_the_gpus_are_those_that_the_engine_sees(monkeypatch: pytest.MonkeyPatch
     assert {*devices_of(Resources(), "fake"), *devices_of(Resources(), "server")} == {"cpu"}
     with pytest.raises(InputError, match="no device 'cuda:2'"):
         engine_module("fairseq").resolve(DecodingOptions(), Placement("cuda:2"))
+
+
+@pytest.mark.parametrize(
+    ("device", "compute_type", "shortlist"),
+    [("cpu", "int8", "auto"), ("cpu", "float32", False), ("cuda", "int8", False), ("cuda:1", "int8", False)],
+)
+def test_a_shortlist_is_for_int8_on_cpus(device: str, compute_type: str, shortlist: object) -> None:
+    options = DecodingOptions.model_validate({"compute_type": compute_type})
+    assert options.on_device(device).shortlist == shortlist
+
+
+@pytest.mark.parametrize(
+    ("generation", "kind"),
+    [((8, 0), "bfloat16"), ((7, 5), "float16"), ((7, 0), "float16"), ((6, 1), "float32")],
+)
+def test_the_fast_type_of_a_gpu(
+    generation: tuple[int, int], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.get_device_capability", lambda device: generation)
+    assert fast_type(torch.device("cuda", 0)) == kind
 
 
 def threads_and_device(workplace: Workplace) -> tuple[int, str]:

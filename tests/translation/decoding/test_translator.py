@@ -62,6 +62,7 @@ def test_options_that_cannot_be_are_refused(wrong: dict[str, object]) -> None:
         pytest.param(["the", "dog"] * 8, True, id="a block of two"),
         pytest.param(["x", "y", *["a", "b", "c"] * 6], True, id="it began well"),
         pytest.param(list("abcdefgh"), False, id="all different"),
+        pytest.param(list("abcdd"), False, id="the last two of five"),
         pytest.param(list("abcdefghi") * 8, False, id="a block of nine is not a stutter"),
     ],
 )

@@ -203,7 +203,7 @@ def test_what_an_engine_cannot_do_is_refused(
         *((engine, {"colour": 1}, f"the engine '{engine}' has no setting colour") for engine in ENGINES),
         # The settings of the engine are named, and the engines that have the setting.
         ("fake", {"speed": 3}, r"no setting speed.*seed"),
-        ("ctranslate2", {"defects": 0.1}, "no setting defects.*fake has"),
+        ("ctranslate2", {"defects": 0.1, "seed": 2}, "no setting defects, seed.*engine fake has"),
     ],
 )
 def test_a_setting_that_an_engine_does_not_have_is_never_ignored(

@@ -15,7 +15,7 @@ from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.models.checkpoint import fairseq_languages
 from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.models.importing import download, import_model, wanted
-from paraforge.translation.models.model import open_model
+from paraforge.translation.models.model import open_model, source_end
 from paraforge.translation.stage.sentences import EngineChoice, check_model
 from tests.here import run_command
 
@@ -81,8 +81,19 @@ def test_nothing_is_copied_from_or_to_another_directory(tmp_path: Path) -> None:
     assert not [*(tmp_path / "deep").rglob("secret")]
 
 
+@pytest.mark.parametrize(
+    ("configuration", "end"),
+    [("{}", ()), ('{"add_source_eos": true}', ()), ('{"add_source_eos": false, "eos_token": "E"}', ("E",))],
+)
+def test_only_some_models_expect_the_end_of_a_source(
+    configuration: str, end: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(configuration)
+    assert source_end(tmp_path) == end
+
+
 def test_no_code_of_a_repository_and_no_pickle_beside_plain_weights_is_wanted() -> None:
-    small = ["bpe.codes", "bpecodes.cs", "config.json", "source.spm"]
+    small = ["bpe.codes", "bpecodes.cs", "config.json", "model.pt", "source.spm"]
     code = ["code.py", "modeling.py", "onnx/model.onnx", "tf_model.h5", "below/config.json"]
     pickles = ["pytorch_model-00001-of-00002.bin", "pytorch_model.bin"]
     weights = "model.safetensors"

@@ -17,6 +17,7 @@ from paraforge.translation.models.sentencepiece import (
 from paraforge.translation.models.subwords import (
     copy_subwords,
     find_subwords,
+    known_pieces,
     language_token,
     language_tokens,
     open_subwords,
@@ -40,9 +41,12 @@ def test_finding_files(tmp_path: Path) -> None:
     assert find_subwords(tmp_path) == (tmp_path / "sentencepiece.model", tmp_path / "target.spm")
 
 
-def test_bpe_after_moses(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "codes", ["#version: 0.2\nD o\nDo g</w>\ns l\n", "D o 9\nDo g</w> 7\ns l 1\n"], ids=["", "fastBPE"]
+)
+def test_bpe_after_moses(codes: str, tmp_path: Path) -> None:
     pytest.importorskip("subword_nmt")
-    (tmp_path / "source.bpe").write_text("#version: 0.2\nD o\nDo g</w>\ns l\n", encoding="utf-8")
+    (tmp_path / "source.bpe").write_text(codes, encoding="utf-8")
     (tmp_path / "out").mkdir()
     bpe = open_subwords(copy_subwords(tmp_path / "source.bpe", tmp_path / "out", "source"), "en")
     sentence = "Dog, sleep & don't!"
@@ -66,6 +70,8 @@ def test_tokenizer_json(tmp_path: Path) -> None:
     (tokens,) = subwords.encode(["pes velký dům"], out_type=str)
     assert tokens == ["▁pes", "▁velký", "▁dům"]
     assert subwords.decode([*tokens, "unheard-of"]) == "pes velký dům"
+    pieces = ["▁pes", "▁", "<unk>", "unheard-of"]
+    assert [*map(known_pieces(subwords), pieces)] == [True, False, False, False]
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(InputError, match=r"not a tokenizer\.json, or damaged"):
         open_subwords(tmp_path / "tokenizer.json", "cs")

@@ -52,7 +52,7 @@ def test_an_array(tmp_path: Path, read_bytes: int, monkeypatch: pytest.MonkeyPat
     text = json.dumps(items, indent=1, ensure_ascii=False)
     rows = [(n, f"č{n - 1}", f"b, ]{n - 1}", None) for n in range(1, 31)]
     assert read(write(tmp_path / "a.json.gz", f"{text}\n")) == rows
-    assert read(write(tmp_path / "a.json", f"\n\n{json.dumps(items)}")) == rows
+    assert read(write(tmp_path / "a.json", f"\n\n{json.dumps(items)}\n")) == rows
     longest = write(tmp_path / "b.json", json.dumps([{"cs": "a" * n, "en": "b"} for n in (40, 41)]))
     size = len(json.dumps({"cs": "a" * 40, "en": "b"}))
     expected = [(1, "a" * 40, "b", None), (2, "", "", "overlong_line")]

@@ -27,10 +27,10 @@ def test_rows(tmp_path: Path) -> None:
     assert rows_of(blocks(paths, Reading())) == [(1, "Ahoj", "Hello", None), (2, "", "Hi", None)]
 
 
-def test_a_row_has_the_reason_of_either_side(tmp_path: Path) -> None:
+def test_a_row_has_the_reason_of_the_first_side_that_has_one(tmp_path: Path) -> None:
     paths = {
         "source_text": write(tmp_path / "a.cs", b"a\nb\xff\nc\n"),
-        "reference": write(tmp_path / "a.en", f"a\nb\n{'c' * 2000}\n"),
+        "reference": write(tmp_path / "a.en", f"a\n{'b' * 2000}\n{'c' * 2000}\n"),
     }
     rows = rows_of(blocks(paths, Reading(strict=False, max_line_bytes=1500)))
     assert [row[-1] for row in rows] == [None, "invalid_utf8", "overlong_line"]

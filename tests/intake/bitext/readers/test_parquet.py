@@ -59,6 +59,8 @@ def test_nested_columns(tmp_path: Path) -> None:
         (2, "", "Hi", None),
         (3, "", "", None),
     ]
+    save(path, {"a": [{"b": {"cs": "Ahoj"}, "en": "Hello"}]})
+    assert read(path, {"source_text": "a.b.cs", "reference": "a.en"}) == [(1, "Ahoj", "Hello", None)]
 
 
 def test_several_batches_keep_their_row_numbers(tmp_path: Path) -> None:
@@ -85,7 +87,9 @@ def test_several_batches_keep_their_row_numbers(tmp_path: Path) -> None:
 )
 def test_what_is_no_whole_file(tmp_path: Path, spoil: Callable[[bytes], bytes], message: str) -> None:
     numbers = [str(n) for n in range(20_000)]
-    path = save(tmp_path / "a.parquet", {"cs": numbers, "en": numbers}, write_page_checksum=True)
+    # Without compression, only the checksum of a page tells that it is damaged.
+    options = {"write_page_checksum": True, "compression": "none", "use_dictionary": False}
+    path = save(tmp_path / "a.parquet", {"cs": numbers, "en": numbers}, **options)
     path.write_bytes(spoil(path.read_bytes()))
     with pytest.raises(InputError, match=message):
         read(path)
@@ -115,10 +119,10 @@ def test_no_rows(tmp_path: Path) -> None:
 
 
 def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.parquet", {"cs": [b"a", b"\xff"], "en": [b"b", b"c"]})
+    path = save(tmp_path / "a.parquet", {"cs": [b"a", b"\xff", None], "en": [b"b", b"c", b"d"]})
     with pytest.raises(InputError, match=r"a\.parquet:2: source_text is not UTF-8"):
         read(path)
-    assert read(path, strict=False)[1] == (2, "\ufffd", "c", "invalid_utf8")
+    assert read(path, strict=False)[1:] == [(2, "\ufffd", "c", "invalid_utf8"), (3, "", "d", None)]
 
 
 def test_fewer_rows_than_the_footer_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,6 +138,9 @@ def test_scores(tmp_path: Path) -> None:
     (block,) = blocks_of(ParquetSource, path, columns)
     assert block.scores is not None
     assert block.scores.to_pylist() == [0.5, None]
+    save(path, {"r": ["a"], "t": ["c"], "s": [3]})
+    (block,) = blocks_of(ParquetSource, path, columns)
+    assert block.scores is not None and block.scores.to_pylist() == [3.0]
     save(path, {"r": ["a"], "t": ["c"], "s": [float("nan")]})
     with pytest.raises(InputError, match=":1: a score is not finite"):
         list(blocks_of(ParquetSource, path, columns))

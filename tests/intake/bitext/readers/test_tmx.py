@@ -66,10 +66,10 @@ def test_inline_codes_are_left_out_and_highlighted_text_is_kept(tmp_path: Path) 
     segment = (
         'Press <bpt i="1">&lt;b&gt;</bpt><hi>Save</hi><ept i="1">&lt;/b&gt;</ept><ph>\\n<sub>x</sub></ph> now'
     )
-    between = 'Save the file<ph x="1">&lt;br/&gt;</ph>Close the window.<ph x="2"/>Go.'
+    between = 'Save the file<ph x="1">&lt;br/&gt;</ph>Close the window.<ph x="2"/>Go<ut/>on.'
     body = unit(en=segment, cs="Uložte") + unit(en=between, cs="Uložte")
     texts = [row[2] for row in read(write(tmp_path / "a.tmx", document(body)))]
-    assert texts == ["Press Save now", "Save the file Close the window. Go."]
+    assert texts == ["Press Save now", "Save the file Close the window. Go on."]
 
 
 def test_of_two_variants_in_one_language_the_first_is_taken_and_counted(tmp_path: Path) -> None:
