@@ -149,7 +149,8 @@ class LastStateRnn(TableEncoder):
         """Start with the identity as W_h, so that a fresh state depends on all words (Le et al. 2015)."""
         super().start(bound, generator)
         if self.recurrence == "identity":
-            nn.init.eye_(self.get_parameter("cell.weight_hh_l0"))
+            with torch.no_grad():  # torch.eye takes seconds on the device meta
+                self.get_parameter("cell.weight_hh_l0").zero_().fill_diagonal_(1)
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
         """Return (sentences, output dimension); zeros for a sentence without tokens."""
@@ -178,8 +179,8 @@ class IdentityRnn(TableEncoder):
     def __init__(self, table: Tensor, unit: str) -> None:
         super().__init__(table, unit)
         self.dimension = dimension = table.shape[1]
-        self.input_weight = nn.Parameter(torch.eye(dimension))
-        self.state_weight = nn.Parameter(torch.eye(dimension))
+        self.input_weight = nn.Parameter(torch.zeros(dimension, dimension).fill_diagonal_(1))
+        self.state_weight = nn.Parameter(torch.zeros(dimension, dimension).fill_diagonal_(1))
         self.bias = nn.Parameter(torch.zeros(dimension))
 
     def start(self, bound: float, generator: torch.Generator) -> None:

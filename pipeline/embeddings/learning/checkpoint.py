@@ -83,12 +83,13 @@ def read_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor
 
 
 def load_parameters(module: nn.Module, path: Path) -> None:
-    """Load exactly a module's parameters from a file; raises as `read_tensors`."""
-    expected = dict(module.named_parameters())
-    loaded = read_tensors(path, expected)
-    with torch.no_grad():
-        for name, value in expected.items():
-            value.copy_(loaded[name])
+    """Load exactly a module's parameters from a file; raises as `read_tensors`.
+
+    module: without buffers; its parameters can be without memory (on the device `meta`).
+    """
+    loaded = read_tensors(path, dict(module.named_parameters()))
+    # Copied, because products depend on how the file's tensors lie in memory.
+    module.load_state_dict({name: value.clone() for name, value in loaded.items()}, assign=True)
 
 
 def _kind(tensor: Tensor) -> str:

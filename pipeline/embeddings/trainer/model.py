@@ -213,13 +213,14 @@ class SentenceModel(CosineModel):
                 )
         pieces = directory / _SENTENCEPIECE
         try:
-            encoder = build_encoder(
-                parameters, lambda part, number: torch.zeros(sizes[part.unit], part.dimension), seed=0
-            )
+            with torch.device("meta"):  # no memory is reserved for sizes that the tensors may not have
+                encoder = build_encoder(
+                    parameters, lambda part, number: torch.empty(sizes[part.unit], part.dimension), seed=0
+                )
         except KeyError as error:
             raise InputError(f"damaged: no vocabulary of {error} units", path) from error
-        except (RuntimeError, MemoryError, TypeError) as error:
-            raise InputError("damaged: its dimensions need more memory than available", path) from error
+        except (RuntimeError, TypeError) as error:
+            raise InputError("damaged: its dimensions need more memory than there can be", path) from error
         load_parameters(encoder, directory / _TENSORS)
         encoder.to(device)
         found_pieces = pieces if pieces.is_file() else None

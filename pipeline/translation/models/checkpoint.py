@@ -22,6 +22,8 @@ _COPIES = tuple(
 _PLACES = {
     "data": ".",
     "save_dir": "checkpoints",
+    "encoder_embed_path": None,
+    "decoder_embed_path": None,
     "tensorboard_logdir": None,
     "log_file": None,
     "wandb_project": None,

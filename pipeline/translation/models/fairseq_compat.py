@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Any, get_args
 
-from paraforge.base.errors import InputError, require
+from paraforge.base.errors import InputError, first_line, require
 from paraforge.base.files import temporary_directory
 
 # Modules of fairseq that define dataclasses with dataclass defaults: those used here, and those registered on
@@ -81,28 +81,55 @@ def load_checkpoint(path: Path | str, *, mapped: bool = False) -> dict[str, Any]
 
     mapped: leave the tensors on disk if the file's format allows it, to read only the rest.
 
-    Raises InputError if the file is missing, damaged, not a checkpoint, or a pickle that would run code.
+    Raises InputError as :func:`load_pickle`, or if the file is no checkpoint.
+    """
+    state = load_pickle(path, mapped=mapped)
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+        raise InputError("no model in this file", path, remedy="Use a checkpoint written by fairseq.")
+    # A tensor can repeat a stored number, and several can be the same; more than three seldom are.
+    size = sum(getattr(tensor, "nbytes", 0) for tensor in state["model"].values())
+    if size > 4 * Path(path).stat().st_size:
+        raise InputError(
+            f"damaged: its weights would have {size:,} bytes, many times as many as it has", path
+        )
+    return state
+
+
+def load_pickle(path: Path | str, *, mapped: bool = False) -> Any:
+    """Read a file of ``torch.save`` onto the CPU: only tensors and plain values.
+
+    mapped: as in :func:`load_checkpoint`; checksums are then not compared.
+
+    Raises InputError if the file is missing or damaged, or is a pickle that would run code.
     """
     import torch
 
     _allow_namespaces()
     try:
-        mapped = mapped and zipfile.is_zipfile(path)  # before torch 1.6, the format was not a zip file
-        state = torch.load(str(path), map_location="cpu", weights_only=True, mmap=mapped or None)
+        zipped = zipfile.is_zipfile(path)  # before torch 1.6, the format was not a zip file
+        if zipped and not mapped:
+            _check_archive(path)
+        return torch.load(str(path), map_location="cpu", weights_only=True, mmap=(zipped and mapped) or None)
     except FileNotFoundError as error:
         raise InputError("no such file", path) from error
     except pickle.UnpicklingError as error:
         raise InputError(
             f"refused: it holds more than weights and plain values ({_first_reason(error)})",
             path,
-            remedy="Its code is not run. Ask its authors for a checkpoint with plain values.",
+            remedy="Its code is not run. Ask its authors for safetensors, or for plain values.",
         ) from error
     except Exception as error:  # on damaged files, the restricted unpickler can raise anything
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"not a checkpoint, or damaged: {reason}", path) from error
-    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
-        raise InputError("no model in this file", path, remedy="Use a checkpoint written by fairseq.")
-    return state
+        raise InputError(f"not weights, or damaged: {first_line(error)}", path) from error
+
+
+def _check_archive(path: Path | str) -> None:
+    """Raise ValueError if an archive has other bytes than its checksums say, which torch does not compare, or
+    compressed ones, which could fill the memory."""
+    with zipfile.ZipFile(path) as archive:
+        if any(one.compress_type != zipfile.ZIP_STORED for one in archive.infolist()):
+            raise ValueError("its content is compressed")
+        if (damaged := archive.testzip()) is not None:
+            raise ValueError(f"{damaged} differs from its checksum")
 
 
 def _first_reason(error: Exception) -> str:

@@ -13,7 +13,7 @@ from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.compression import refuse_lfs_pointer
 from paraforge.translation.models.conversion import write_description
 from paraforge.translation.models.importers import importer_for
-from paraforge.translation.models.importers.ctranslate2 import FOLDER, vocabulary_of
+from paraforge.translation.models.importers.ctranslate2 import FOLDER, check_whole, vocabulary_of
 from paraforge.translation.models.model import MODEL_FILE, open_model
 from paraforge.translation.models.subwords import is_bpe, language_tokens
 
@@ -101,14 +101,14 @@ def import_model(
     _check_pointers(path)
     logger.info("importing %s", name)
     with replaced_directory(output) as temporary:
-        if path.is_dir() and (path / MODEL_FILE).is_file():
-            return _copy(path, temporary)
-        importer = importer_for(path)
         languages = (source_language or _LANGUAGES[0], target_language or _LANGUAGES[1])
-        languages_of = getattr(importer, "languages_of", None)
-        if languages_of is not None:
-            languages = languages_of(path, source_language, target_language)
         try:
+            if path.is_dir() and (path / MODEL_FILE).is_file():
+                return _copy(path, temporary)
+            importer = importer_for(path)
+            languages_of = getattr(importer, "languages_of", None)
+            if languages_of is not None:
+                languages = languages_of(path, source_language, target_language)
             entries = importer.convert_model(path, temporary, languages)
             _check_start(temporary, entries, path)
             if not any(entries.get(affix) for affix in ("source_prefix", "target_prefix")):
@@ -141,11 +141,14 @@ def _check_pointers(path: Path) -> None:
 
 
 def _copy(path: Path, output: Path) -> dict[str, Any]:
-    open_model(path)
+    """Copy a model of this layout. Its own checksums prove that it is complete, not that it is sound."""
+    model = open_model(path)
     description: dict[str, Any] = read_json(path / MODEL_FILE)
     for name in [*description["files"], MODEL_FILE]:
         (output / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path / name, output / name)
+    if FOLDER in model.folders:
+        check_whole(output, path, (model.source_language, model.target_language))
     return description
 
 

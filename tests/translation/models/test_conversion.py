@@ -2,10 +2,12 @@
 
 import argparse
 import enum
+import hashlib
 import importlib.util
 import json
 import math
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pytest
 import torch
 
 from paraforge.base.errors import InputError
+from paraforge.base.files import write_json
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.checkpoint import average_checkpoints, weights_only_state, write_checkpoint
 from paraforge.translation.models.conversion import architecture_of, fingerprint, write_description
@@ -65,6 +68,13 @@ def test_an_imported_model_can_be_imported(imported: Path, tmp_path: Path) -> No
     assert description == json.loads((imported / "model.json").read_text(encoding="utf-8"))
     (tmp_path / "copy" / "target.spm").write_bytes(b"other")
     with pytest.raises(InputError, match=r"target\.spm: it differs from model\.json"):
+        import_model(tmp_path / "copy", tmp_path / "third")
+    files = {
+        **description["files"],
+        "target.spm": {"bytes": 5, "sha256": hashlib.sha256(b"other").hexdigest()},
+    }
+    write_json(tmp_path / "copy" / "model.json", {**description, "files": files})
+    with pytest.raises(InputError, match=r"copy/target\.spm: not a SentencePiece model"):
         import_model(tmp_path / "copy", tmp_path / "third")
     assert not (tmp_path / "third").exists()
 
@@ -122,6 +132,24 @@ def _edit(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
     return edit
 
 
+def _flip(folder: Path) -> None:
+    """One bit of a weight."""
+    path = folder / "checkpoint.pt"
+    weights = load_checkpoint(path)["model"]["decoder.embed_tokens.weight"].numpy().tobytes()
+    content = path.read_bytes()
+    place = content.find(weights)
+    assert place > 0
+    path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+
+
+def _compress(folder: Path) -> None:
+    with zipfile.ZipFile(folder / "checkpoint.pt") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(folder / "checkpoint.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+
+
 def _keep_decoder(state: dict[str, Any]) -> None:
     state["model"] = {name: value for name, value in state["model"].items() if name.startswith("decoder")}
 
@@ -140,6 +168,23 @@ def _keep_decoder(state: dict[str, Any]) -> None:
         (
             _edit(lambda state: state["model"]["encoder.embed_tokens.weight"].fill_(math.nan)),
             r"embed_tokens\.weight has values that are not numbers",
+        ),
+        (_flip, r"checkpoint\.pt: not weights, or damaged: .* differs from its checksum"),
+        (_compress, "damaged: its content is compressed"),
+        (
+            _edit(lambda state: state["model"].update(a=torch.zeros(1).expand(10**6, 10**6))),
+            r"its weights would have 4,000,\d+,\d+,\d+ bytes",
+        ),
+        *(
+            (
+                _edit(lambda state, name=name: setattr(state["args"], name, 10**7)),
+                f"{name} is 10,000,000, too",
+            )
+            for name in ("encoder_layers", "decoder_ffn_embed_dim", "max_source_positions")
+        ),
+        (
+            _edit(lambda state: setattr(state["args"], "encoder_layers", "two")),
+            "CTranslate2 cannot convert this model: 'str' object",
         ),
         (_edit(_keep_decoder), r"it has no encoder\.embed_tokens\.weight"),
         (
@@ -210,7 +255,12 @@ def state(value: float) -> dict[str, Any]:
     shared = torch.full((4, 2), value)
     return {
         "cfg": {
-            "model": argparse.Namespace(arch="transformer", data="/home/someone/data", save_dir="/home/x"),
+            "model": argparse.Namespace(
+                arch="transformer",
+                data="/home/someone/data",
+                save_dir="/home/x",
+                encoder_embed_path="/home/y",
+            ),
             "task": {"data": "/home/someone/data", "_name": "translation"},
             "common": {"choice": Choice.FIRST, "log_file": None, "ratio": 0.5, "list": [1, 2]},
             "places": dict.fromkeys(PLACES, "/home/x"),

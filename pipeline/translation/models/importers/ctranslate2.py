@@ -2,13 +2,15 @@
 
 import contextlib
 import io
+import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, ParaforgeError
 from paraforge.translation.models.ctranslate2_library import load_ctranslate2
 from paraforge.translation.models.model import SHORTLIST_FILE, end_token, source_end
 from paraforge.translation.models.model_file import ModelFile, OtherFormat, read_vocabulary
@@ -23,8 +25,8 @@ from paraforge.translation.models.subwords import (
 
 Languages = tuple[str, str]
 FOLDER = "ctranslate2"
-# Exceptions of the conversion for damaged or unsupported models.
-CONVERSION_ERRORS = (ValueError, KeyError, RuntimeError, NotImplementedError, AttributeError)
+# Numbers in a model's description that decide how much memory it needs.
+_SIZE = re.compile(r".*(layers|dim|positions|position_embeddings|labels|hidden_size)|d_\w+")
 
 
 ORIGIN = FOLDER
@@ -111,8 +113,28 @@ def convert(converter: Any, path: Path, folder: Path) -> None:
         # Model builders print, but standard output may be a pipe of sentences.
         with contextlib.redirect_stdout(io.StringIO()):
             converter.convert(str(folder), force=True)
-    except CONVERSION_ERRORS as error:
+    except (ParaforgeError, OSError, MemoryError):
+        raise
+    except Exception as error:  # a stranger's model can cause anything
         raise InputError(f"CTranslate2 cannot convert this model: {last_line(error)}", path) from error
+
+
+def check_sizes(values: Mapping[str, Any], tensors: int, size: int, path: Path) -> None:
+    """Check that a description requests no larger model than its weights, before the model is built.
+
+    values: the description. tensors: number of stored weights. size: their bytes.
+
+    Raises InputError if it has more layers than weights, or a matrix that is larger than all weights.
+    """
+    numbers = {name: value for name, value in values.items() if isinstance(value, int)}
+    width = max(1, numbers.get("d_model", 1), numbers.get("encoder_embed_dim", 1))
+    for name, value in numbers.items():
+        if _SIZE.fullmatch(name) and value > (tensors if name.endswith("layers") else size // width):
+            raise InputError(
+                f"{name} is {value:,}, too large for its {tensors:,} weights of {size:,} bytes",
+                path,
+                remedy="It is damaged, or not the description of these weights.",
+            )
 
 
 def check_whole(output: Path, path: Path, languages: Languages) -> None:

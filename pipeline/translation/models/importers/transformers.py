@@ -1,6 +1,5 @@
 """Imports encoder-decoders of Hugging Face Transformers: Marian, M2M-100, NLLB and similar models."""
 
-import pickle  # for the error that torch raises
 import warnings
 from pathlib import Path
 from typing import Any
@@ -8,10 +7,11 @@ from typing import Any
 from paraforge.base.errors import InputError, require
 from paraforge.base.files import read_json_object
 from paraforge.base.text.language_codes import two_letters
+from paraforge.translation.models.fairseq_compat import load_pickle
 from paraforge.translation.models.importers.ctranslate2 import (
-    CONVERSION_ERRORS,
     FOLDER,
     Languages,
+    check_sizes,
     check_whole,
     convert,
     language_affixes,
@@ -106,6 +106,8 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
                     path,
                     remedy="Convert the original model with CTranslate2's converter for Marian.",
                 )
+        size = sum(file.stat().st_size for file in _weight_files(path))
+        check_sizes(config, len(stored), size, path / "config.json")
         affixes = take_subwords(path, output, load_tokenizer(path), languages)
         convert(_converter(path, stored), path, output / FOLDER)
     check_whole(output, path, languages)
@@ -136,7 +138,7 @@ def load_tokenizer(path: Path) -> Any:
             raise InputError(
                 f"its tokenizer cannot be loaded: there is no {', '.join(missing)}", path
             ) from error
-        if not (path / "tokenizer.json").is_file():  # then a SentencePiece model is converted
+        if "protobuf" in str(error):  # with it, a SentencePiece model is converted
             require("google.protobuf", "transformers")
         raise InputError(f"its tokenizer cannot be loaded: {last_line(error)}", path) from error
 
@@ -218,29 +220,27 @@ def _tag(tokenizer: Any, language: str, path: Path) -> str:
     )
 
 
+def _weight_files(path: Path) -> list[Path]:
+    """Return the files of a model's weights."""
+    return sorted(path.glob("model*.safetensors")) or sorted(path.glob("pytorch_model*.bin"))
+
+
 def _stored_weights(path: Path) -> dict[str, Any]:
     """Read the names of all weights, with the tensors of stored positions (None for the others). Raises
     InputError if a file is damaged or a pickle would run code."""
-    import torch
     from safetensors import SafetensorError, safe_open
 
     found: dict[str, Any] = {}
-    for file in sorted(path.glob("model*.safetensors")) or sorted(path.glob("pytorch_model*.bin")):
+    for file in _weight_files(path):
         try:
             if file.suffix == ".safetensors":
                 with safe_open(str(file), "pt") as tensors:
                     for name in tensors.keys():  # noqa: SIM118  it is not a dictionary
                         found[name] = tensors.get_tensor(name) if name in _POSITIONS else None
             else:
-                loaded = torch.load(str(file), map_location="cpu", weights_only=True)
+                loaded = load_pickle(file)
                 found |= {name: value if name in _POSITIONS else None for name, value in loaded.items()}
-        except pickle.UnpicklingError as error:
-            raise InputError(
-                "refused: it holds more than weights and plain values",
-                file,
-                remedy="Its code is not run. Ask its authors for safetensors.",
-            ) from error
-        except (SafetensorError, RuntimeError, OSError, EOFError, ValueError, AttributeError) as error:
+        except (SafetensorError, RuntimeError, OSError, ValueError, AttributeError) as error:
             raise InputError(f"not weights, or damaged: {last_line(error)}", file) from error
     return found
 
@@ -259,12 +259,10 @@ def _converter(path: Path, stored: dict[str, Any]) -> Any:
                 model, report = model_class.from_pretrained(
                     model_name_or_path, local_files_only=True, output_loading_info=True, **options
                 )
-            except CONVERSION_ERRORS as error:
+            except RuntimeError as error:
                 if "ignore_mismatched_sizes" in str(error):  # its own message is in the log
                     raise ValueError("its weights have other sizes than its config.json says") from error
                 raise
-            except Exception as error:
-                raise ValueError(last_line(error)) from error
             missing = sorted(
                 name for name in report["missing_keys"] if not name.endswith("embed_positions.weight")
             )
