@@ -12,7 +12,7 @@ from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.markdown import text_table
 from paraforge.embeddings.evaluation.comparing import Adaptive, OpenedModel, SentenceEmbedder
 from paraforge.embeddings.evaluation.evaluate import Evaluation, OpenModel, evaluate, figure, rounded
-from paraforge.papers.lexical import BASELINES, make_baseline
+from paraforge.papers.lexical import BASELINES
 from paraforge.papers.transfer.evaluate import TransferScore, evaluate_transfer
 from paraforge.papers.transfer.tasks import FOLDS, TASKS, find_tasks
 from paraforge.papers.unrolling.parameters import is_decoder_model
@@ -28,9 +28,9 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
     sentences: the sentences to fit TF-IDF on.
     Raises the errors of `paraforge.products.loading.open_model`, which opens the other models.
     """
-    for baseline, kind in BASELINES.items():
-        if name == baseline:
-            return OpenedModel(name, kind, make_baseline(baseline, sentences))
+    if name in BASELINES:
+        kind, fitted = BASELINES[name]
+        return OpenedModel(name, kind, fitted(sentences))
     if is_decoder_model(name):
         from paraforge.papers.unrolling.model import DecoderModel
 

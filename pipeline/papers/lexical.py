@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -9,15 +10,6 @@ import numpy.typing as npt
 
 from paraforge.base.errors import require
 
-Baseline = Literal["tfidf", "tfidf-trigrams", "jaccard", "chrf", "bleu", "meteor"]
-BASELINES: Final[dict[Baseline, str]] = {
-    "tfidf": "cosine of TF-IDF vectors of words",
-    "tfidf-trigrams": "cosine of TF-IDF vectors of the character trigrams inside words",
-    "jaccard": "words that both sentences have / words that either has",
-    "chrf": "chrF of the second sentence with the first one as its reference",
-    "bleu": "sentence BLEU of the second sentence with the first one as its reference",
-    "meteor": "METEOR without synonyms of the second sentence with the first one as its reference",
-}
 _LEAST_SENTENCES: Final = 2
 _NO_WORD: Final = "\ufffd\ufffd\ufffd"
 _WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
@@ -97,11 +89,24 @@ class PairMetric:
         return np.array([self._metric(left, right) for left, right in pairs], dtype=np.float64)
 
 
-_METRICS: Final = {"jaccard": jaccard, "chrf": chrf, "bleu": bleu, "meteor": meteor}
-
-
-def make_baseline(name: Baseline, texts: Sequence[str]) -> TfIdf | PairMetric:
-    """Return a baseline by its name. TF-IDF is fitted on `texts`, all sentences of the evaluated sets."""
-    if name in _METRICS:
-        return PairMetric(_METRICS[name])
-    return TfIdf(texts, "words" if name == "tfidf" else "trigrams")
+# By name: what it computes, and a function from all sentences of the evaluated sets to the opened baseline.
+BASELINES: Final[dict[str, tuple[str, Callable[[Sequence[str]], TfIdf | PairMetric]]]] = {
+    "tfidf": ("cosine of TF-IDF vectors of words", TfIdf),
+    "tfidf-trigrams": (
+        "cosine of TF-IDF vectors of the character trigrams inside words",
+        partial(TfIdf, terms="trigrams"),
+    ),
+    "jaccard": ("words that both sentences have / words that either has", lambda _: PairMetric(jaccard)),
+    "chrf": (
+        "chrF of the second sentence with the first one as its reference",
+        lambda _: PairMetric(chrf),
+    ),
+    "bleu": (
+        "sentence BLEU of the second sentence with the first one as its reference",
+        lambda _: PairMetric(bleu),
+    ),
+    "meteor": (
+        "METEOR without synonyms of the second sentence with the first one as its reference",
+        lambda _: PairMetric(meteor),
+    ),
+}

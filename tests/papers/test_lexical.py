@@ -10,12 +10,16 @@ import pytest
 
 from paraforge.embeddings.evaluation.sets import read_sets
 from paraforge.embeddings.evaluation.sts import evaluate_sts
-from paraforge.papers.lexical import PairMetric, TfIdf, make_baseline, words_and_marks
+from paraforge.papers.lexical import BASELINES, PairMetric, TfIdf, words_and_marks
 
 TEXTS = ["The dog runs.", "a dog sits, a cat sits", "Cats!", "it's the dog", "The dog runs.", "A cat sits"]
 TEXTS += ["x", ""]
 FIRST = ["The dog runs.", "a cat sits", "unseen", "", "dog dog sits", "the cats"]
 SECOND = ["the dog sits", "a cat sits", "The dog", "dog", "sits dog", "a cats"]
+
+
+def make_baseline(name: str, texts: list[str]) -> TfIdf | PairMetric:
+    return BASELINES[name][1](texts)
 
 
 def trigrams(text: str) -> list[str]:

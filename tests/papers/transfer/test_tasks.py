@@ -15,7 +15,7 @@ from paraforge.embeddings.evaluation.comparing import pearson, spearman
 from paraforge.embeddings.evaluation.evaluate import Evaluation
 from paraforge.embeddings.learning.loop import Trainer
 from paraforge.papers.evaluation import PaperEvaluation, evaluate_for_papers, open_model
-from paraforge.papers.lexical import make_baseline
+from paraforge.papers.lexical import PairMetric, jaccard
 from paraforge.papers.transfer import evaluate as module
 from paraforge.papers.transfer import training
 from paraforge.papers.transfer.evaluate import (
@@ -203,7 +203,7 @@ def test_the_relatedness_model_is_trained_as_published(monkeypatch: pytest.Monke
 
 def test_models_without_vectors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="need sentence vectors"):
-        fixed_embedder(make_baseline("jaccard", []), ["x"])
+        fixed_embedder(PairMetric(jaccard), ["x"])
     (tmp_path / "MR.tsv").write_text("0\t1 2\n1\t2 3\n" * 20)
     (score,) = evaluate_transfer(Numbers(), find_tasks([tmp_path])[0])
     assert (score.name, score.repeated) == ("MR", 38)
