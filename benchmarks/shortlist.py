@@ -49,7 +49,7 @@ def with_shortlist(model: Path, bitext: list[Path], output: Path) -> float:
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
         for language in languages:
-            shutil.copy(opened.folder("fairseq") / f"dict.{language}.txt", directory)
+            shutil.copy(opened.folders["fairseq"] / f"dict.{language}.txt", directory)
         writer = PartWriter(directory, languages)
         files = (opened.source_sentencepiece, opened.target_sentencepiece)
         sides = [

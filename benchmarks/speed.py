@@ -211,7 +211,7 @@ def translate_bare(model: Path, sources: list[str], threads: int) -> tuple[list[
     started = time.perf_counter()
     coders = load_processor(opened.source_sentencepiece), load_processor(opened.target_sentencepiece)
     translator = load_ctranslate2().Translator(
-        str(opened.folder("ctranslate2")), compute_type="float32", inter_threads=threads, intra_threads=1
+        str(opened.folders["ctranslate2"]), compute_type="float32", inter_threads=threads, intra_threads=1
     )
     found = translator.translate_batch(
         coders[0].encode(sources, out_type=str), beam_size=BEAM, max_batch_size=1024, batch_type="tokens"

@@ -38,7 +38,7 @@ def write_random_model(pattern: TranslationModel, output: Path, size: Size, seed
     pattern: a model with post-norm, whose SentencePiece models and special tokens are copied.
     output: directory to make. Returns ``output``.
     """
-    source = pattern.folder("ctranslate2")
+    source = pattern.folders["ctranslate2"]
     folder = output / "ctranslate2"
     folder.mkdir(parents=True)
     sides = {"source": pattern.source_sentencepiece, "target": pattern.target_sentencepiece}

@@ -53,14 +53,16 @@ def test_there_are_eight_wings_and_each_has_a_readme() -> None:
 
 @pytest.mark.parametrize("wing", WINGS)
 def test_every_room_has_its_place(wing: str) -> None:
-    assert packages(ROOT / "pipeline" / wing) <= set(rooms(wing))
+    missing = packages(ROOT / "pipeline" / wing) - set(rooms(wing))
+    assert not missing, f"{missing} must be among the layers of {wing} in pyproject.toml"
 
 
 def test_the_picture_has_the_same_order() -> None:
     shown = picture()
     assert list(shown) == WINGS
     for wing, names in shown.items():
-        assert names == [name for name in rooms(wing) if name in packages(ROOT / "pipeline" / wing)]
+        declared = [name for name in rooms(wing) if name in packages(ROOT / "pipeline" / wing)]
+        assert names == declared, f"docs/architecture.md must have the rooms of {wing} as in pyproject.toml"
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ CASES = [
 
 
 def test_every_stage_has_changes() -> None:
-    assert CHANGES.keys() == STAGES.keys()
+    assert not CHANGES.keys() ^ STAGES.keys(), "CHANGES needs values of each stage that change its result"
 
 
 @pytest.mark.parametrize(("stage", "changed"), CASES)

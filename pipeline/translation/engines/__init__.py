@@ -25,16 +25,20 @@ ENGINES: Mapping[str, str] = found_modules("paraforge.translation.engines")
 
 
 class EngineModule(Protocol):
-    """The protocol of an engine's module.
-
-    Optional attributes: ``SETTINGS``, its own settings as a subclass of
-    :class:`~paraforge.translation.decoding.translator.EngineSettings`; ``MODEL_FREE = True`` if it needs no
-    model; ``REMOTE = True`` if it computes nothing on this machine, so that one process requests all
-    sentences; ``SHORTLISTS = True`` if it can search with a model's shortlist; ``check(model)`` to refuse a
-    model before any work; ``remembered_as(settings)`` to identify its set in the memory by something other
-    than model and options.
+    """The protocol of an engine's module. Its name is the engine's.
 
     LIBRARIES: distributions whose version affects the translations; recorded with them.
+
+    A module can also have:
+
+    MODEL_FREE: True if the engine needs no model.
+    FORM: name of the engine whose form of a model it reads; by default its own.
+    SETTINGS: its own settings, a subclass of
+        :class:`~paraforge.translation.decoding.translator.EngineSettings`.
+    REMOTE: True if it computes nothing on this machine, so that one process requests all sentences.
+    SHORTLISTS: True if it can search with a model's shortlist.
+    check(model): refuses a model before any work.
+    remembered_as(settings): what names its set in the memory instead of model and options.
     """
 
     LIBRARIES: Sequence[str]
@@ -71,6 +75,23 @@ def is_model_free(engine: str) -> bool:
     return bool(getattr(engine_module(engine), "MODEL_FREE", False))
 
 
+def folder_of(engine: str, model: TranslationModel) -> Path:
+    """Return the directory of a model that an engine reads. Raises InputError if the model does not exist in
+    the engine's form."""
+
+    def form_of(name: str) -> str:
+        return str(getattr(engine_module(name), "FORM", name))
+
+    if form_of(engine) not in model.folders:
+        able = [name for name in ENGINES if form_of(name) in model.folders]
+        raise InputError(
+            f"the model has no weights for the engine '{engine}'",
+            model.path,
+            remedy=f"Engines that can read it: {', '.join(able) or 'none'}.",
+        )
+    return model.folders[form_of(engine)]
+
+
 def result_settings(engine: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of an engine without a model that a translation depends on. Raises InputError if
     one is wrong."""
@@ -100,7 +121,7 @@ def with_shortlist(engine: str, options: DecodingOptions, model: TranslationMode
     if options.shortlist is False:
         return options
     able = bool(getattr(engine_module(engine), "SHORTLISTS", False))
-    has = able and model is not None and (model.folder(engine) / SHORTLIST_FILE).is_file()
+    has = able and model is not None and (folder_of(engine, model) / SHORTLIST_FILE).is_file()
     if options.shortlist is True and not has:
         reason = f"the model has no {SHORTLIST_FILE}" if able else f"the engine '{engine}' has none"
         raise InputError(f"translate.shortlist is true, but {reason}", remedy="Set shortlist to auto.")
@@ -141,6 +162,7 @@ def open_translator(
         opened = model if isinstance(model, TranslationModel) else open_model(model)
     resolved = module.resolve(options or DecodingOptions(), placement)
     if opened is not None:
+        folder_of(engine, opened)
         resolved = limited_options(resolved, opened)
     resolved = with_shortlist(engine, resolved, opened)
     return module.open_engine(opened, resolved, placement, settings or {})

@@ -82,7 +82,7 @@ class CTranslate2Translator:
     ) -> None:
         """Load a model; there are no settings. Raises InputError if it is damaged, or of another kind."""
         library = load_ctranslate2()
-        folder = model.folder(NAME)
+        folder = model.folders[NAME]
         device, number = placement.kind_and_number(library.get_cuda_device_count)
         replicas = placement.threads if device == "cpu" else 1
         self._pieces = SentencePieces(model, options)

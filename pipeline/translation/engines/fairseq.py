@@ -82,7 +82,7 @@ class FairseqTranslator:
     ) -> None:
         """Load a checkpoint; there are no settings. Raises InputError if it or a dictionary is missing or
         damaged; MissingPackageError if fairseq is not installed."""
-        task, network = _load(model.folder(NAME), model.source_language, model.target_language)
+        task, network = _load(model.folders[NAME], model.source_language, model.target_language)
         import torch
         from fairseq.sequence_generator import SequenceGenerator
 

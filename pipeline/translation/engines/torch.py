@@ -44,8 +44,7 @@ logger = logging.getLogger(__name__)
 
 NAME = "torch"
 LIBRARIES: Final = ("torch",)
-# The form that every model of the project has.
-_FOLDER = "ctranslate2"
+FORM: Final = "ctranslate2"
 # Measured (docs/results.md): on a CPU, small batches stay in the cache. With half as many tokens, an H200 is
 # 10% slower; with eight times as many, it is 12% faster but needs six times the memory.
 _CPU_BATCH_TOKENS = 512
@@ -81,7 +80,7 @@ def check(model: TranslationModel) -> None:
     from paraforge.translation.models.model_file import ModelFile
     from paraforge.translation.torch_search.weights import check_architecture, open_vocabulary
 
-    folder = model.folder(_FOLDER)
+    folder = model.folders[FORM]
     file = ModelFile(folder)
     check_architecture(file)
     vocabulary = open_vocabulary(folder, file)
@@ -115,8 +114,8 @@ class TorchTranslator:
         self._options = options
         self._device = device_of(placement)
         make_current(self._device)
-        self._file = ModelFile(model.folder(_FOLDER))
-        self._vocabulary = open_vocabulary(model.folder(_FOLDER), self._file)
+        self._file = ModelFile(model.folders[FORM])
+        self._vocabulary = open_vocabulary(model.folders[FORM], self._file)
         self._pieces = SentencePieces(model, options)
         self._tags = len(model.target_prefix)
         self._prefix = self._forced(model)

@@ -13,8 +13,6 @@ MODEL_FORMAT = 1
 # CTranslate2's vocabulary shortlist, beside its weights.
 SHORTLIST_FILE = "vmap.txt"
 NO_MODEL = "none"
-# Engines that read another engine's form of a model.
-_SAME_FORM = {"torch": "ctranslate2"}
 
 
 @dataclass(frozen=True)
@@ -22,7 +20,7 @@ class TranslationModel:
     """The parts of a model, and the form of its input.
 
     path: directory of the model.
-    folders: for each engine that can read it, the directory that it reads.
+    folders: its directory in each form, which has the name of an engine: ``ctranslate2``, ``fairseq``.
     source_sentencepiece: SentencePiece model of the source language, or its substitute (see
         :mod:`paraforge.translation.models.subwords`).
     target_sentencepiece: the same for the target language.
@@ -44,20 +42,6 @@ class TranslationModel:
     source_suffix: tuple[str, ...] = ()
     target_prefix: tuple[str, ...] = ()
     maximum_source_tokens: int = 1024
-
-    def folder(self, engine: str) -> Path:
-        """Return the directory that an engine reads. Raises InputError if the model does not exist in the
-        engine's form."""
-        form = _SAME_FORM.get(engine, engine)
-        if form not in self.folders:
-            readers = [name for name, read in _SAME_FORM.items() if read in self.folders]
-            available = ", ".join([*self.folders, *readers]) or "none"
-            raise InputError(
-                f"the model has no weights for the engine '{engine}'",
-                self.path,
-                remedy=f"Engines that can read it: {available}.",
-            )
-        return self.folders[form]
 
 
 def open_model(path: Path, *, verify: bool = True) -> TranslationModel:

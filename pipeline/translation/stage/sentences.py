@@ -20,6 +20,7 @@ from paraforge.translation.decoding.translator import DecodingOptions, Placement
 from paraforge.translation.engines import (
     EngineModule,
     engine_module,
+    folder_of,
     is_model_free,
     is_remote,
     open_translator,
@@ -100,7 +101,7 @@ def choose_engine(
     options = _resolved(module, options, resources, engine)
     opened: TranslationModel | None = None if is_model_free(engine) else open_model(model)
     if opened is not None:
-        opened.folder(engine)
+        folder_of(engine, opened)
         # Not in each worker, because the maximum length of a hypothesis is part of its shard's key.
         options = limited_options(options, opened)
     options = with_shortlist(engine, options, opened)

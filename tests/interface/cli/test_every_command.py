@@ -100,7 +100,8 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 def test_every_command_is_known_here() -> None:
     writing = {name.split(" as ")[0].split(" --")[0] for name in WRITERS}
-    assert {name for name, _ in commands()} == writing | READERS
+    unlike = {name for name, _ in commands()} ^ (writing | READERS)
+    assert not unlike, f"{unlike}: only a command, or only in WRITERS and READERS here"
 
 
 @pytest.mark.parametrize("name", [name for name, _ in commands()])
@@ -110,7 +111,7 @@ def test_who_writes_a_file_has_force(name: str) -> None:
     outputs = {one.name for one in command.params if one.name in ("output", "output_path", "destination")}
     if outputs and name != "configure":
         assert name not in READERS
-        assert "--force" in options
+        assert "--force" in options, "use FORCE and check_output of cli/settings.py"
     if any(one.name == "output" and one.opts[0].startswith("-") for one in command.params):
         assert {"--output", "-o"} <= options
 

@@ -57,7 +57,7 @@ def gains(
     if engine != "ctranslate2":
         return [0.0] * len(sentences)
     opened = open_model(model)
-    scorer = load_ctranslate2().Translator(str(opened.folder(engine)), intra_threads=1)
+    scorer = load_ctranslate2().Translator(str(opened.folders["ctranslate2"]), intra_threads=1)
     encoded = SentencePieces(opened, limited_options(DecodingOptions(), opened)).encode(sentences)
     forced = list(opened.target_prefix if prefix is None else prefix)
     ends = scorer.score_batch([source.tokens for source in encoded], [forced] * len(encoded))

@@ -185,7 +185,7 @@ def our_tokens(folder: Path, sentences: list[str], length: int = 20) -> list[lis
     model = open_model(folder)
     encoded = [source.tokens for source in SentencePieces(model, DecodingOptions()).encode(sentences)]
     prefix = list(model.target_prefix)
-    translator = load_ctranslate2().Translator(str(model.folder("ctranslate2")), intra_threads=1)
+    translator = load_ctranslate2().Translator(str(model.folders["ctranslate2"]), intra_threads=1)
     results = translator.translate_batch(
         encoded, [prefix] * len(encoded) if prefix else None, beam_size=1, max_decoding_length=length + 1
     )

@@ -12,6 +12,7 @@ import pytest
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import sha256_file
 from paraforge.translation.decoding.translator import DecodingOptions
+from paraforge.translation.engines import folder_of
 from paraforge.translation.models.checkpoint import fairseq_languages
 from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.models.importing import download, import_model, wanted
@@ -44,13 +45,16 @@ def write_model(path: Path, **changes: object) -> Path:
 
 def test_the_projects_own_layout(tmp_path: Path) -> None:
     model = open_model(write_model(tmp_path / "nmt"))
-    assert model.folder("ctranslate2") == tmp_path / "nmt" / "ctranslate2"
+    assert model.folders["ctranslate2"] == tmp_path / "nmt" / "ctranslate2"
     assert model.source_sentencepiece == tmp_path / "nmt" / "source.spm"
     assert (model.source_prefix, model.source_suffix, model.target_prefix) == (("__cs__",), (), ("__en__",))
     assert model.maximum_source_tokens == 512
     assert model.fingerprint == "a" * 64
-    with pytest.raises(InputError, match=r"no weights for the engine 'fairseq'.*ctranslate2"):
-        model.folder("fairseq")
+    assert folder_of("torch", model) == model.folders["ctranslate2"]
+    with pytest.raises(
+        InputError, match=r"no weights for the engine 'fairseq'.* read it: ctranslate2, torch\."
+    ):
+        folder_of("fairseq", model)
 
 
 @pytest.mark.parametrize(
