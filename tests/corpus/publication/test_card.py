@@ -113,6 +113,8 @@ def test_languages_of_pivots(tmp_path: Path) -> None:
     assert metadata["multilinguality"] == ["translation"]
     assert "Where it is de+pl, both sides are translations of one reference." in body
     assert re.search(r"\| de\+pl \| 30 \| ", body)
+    assert body.count("| all | 60 |") == 2  # of all sources, and of all pivots
+    assert "no two splits" not in body
 
 
 def test_no_description(tmp_path: Path) -> None:
@@ -154,7 +156,7 @@ def test_what_users_name_is_text(tmp_path: Path, text: str) -> None:
     publish_pairs(tmp_path, table=pairs, filters={}, name=text, licences={text: text}, tags=[text])
     card = (tmp_path / "corpus" / "_README.md").read_text(encoding="utf-8")
     metadata, body = split(card)
-    assert describe(tmp_path / "corpus") == body.lstrip("\n")
+    assert describe(tmp_path / "corpus") == body.lstrip("\n") and "| all |" not in body
     assert (metadata["pretty_name"], metadata["license"]) == (text, "other")
     assert metadata["tags"] == [text, "synthetic"]
     assert metadata["source_datasets"] == [f"extended|other-{text}"]

@@ -196,6 +196,9 @@ def test_pivots(tmp_path: Path, change: Callable[[dict[str, Any]], Any], message
 
 def test_no_such_corpus(tmp_path: Path) -> None:
     assert [problem.message for problem in check(tmp_path / "none")] == ["no such directory"]
+    for inside in ("data/corpus", "corpus"):
+        (tmp_path / inside).mkdir(parents=True)
+        assert check(tmp_path)[0].remedy == f"Did you mean {tmp_path / inside}?"
 
 
 def test_all_problems_are_listed(copy: Path) -> None:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.text.ngrams import shared_ngrams
 from paraforge.base.text.tokens import tokenize, tokenize_column
 from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors
+from paraforge.corpus.scorer import Column, Scorer, Worse
 from paraforge.corpus.scoring.cosine import cosine_of_rows
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.scorers import models
@@ -155,6 +157,30 @@ def test_cosine_of_rows_without_direction() -> None:
     left = np.array([[1, 0], [0, 0], [np.inf, 1], [1e-30, 0]], dtype=np.float32)
     cosine = cosine_of_rows(left, np.array([[2, 0]] * 4, dtype=np.float32))
     np.testing.assert_array_equal(cosine, np.array([1, np.nan, np.nan, 1], dtype=np.float32))
+
+
+@pytest.mark.parametrize(
+    ("worse", "expected"),
+    [
+        ("larger", [2, 1, 4, 2, None]),
+        ("smaller", [1, -3, 4, 2, None]),
+        ("farther", [2, -3, 4, 2, None]),
+        (None, [9] * 5),
+    ],
+)
+def test_of_two_translations_the_worse_score_counts(worse: Worse | None, expected: list[float]) -> None:
+    """The other one's, if one has none."""
+
+    class Same(Scorer):
+        columns = (Column("same", pa.float32(), ""),)
+
+        def __call__(self, pairs: Any) -> dict[str, Any]:
+            return {"same": pa.array(pairs, pa.float32())}
+
+    Same.worse = worse
+    sides: Any = ([1, -3, None, 2, None], [2, 1, 4, None, None])
+    found = Same().with_worse_of({"same": pa.array([9.0] * 6, pa.float32())}, np.arange(1, 6), *sides)
+    assert found["same"].to_pylist() == [9, *expected]
 
 
 @pytest.mark.parametrize(("labels", "expected"), [(["similar"], 0.5), (["no", "Entailment"], 0.25)])

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from paraforge.base.text.tokens import tokenize
 from paraforge.base.word_vectors.subword_vectors import SubwordVectors
+from paraforge.corpus.scorer import ScorerChoice
 from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_shard, put_together
+from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.pairs import Pairs
+from paraforge.corpus.scoring.scorers.meaning import Meaning
 from paraforge.corpus.scoring.scorers.words import CopiedWords, LengthSurprise, UnknownWords
 from paraforge.corpus.scoring.word_scorer import WordScorer
 
@@ -91,6 +94,17 @@ def test_unknown_and_copied_words(rows: list[Row], counted: int) -> None:
             assert copies is None
         else:
             assert copies == pytest.approx(sum(word in tokenize(foreign) for word in odd) / len(found))
+
+
+def test_meanings_are_compared_with_the_chosen_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    built_in = WordScorer.open(DIRECTORY)
+    other = WordScorer(built_in.vectors, {})
+    asked = []
+    monkeypatch.setattr(other, "of_words", lambda words: (asked.append(words), built_in.of_words(words))[1])
+    for chosen in (None, other):
+        assert asked == []
+        Meaning.build(ScorerChoice(chosen))(pairs_of([("one cat", "two cats", None)]))
+    assert len(asked) == 1
 
 
 def test_words_of_the_general_scorer_are_known() -> None:
