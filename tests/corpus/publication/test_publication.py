@@ -208,6 +208,8 @@ def test_licences_of_the_files_of_a_source(tmp_path: Path) -> None:
     table = with_columns(pairs, source=names * 15)
     report = publish_pairs(tmp_path, table=table, licences={"software": "GPL", "software.yast": "MIT"})
     assert report.corpus.licences == {"software.nette": "GPL", "software-ui": "GPL", "software.yast": "MIT"}
+    of_two = PublishParameters(licences={"a": "MIT", "b": "GPL"}).licences_of(["a/b", "a.x/a.y", "a/c"])
+    assert of_two == {"a/b": "MIT and GPL", "a.x/a.y": "MIT"}
 
 
 def test_held_out_sentences_are_found_by_a_worker_in_another_directory(

@@ -2,6 +2,8 @@
 
 import hashlib
 import io
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,8 @@ from rich.console import Console
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import write_json
-from paraforge.corpus.publication.summary import load_summary
+from paraforge.corpus.publication.summary import load_summary, suggestions
+from paraforge.corpus.selection.fate import Counts
 from paraforge.interface.cli.summary import show
 from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
@@ -56,6 +59,22 @@ def test_lines_that_are_out_of_step_are_shown(project: Path) -> None:
     text = " ".join(run_command("summary", project).stdout.split())
     assert "see where news falls out of step, from line 1,001 on" in text
     assert "WHERE source = 'news' AND line >= 1001" in text
+
+
+def test_suggestions_are_about_this_run(project: Path) -> None:
+    summary = load_summary(project)
+    frequent = {"blank_source": {"share": 0.004, "examples": [[3, "a", "b"]]}}
+    metrics = {"ingest": {"sources": {"news": {"frequent": frequent}}}}
+    for kept, source in ((40, "sample.cs"), (50, "news")):
+        reasons = Counter(duplicate=35, length=90 - 35 - kept, overlap=10)
+        counts = Counts(100, kept=kept, rejected=reasons)
+        corpus = replace(summary.corpus, counts=counts, sources={"sample": counts, source: counts})
+        said = dict(suggestions(replace(summary, corpus=corpus, metrics=metrics)))
+        told = "see why ingest rejects 1% of news as blank_source, e.g. 'a' | 'b'"
+        assert said[told] == "grep blank_source logs/ingest.log"
+        assert any(purpose.startswith("your own bitext") for purpose in said) == (source != "news")
+        # The commonest reason of a filter, where more than half was rejected.
+        assert ("see what 'length' rejects, 15% of all rows" in said) == (kept == 40)
 
 
 def test_a_terminal_gets_colours(project: Path) -> None:
