@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -255,7 +256,27 @@ def test_a_reason_that_rejects_many_rows_is_shown_with_examples(
     assert report.metrics()["sources"]["a"]["frequent"] == report.sources["a"].frequent
     assert report.sources["a"].noticed == {"markup": 1, "question_marks": 1}
     assert "6% of the rows are rejected as identical" in caplog.text and "'<b>a?b'" in caplog.text
-    assert "1% of the rows are rejected as damaged_characters" in caplog.text
+
+
+def test_more_than_a_twentieth_is_many_and_has_three_examples() -> None:
+    counts = RowCounts()
+    for start, found in (
+        (1, {"identical": 2, "blank_source": 2}),
+        (101, {"identical": 8, "blank_source": 9, "damaged_characters": 1}),
+    ):
+        reasons = [reason for reason, count in found.items() for _ in range(count)]
+        rejected = pa.array(reasons + [None] * (100 - len(reasons)), pa.string())
+        texts = [f"text {start + row}" for row in range(100)]
+        counts.add(
+            pa.table({"line": range(start, start + 100), "reference": texts, "rejected": rejected}),
+            ["reference"],
+        )
+    report = counts.report(Findings())
+    assert {reason: one["examples"] for reason, one in report.frequent.items()} == {
+        "blank_source": [[3, "text 3"], [4, "text 4"], [109, "text 109"]],
+        "damaged_characters": [[118, "text 118"]],
+    }
+    assert "1% of the rows are rejected as damaged_characters" in " ".join(report.warnings())
 
 
 @pytest.mark.parametrize("written", [[3], [2, 2, 1]])

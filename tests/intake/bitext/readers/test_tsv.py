@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.lines import Reading
-from paraforge.intake.bitext.readers.tsv import read_separated
+from paraforge.intake.bitext.readers.tsv import even_rows, read_separated
 from tests.intake.bitext.helpers import COMPRESSORS, rows_of, write
 
 COLUMNS: dict[str, int | str] = {"source_text": 2, "reference": 1}
@@ -204,6 +204,12 @@ def test_a_field_that_never_ends_is_one_bad_line(tmp_path: Path) -> None:
     write(path, b'x,y\na,"b\n\xff"\n1,2\n')
     rows = rows_of(read_separated(path, columns, reading, separator=","))
     assert [row[-1] for row in rows] == [None, "invalid_utf8", None]
+
+
+def test_rows_as_wide_as_the_first_are_even(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", b"\xff,x\na,b\nc\n\xff,d\ne,f\n")
+    assert even_rows(path, ",") == [["a", "b"], ["e", "f"]]
+    assert even_rows(path, ";") == []  # of one column
 
 
 @pytest.mark.parametrize("line", ['a,"b', 'a,"b" c', 'a,"b,c'])
