@@ -9,7 +9,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.translation.decoding.torch_device import fast_type
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
-from paraforge.translation.engines import engine_module
+from paraforge.translation.engines import ctranslate2, engine_module
 from paraforge.translation.stage import sentences
 from paraforge.translation.stage.sentences import (
     EngineChoice,
@@ -48,6 +48,19 @@ def test_the_gpus_are_those_that_the_engine_sees(monkeypatch: pytest.MonkeyPatch
 def test_a_shortlist_is_for_int8_on_cpus(device: str, compute_type: str, shortlist: object) -> None:
     options = DecodingOptions.model_validate({"compute_type": compute_type})
     assert options.on_device(device).shortlist == shortlist
+
+
+def test_what_ctranslate2_does_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = SimpleNamespace(
+        get_cuda_device_count=lambda: 1,
+        get_supported_compute_types=lambda device, number: {"float32", "float16", "int8"},
+    )
+    monkeypatch.setattr(ctranslate2, "load_ctranslate2", lambda: library)
+    monkeypatch.setattr(ctranslate2, "preload_cublas", lambda: None)
+    found = ctranslate2.resolve(DecodingOptions(compute_type="auto"), Placement("auto"))
+    assert (found.compute_type, found.shortlist) == ("float16", False)
+    with pytest.raises(InputError, match="a shortlist is for CPUs"):
+        ctranslate2.resolve(DecodingOptions(shortlist=True), Placement("cuda"))
 
 
 @pytest.mark.parametrize(
