@@ -29,6 +29,8 @@ from paraforge.products.triplets import mining
 from paraforge.products.triplets.parameters import TripletsParameters
 from paraforge.translation.decoding.server_settings import Server
 from paraforge.translation.decoding.translator import DecodingOptions
+from paraforge.translation.engines.fake import Fake
+from paraforge.translation.engines.imported import Imported
 from paraforge.translation.stage import quantisation, sentences
 from paraforge.translation.training import stage as nmt
 from paraforge.translation.training.parameters import NmtParameters
@@ -69,6 +71,8 @@ KEYS = {
     "nmt": key(lambda one: nmt.training_key(one, NO_DATA), NmtParameters(), *_OF_STAGE),
     "translate": key(translated, SHORTLIST),
     "server": key(Server.result_settings, Server(), "concurrency", "timeout_seconds", "max_retries"),
+    "fake": key(Fake.result_settings, Fake(), "sentences_per_second"),
+    "imported": key(Imported.result_settings, Imported()),
     "quantised": key(lambda one: quantisation._key("1", one), SHORTLIST),
     "paragram": key(lambda one: paragram._key(one, NO_DATA), ParagramParameters(), "built_in", "pair_files"),
     "embeddings": key(lambda one: train_model._key(one, NO_DATA), ModelParameters()),
