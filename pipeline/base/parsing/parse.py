@@ -68,7 +68,8 @@ def parse_sentences(
     """
     fingerprint = open_parser(parser).fingerprint
     step = Step(
-        name=f"parse-{fingerprint[:8]}",
+        # Everything in its directory is read, so that no other version's trees may be there.
+        name=f"parse-{versions.PARSES}-{fingerprint[:8]}",
         version=versions.PARSES,
         parameters={},
         build=_build,

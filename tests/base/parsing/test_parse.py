@@ -5,6 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from paraforge import versions
 from paraforge.base.errors import Interrupted, WorkLockedError
 from paraforge.base.parsing import parse
 from paraforge.base.parsing.parse import Parses, parse_sentences
@@ -59,6 +60,11 @@ def test_each_sentence_is_parsed_once(tmp_path: Path, monkeypatch: pytest.Monkey
     # what only others asked for is not among them
     assert again.of(pa.array(SENTENCES[:30])).null_count == 30
     assert len(again.keys) == 30
+    # trees of another version of the step are of no use
+    parser.seen.clear()
+    monkeypatch.setattr(versions, "PARSES", versions.PARSES + 1)
+    _run(monkeypatch, tmp_path, parser, SENTENCES)
+    assert sorted(parser.seen) == sorted(SENTENCES)
 
 
 def test_a_run_that_is_stopped_anywhere_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +90,7 @@ def test_two_runs_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             return super().parse(sentences)
 
     assert _run(monkeypatch, tmp_path, Second(), SENTENCES).parsed == 60 - 9
-    assert [path.name for path in (tmp_path / "parses").iterdir()] == ["parse-ffffffff"]
+    assert [path.name for path in (tmp_path / "parses").iterdir()] == [f"parse-{versions.PARSES}-ffffffff"]
 
 
 def test_no_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

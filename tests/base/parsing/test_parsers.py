@@ -100,6 +100,10 @@ def test_link_grammar_is_not_installed_or_damaged(tmp_path: Path, monkeypatch: p
         open_parser("link-grammar")
     _program(tmp_path, monkeypatch, "*) ;;")
     parser = open_parser("link-grammar")
+    for name, value in (("MAXIMUM_WORDS", 99), ("_OPTIONS", {"limit": 1})):
+        with monkeypatch.context() as changed:
+            changed.setattr(link_grammar, name, value)
+            assert open_parser("link-grammar").fingerprint != parser.fingerprint
     (tmp_path / "link-parser").write_bytes(b"\x7fELF")
     for use in (lambda: open_parser("link-grammar"), lambda: parser.parse(["a"])):
         with pytest.raises(InputError, match=r"link-parser cannot be run: .*apt-get install link-grammar"):
@@ -130,6 +134,8 @@ def test_stanzas_trees_belong_to_their_sentences(monkeypatch: pytest.MonkeyPatch
     parser = open_parser("stanza")
     assert parser.parse(["a\nb", " ", "c"]) == ["(ROOT (S (W a b)))", None, "(ROOT (S (W c)))"]
     assert parser.parse([""]) == [None]
+    sys.modules["stanza"].__version__ = "9"  # type: ignore[attr-defined]  # a module made here
+    assert open_parser("stanza").fingerprint != parser.fingerprint
 
 
 def test_stanza_without_models_or_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,6 +179,8 @@ TREES = [
     ("(ROOT (NN word))", "NN word"),
     ("(ROOT word)", "ROOT word"),
     ("(S (NP=2 (X a)) (-LRB- -LRB-) (VP|<V-NP> (V b)))", "S NP -LRB- VP"),
+    ("(S1 (S (NP (A a))))", "S NP"),
+    ("(VROOT (TOP (S (NP (A a)))))", "S NP"),
     # two sentences under one root: the wrapper is the root
     ("(ROOT (S (NP (A a))) (S (VP (B b))))", "ROOT S S"),
 ]
@@ -210,6 +218,7 @@ def test_skeletons() -> None:
         '(S " {{} (NP he) , but.ij (VP said) ; "})': "(S (NP) (,) (X) (VP) (:))",
         "(S (NP-SBJ (-NONE- *)) (VP (VB go)))": "(S (NP) (VP (VB)))",
         "(S {by} {.})": "(S)",
+        "(S (A a) \u2026 ; - (A a) \u2013 \u2014 !)": "(S (A) (.) (:) (:) (A) (:) (:) (.))",
     }
     assert {tree: skeleton(tree) for tree in cases} == cases
     assert template_of(next(iter(cases))) == "(S (NP) (VP) (.))"
@@ -250,5 +259,7 @@ def test_any_text_is_a_tree_or_a_value_error(text: str) -> None:
 
 
 def test_nesting_has_an_end() -> None:
-    with pytest.raises(ValueError, match="200 deep"):
-        skeleton("(S " * 5000 + ")" * 5000)
+    assert skeleton("(S " * 200 + ")" * 200).count("(") == 200
+    for depth in (201, 5000):
+        with pytest.raises(ValueError, match="200 deep"):
+            skeleton("(S " * depth + ")" * depth)
