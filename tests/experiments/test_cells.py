@@ -89,3 +89,7 @@ def test_pairs_of_every_source_are_a_row_each(data: Path) -> None:
         assert [f"{row['reference']}\t{row['translation']}\n" for row in rows] == list(file)
     source = open_pairs([data / "ppdb.parquet"], LexiconFilters(minimum_score=None))
     assert source.rows == len(rows) == 100
+    (data / "data" / "paranmt").mkdir()
+    (data / "data" / FILES["paranmt"]).write_bytes(gzip.compress(b"ppdb\ta\tb\n"))
+    lexicon.main("paranmt,ppdb", data / "both.parquet")
+    assert pq.read_table(data / "both.parquet").to_pylist() == [{"reference": "a", "translation": "b"}, *rows]

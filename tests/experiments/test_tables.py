@@ -149,7 +149,11 @@ def test_a_task_has_a_figure_for_each_way_of_training() -> None:
         {"name": "SST binary", "training": way, "accuracy": value, "pearson": None, "f1": None}
         for way, value in ways
     ]
+    tasks[0] |= {"f1": 81.0}
+    tasks.append({"name": "SICK-R", "training": "fixed", "accuracy": None, "pearson": 0.8, "f1": None})
     assert commands._figures({"transfer": {"tasks": tasks}}) == {
+        "sst_binary_f1": 81.0,
+        "sick_r": 0.8,
         "sst_binary": 80.0,
         "sst_binary_fine_tuned": 84.0,
         "sst_binary_fine_tuned_l2": 85.0,

@@ -9,7 +9,7 @@ from paraforge.embeddings.learning.divergence import unit_vectors
 from paraforge.embeddings.losses import Batch, Loss
 
 
-def distillation_loss(embeddings: Tensor, teacher: Tensor, scale: float = 20.0) -> Tensor:
+def distillation_loss(embeddings: Tensor, teacher: Tensor, scale: float) -> Tensor:
     """Return the mean over the sentences s of `KL(p(s), q(s))`, where p and q are softmaxes over all other
     sentences t of the mini-batch, of `c cos_teacher(s, t)` and of `c cos(s, t)`.
 

@@ -49,7 +49,7 @@ class _MarginLoss(torch.autograd.Function):
         return d_unit.sub_(unit * radial).mul_(inverse), None, None
 
 
-def margin_loss(embeddings: Tensor, pairs: int, margin: float = 0.4) -> Tensor:
+def margin_loss(embeddings: Tensor, pairs: int, margin: float) -> Tensor:
     """Return the mean over pairs of `max(0, d - cos(s,s') + cos(s,t))`, and if two-sided plus `max(0, d -
     cos(s,s') + cos(s',t'))`.
 

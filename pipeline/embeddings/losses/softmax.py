@@ -11,8 +11,8 @@ def softmax_loss(
     embeddings: Tensor,
     pairs: int,
     forbidden: tuple[Tensor, Tensor],
-    scale: float = 20.0,
-    two_sided: bool = True,
+    scale: float,
+    two_sided: bool,
 ) -> Tensor:
     """Return the mean over pairs of `-ln(exp(c cos(s,s')) / sum_t' exp(c cos(s,t')))`, where t' are the right
     sides of all pairs; if two-sided, the mean of this and the same with the sides exchanged. Known as InfoNCE

@@ -8,6 +8,7 @@ import pytest
 
 from paraforge.base.errors import InputError, WorkLockedError
 from paraforge.base.files import write_json
+from paraforge.embeddings.learning.loop import Record
 from paraforge.embeddings.learning.runs import MODEL, run_once
 
 DAMAGED = [f"{MODEL}/weights", f"{MODEL}/sha256.json", "report.json"]
@@ -70,3 +71,9 @@ def test_what_was_damaged_is_trained_again(tmp_path: Path, changed: str | None) 
     readable = changed != "format"
     key = "0" * 39 + "1" if changed == "key" else key
     assert run() == {"pairs": 7} and len(trained) == 1 + (changed is not None)
+
+
+def test_the_loss_shown_is_the_mean_since_the_last_entry_or_that_of_an_entry() -> None:
+    history = [{"loss": 0.7}, {"loss": 0.5}, {"loss": None}]
+    assert [Record().loss, Record(history=history).loss] == [None, 0.5]
+    assert Record(history=history, loss_sum=6.0, loss_terms=4).loss == 1.5

@@ -67,7 +67,9 @@ def test_by_hand() -> None:
 def test_scale_of_embeddings_does_not_matter() -> None:
     embeddings = torch.randn(12, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     scaled = embeddings * torch.logspace(-8, 8, 12, dtype=torch.float64).unsqueeze(1)
-    assert margin_loss(embeddings, 3).item() == pytest.approx(margin_loss(scaled, 3).item(), rel=1e-12)
+    assert margin_loss(embeddings, 3, 0.4).item() == pytest.approx(
+        margin_loss(scaled, 3, 0.4).item(), rel=1e-12
+    )
 
 
 def test_a_zero_vector_has_cosine_and_gradient_zero() -> None:
@@ -102,12 +104,12 @@ def test_softmax_of_a_zero_vector_and_of_alike_texts_is_finite() -> None:
     embeddings = torch.eye(
         4, 3, dtype=torch.float64
     ).requires_grad_()  # the last row, of a right side, is zero
-    value = softmax_loss(embeddings, 2, ForbiddenCandidates(2).of_other_sides())
+    value = softmax_loss(embeddings, 2, ForbiddenCandidates(2).of_other_sides(), 20.0, True)
     (gradient,) = torch.autograd.grad(value, embeddings)
     assert torch.isfinite(gradient).all()
     assert (gradient[3] == 0).all()
     alike = ForbiddenCandidates(2, np.zeros(4, np.int64)).of_other_sides()
-    assert softmax_loss(embeddings, 2, alike).item() == 0.0
+    assert softmax_loss(embeddings, 2, alike, 20.0, True).item() == 0.0
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e30])
@@ -117,9 +119,9 @@ def test_vectors_that_are_not_finite_have_no_finite_loss(value: float, row: int)
     embeddings = torch.randn(8, 5, generator=torch.Generator().manual_seed(1))
     embeddings[2 * row] = value
     nothing = torch.empty(0, dtype=torch.int64)
-    assert not bool(margin_loss(embeddings, 2).isfinite())
-    assert not bool(softmax_loss(embeddings, 4, (nothing, nothing)).isfinite())
-    assert not bool(distillation_loss(embeddings, torch.eye(8)).isfinite())
+    assert not bool(margin_loss(embeddings, 2, 0.4).isfinite())
+    assert not bool(softmax_loss(embeddings, 4, (nothing, nothing), 20.0, True).isfinite())
+    assert not bool(distillation_loss(embeddings, torch.eye(8), 20.0).isfinite())
 
 
 def _cosines(left: torch.Tensor, right: torch.Tensor) -> list[list[torch.Tensor]]:
@@ -145,7 +147,7 @@ def test_distillation_and_gradient_are_those_of_the_definition(sentences: int) -
         )
         expected = expected + (p * (p / q).log()).sum() / sentences
     _check(distillation_loss(ours, teacher, 5.0), ours, expected, theirs)
-    assert distillation_loss(teacher, teacher).item() == pytest.approx(0, abs=1e-12)
+    assert distillation_loss(teacher, teacher, 20.0).item() == pytest.approx(0, abs=1e-12)
 
 
 def test_a_loss_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
