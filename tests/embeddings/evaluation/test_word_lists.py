@@ -154,6 +154,6 @@ def test_no_word_is_known() -> None:
 
 
 def test_a_pair_with_a_score_in_both_orders_has_their_mean() -> None:
-    pairs = [("a", "b"), ("c", "d"), ("e", "f")]
-    scores = {("a", "b"): 0.4, ("b", "a"): 0.2, ("c", "d"): 0.5, ("f", "e"): 0.7}
-    assert correlate(SimilarityList("list", pairs, [1.0, 2.0, 3.0]), scores).spearman == 100
+    pairs = [("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")]
+    scores = {("a", "b"): 0.5, ("b", "a"): 0.3, ("c", "d"): 0.45, ("f", "e"): 0.7, ("g", "h"): 0.35}
+    assert correlate(SimilarityList("list", pairs, [1.0, 2.0, 3.0, 0.0]), scores).spearman == 100

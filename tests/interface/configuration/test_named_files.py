@@ -268,7 +268,8 @@ def test_links_are_what_the_parameters_name(tmp_path: Path, monkeypatch: pytest.
         {"name": "d", "format": "sample"},
     ]
     (tmp_path / "teacher").mkdir()
-    (tmp_path / "teacher" / "_shards.json").touch()
+    for name in ("_shards.json", "shard-00000.parquet"):
+        (tmp_path / "teacher" / name).touch()
     content["nmt"]["bitext"] = str(tmp_path / "teacher")
     (tmp_path / "sts" / ".cache").mkdir(parents=True)
     for name in ("a.tsv", ".hidden.tsv", ".cache/b.tsv"):
