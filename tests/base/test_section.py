@@ -1,16 +1,22 @@
 """What all sections have in common."""
 
+import math
 from collections.abc import Iterator
 
-from paraforge.base.section import Section
+import pytest
+from pydantic import ValidationError
+
+from paraforge.base.section import Section, problems_of
 from paraforge.corpus.publication import statistics
 from paraforge.corpus.scoring import wrong_pairs
 from paraforge.interface.annotation import draw
+from paraforge.interface.configuration.parameters import Parameters
 from paraforge.translation.engines import ENGINES, engine_module
 
 
 def test_every_seed_is_1_by_default() -> None:
     """What was drawn without a seed can be drawn again by another version."""
+    assert issubclass(Parameters, Section)  # whose sections are all imported
     for engine in ENGINES:
         engine_module(engine)
 
@@ -26,3 +32,23 @@ def test_every_seed_is_1_by_default() -> None:
     assert {"SampleParameters", "PublishParameters", "NmtTrainingParameters", "Fake"} <= found.keys()
     fixed = (draw.SEED, wrong_pairs._SEED, statistics._EXAMPLE_SEED)
     assert fixed == (1, 1, 0)
+
+
+class Bounds(Section):
+    least: float = 0.0
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"least": math.nan}, "should be a finite number"),
+        ({"least": -math.inf}, "should be a finite number"),
+        ({"lest": 1.0}, "Extra inputs are not permitted"),
+    ],
+)
+def test_numbers_are_finite_and_names_are_known(values: dict[str, float], problem: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Bounds(**values)
+    assert problem in str(problems_of(caught.value))
+    with pytest.raises(ValidationError, match="frozen"):
+        Bounds().least = 1.0

@@ -104,7 +104,7 @@ def test_forms(form: Form) -> None:
     assert normalise_unicode(pa.chunked_array([array, array]), form).to_pylist() == wanted * 2
 
 
-SETS = {"a": ["A dog!", "", None, "Two  cats"], "b": ["...", "two cats", "x"], "empty": []}
+SETS = {"a": ["A dog!", "", None, "Two  cats", "a dog"], "b": ["...", "two cats", "x"], "empty": []}
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)

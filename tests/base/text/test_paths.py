@@ -12,11 +12,14 @@ from paraforge.base.text.paths import expand, files_of
 def test_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_DATA", "/data")
     monkeypatch.delenv("NOT_SET", raising=False)
+    monkeypatch.setenv("EMPTY", "")
     assert expand("$SOME_DATA/a.tsv") == "/data/a.tsv"
     assert expand("${SOME_DATA}x/a.tsv") == "/datax/a.tsv"
     assert expand("a$.tsv") == "a$.tsv"
     with pytest.raises(InputError, match=r"\$NOT_SET/a: the environment variable NOT_SET is not set"):
         expand("$NOT_SET/a")
+    with pytest.raises(InputError, match="EMPTY is not set"):
+        expand("$EMPTY/a")
 
 
 def test_home(monkeypatch: pytest.MonkeyPatch) -> None:
