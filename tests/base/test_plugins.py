@@ -1,7 +1,8 @@
 """Modules of other packages that cannot be imported, or have a name that is taken."""
 
+import sys
 from collections.abc import Callable
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -39,6 +40,19 @@ def test_no_package_takes_the_name_of_a_module(monkeypatch: pytest.MonkeyPatch) 
     entry.name = "hinge"
     assert "hinge" in losses.loss_names()
     plugins._modules.cache_clear()
+
+
+def test_classes_are_those_a_module_defines_in_the_order_of_the_modules_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, defined in (("other.a", "A"), ("paraforge.own.b", "B"), ("another.c", "C")):
+        module = ModuleType(name)
+        kind = type(defined, (Exception,), {"__module__": name})
+        vars(module).update({defined: kind, "imported": InputError, "value": 1, "another": str})
+        monkeypatch.setitem(sys.modules, name, module)
+    found = {"x": "another.c", "y": "paraforge.own.b", "z": "other.a"}
+    monkeypatch.setattr(plugins, "found_modules", lambda _: found)
+    assert [one.__name__ for one in plugins.found_classes("any", Exception)] == ["A", "B", "C"]
 
 
 def test_a_module_of_this_package_that_is_missing_is_a_defect() -> None:

@@ -105,6 +105,8 @@ def test_what_is_no_bomb_is_read_as_by_safe_load(value: object) -> None:
 def test_what_is_written_shows_all_of_it_and_is_read_back(value: str) -> None:
     text = yaml_text({"name": value, "values": [value, None, True, 1.5]})
     assert all(character == "\n" or category(character) not in ("Cc", "Cf", "Zl", "Zp") for character in text)
+    assert "\ue000" not in yaml_text(["\ue000"])
+    assert yaml_text(["1e5", "-1.E+5", "e5", "1e5x"]) == "- '1e5'\n- '-1.E+5'\n- e5\n- 1e5x\n"
     assert sum(line.startswith(("name:", "values:", "-")) for line in text.split("\n")) == 6
     assert read_yaml_text(text) == {"name": value, "values": [value, None, True, 1.5]}
 

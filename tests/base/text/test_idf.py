@@ -108,6 +108,10 @@ def test_words_that_a_list_lacks_are_estimated_from_the_text(
     (message,) = caplog.messages  # once per list
     assert "20%" in message and "such as ." in message
     assert completed.idf(["."]).tolist() == pytest.approx([math.log(5)])
+    # A word of the text was there at least once.
+    rare = tokenize_column(pa.array(["the dog runs"] * 100 + list("abcde")))
+    (tmp_path / "small.txt").write_text("the 1\ndog 1\nruns 1\n")
+    assert background_of_frequencies(tmp_path / "small.txt", None).completed(rare).documents == 3 + 5
     # What is completed lacks nothing any more.
     assert completed.completed(text) is completed
 

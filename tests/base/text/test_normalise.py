@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from paraforge.base.text import normalisation
+from paraforge.base.text.ascii_words import ascii_words
 from paraforge.base.text.normalisation import IGNORABLE, Form, folded, normalise, normalise_unicode
 from paraforge.base.text.sentence_set import SentenceSet
 
@@ -86,6 +87,7 @@ def test_signs_are_not_each_other() -> None:
 def test_an_example() -> None:
     texts = ["It’s  5 o'clock!", "ÉTÉ, 2½", None, "—"] * 500
     assert normalise(pa.array(texts)).to_pylist() == ["it s 5 o clock", "été 21 2", None, ""] * 500
+    assert ascii_words(pa.array(["a", "B  c.", "d!"])[1:]).to_pylist() == ["b c", "d"]
 
 
 @pytest.fixture(params=[True, False], ids=["as it is", "as before release 26"])

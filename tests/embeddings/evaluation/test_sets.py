@@ -60,7 +60,11 @@ def write(path: Path, text: str | None = None) -> Path:
         pytest.param("score,sentence1,sentence2\n2.5,A dog,A cat\n", 1, id="csv with a header"),
         pytest.param('"A dog","A cat",2.5\n"one, two","th""ree",1\n', 2, id="quoted csv"),
         pytest.param("A dog ||| A cat ||| 2.5\n", 1, id="phrase pairs"),
-        pytest.param("[NN] ||| A dog ||| A cat ||| x=1 PPDB2.0Score=2.5 y=2 ||| 0-0 |||\n", 1, id="PPDB 2.0"),
+        pytest.param(
+            "[NN] ||| A dog ||| A cat ||| x=1 NoPPDB2.0Score=9 PPDB2.0Score=2.5 y=2 ||| 0-0 |||\n",
+            1,
+            id="PPDB 2.0",
+        ),
     ],
 )
 def test_formats(tmp_path: Path, text: str, rows: int) -> None:

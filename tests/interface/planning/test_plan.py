@@ -21,6 +21,7 @@ from paraforge.interface.configuration.composition import compose
 from paraforge.interface.configuration.parameters import Parameters
 from paraforge.interface.planning.measurement import Rate
 from paraforge.interface.planning.plan import (
+    PROCESS_SECONDS,
     ROW_SECONDS,
     TASK_SECONDS,
     Plan,
@@ -125,6 +126,10 @@ def test_a_given_rate_needs_no_model_and_any_number_of_sentences(
     assert plan.walls[0].hours * 3600 == pytest.approx(expected, rel=1e-9)
     assert "sentences/s" not in plan_text({"": plan}, 3.0)
     own = make_plan(parameters, corpus, tmp_path / "none", devices=[1], rate=rate)
+    cluster = parameters.resources.model_copy(update={"scheduler": "tcp://127.0.0.1:1"})
+    there = parameters.model_copy(update={"resources": cluster})
+    (wall,) = make_plan(there, corpus, tmp_path / "none", devices=[1], rate=rate).walls
+    assert (wall.hours - own.walls[0].hours) * 3600 == pytest.approx(PROCESS_SECONDS)
     assert plan.disk == pytest.approx(51.4e6 / 3000 * own.disk, rel=1e-4)
 
 
