@@ -28,7 +28,7 @@ Numbers = npt.NDArray[np.float64]
 def adequacy(scores: npt.NDArray[Any], contradictions: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     """Return the probability that people accept each pair, (pairs,); NaN without a score."""
     logits = _CONSTANT + _OF_SCORE * scores.astype(np.float64)
-    logits += _OF_CONTRADICTION * np.nan_to_num(contradictions.astype(np.float64))
+    logits += _OF_CONTRADICTION * contradictions.astype(np.float64)  # known where the score is
     return np.round(1 / (1 + np.exp(-logits)), _DIGITS).astype(np.float32)
 
 

@@ -151,7 +151,7 @@ def foreign_units(texts: Any) -> TokenColumn:
     chunks = lists.flatten().dictionary_encode()
     offsets = lists.offsets.to_numpy().astype(np.int64)
     ids = chunks.indices.to_numpy().astype(np.int32)
-    return units_of(TokenColumn(ids, offsets - offsets[0], chunks.dictionary.to_pylist()))
+    return units_of(TokenColumn(ids, offsets, chunks.dictionary.to_pylist()))
 
 
 def units_of(tokens: TokenColumn) -> TokenColumn:

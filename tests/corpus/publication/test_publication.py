@@ -2,6 +2,7 @@
 
 import importlib
 import itertools
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -283,6 +284,11 @@ def test_a_row_with_two_fates_would_be_counted_twice() -> None:
         describe(with_columns(table, source=["news"] * 3), 1)
     with pytest.raises(IncompleteError, match=r"3 rows in, but 2 kept \+ 0 rejected \+ 0 failed = 2"):
         Counts(3, kept=2).check("publish")
+
+
+def test_the_commonest_reason_is_first() -> None:
+    counts = Counts(rejected=Counter(a=1, c=3, b=3), failed=Counter(x=1, y=2)).as_dict()
+    assert ([*counts["rejected"]], [*counts["failed"]]) == (["b", "c", "a"], ["y", "x"])
 
 
 @pytest.mark.parametrize("cut", [0, 1, 700, 1_999])

@@ -157,6 +157,7 @@ def test_cosine_of_rows_without_direction() -> None:
     left = np.array([[1, 0], [0, 0], [np.inf, 1], [1e-30, 0]], dtype=np.float32)
     cosine = cosine_of_rows(left, np.array([[2, 0]] * 4, dtype=np.float32))
     np.testing.assert_array_equal(cosine, np.array([1, np.nan, np.nan, 1], dtype=np.float32))
+    assert cosine_of_rows(np.array([[1e-161]]), np.array([[2.6e-162]])).tolist() == [1]
 
 
 @pytest.mark.parametrize(
