@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from pydantic import Field
+
 from paraforge.base.errors import InputError
 from paraforge.base.files import at_home
 
@@ -27,7 +29,7 @@ class UserFile:
     neighbours: tuple[str, ...] = ()
 
 
-FilePath = Annotated[str, UserFile()]
+FilePath = Annotated[str, Field(min_length=1), UserFile()]
 
 
 _VARIABLE = re.compile(r"\$(\w+)|\$\{(\w+)\}")

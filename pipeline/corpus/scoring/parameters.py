@@ -26,12 +26,10 @@ class ScoreParameters(Section):
     )
     sentence_transformer: FilePath | None = Field(
         None,
-        min_length=1,
         description="directory of a sentence-transformers model for the column cosine; null: no such column",
     )
     cross_encoder: FilePath | None = Field(
         None,
-        min_length=1,
         description="directory of a sentence-transformers cross-encoder (similarity or entailment) for the "
         "column cross_encoder; null: no such column",
     )

@@ -16,7 +16,7 @@ from paraforge.corpus.columns import COLUMNS, LABELS
 from paraforge.corpus.selection.filters import (
     FilterParameters,
     Name,
-    check_score,
+    Score,
     filter_kinds,
     missing_reason,
 )
@@ -31,12 +31,12 @@ else:
 class SelectParameters(Section):
     """Section ``select``. The first filter that rejects a pair gives it its reason."""
 
-    required: list[str] = Field(
+    required: list[Score] = Field(
         default_factory=lambda: ["paraphrase_score"],
         description="scores that a pair must have; a pair without one is rejected as no_SCORE before any "
         "filter",
     )
-    deciles: list[str] = Field(
+    deciles: list[Score] = Field(
         default_factory=lambda: ["paraphrase_score"],
         description="scores for which a column SCORE_decile is written, whether or not a filter reads it",
     )
@@ -55,9 +55,7 @@ class SelectParameters(Section):
 
     @field_validator("required", "deciles")
     @classmethod
-    def _known(cls, names: list[str]) -> list[str]:
-        for name in names:
-            check_score(name)
+    def _distinct(cls, names: list[str]) -> list[str]:
         if len(set(names)) < len(names):
             raise ValueError("a score is named twice")
         return names

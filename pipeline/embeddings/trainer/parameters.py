@@ -117,9 +117,7 @@ class TrainingParameters(Section):
 class PairFileParameters(Section):
     """A file of pairs: PPDB (`LHS ||| phrase ||| paraphrase ||| ...`) or TSV, plain or gz."""
 
-    path: FilePath = Field(
-        min_length=1, description="the file; $NAME is replaced by the environment variable"
-    )
+    path: FilePath = Field(description="the file; $NAME is replaced by the environment variable")
     format: Literal["auto", "ppdb", "tsv"] = Field(
         "auto", description="file format: ppdb or tsv; auto looks for ||| in the first line"
     )
@@ -153,21 +151,18 @@ class ModelParameters(Section):
     )
     start: FilePath | None = Field(
         None,
-        min_length=1,
         description="directory of a trained model to train further, with its encoder, vocabulary and unknown "
         "words; null: a new model",
     )
     vectors: FilePath | None = Field(
         None,
-        min_length=1,
         description="word vectors to start from, in word2vec, GloVe or paragram format; null: random",
     )
     sentencepiece_model: FilePath | None = Field(
-        None, min_length=1, description="SentencePiece model, for encoders that read its pieces"
+        None, description="SentencePiece model, for encoders that read its pieces"
     )
     teacher: FilePath | None = Field(
         None,
-        min_length=1,
         description="directory of the sentence-transformers model that the loss distil learns from",
     )
     training: TrainingParameters = Field(
@@ -268,13 +263,11 @@ class ParagramParameters(Section):
     )
     model: FilePath | None = Field(
         None,
-        min_length=1,
         description="directory of a trained sentence model (models/embeddings/NAME) to score with, instead of"
         " word vectors",
     )
     vectors: FilePath | None = Field(
         None,
-        min_length=1,
         description="word vectors to use unchanged, in word2vec, GloVe or paragram format, plain or "
         "compressed; environment variables ($NAME) are expanded",
     )

@@ -83,7 +83,8 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
     earlier = [*(one for one in header[_CHOICES] if key_of(one) not in again), *edits]
     named = [_filter_named(one) for one in overrides]
     chosen, forgotten = _joined(configs, earlier, named)
-    if removals := [one for one in named if one.startswith("~")]:
+    removals = [one for one in named if one.startswith("~") and not _names_one_of(key_of(one), earlier)]
+    if removals:
         _check_removals(compose(configs, [one for one in chosen if one not in removals]), removals)
     content = compose(configs, chosen)
     return Configured(
@@ -113,6 +114,11 @@ def _edits(
         name = ".".join(key)
         found[f"~{name}" if new is _ABSENT else f"{name}={value_text(new)}"] = _words(key, old, new)
     return found
+
+
+def _names_one_of(key: str, overrides: Sequence[str]) -> bool:
+    """Return whether an override sets this key or one in it."""
+    return any(f"{key_of(one)}.".startswith(f"{key}.") for one in overrides)
 
 
 def _check_removals(content: dict[str, Any], removals: Sequence[str]) -> None:

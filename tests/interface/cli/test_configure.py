@@ -222,6 +222,8 @@ def test_a_file_of_another_program_keeps_what_differs_from_the_defaults(project:
         (["nmt.model=models/mine"], r"nmt\.model: models/mine: no such file"),
         (["paragram.vectors=missing.txt"], r"paragram\.vectors: missing\.txt: no such file"),
         (["paragram.vectors=$NOT_SET/v.txt"], r"paragram\.vectors: .*NOT_SET is not set"),
+        # An empty path would be the whole project.
+        (["embeddings.development=['']"], r"embeddings\.development\.0: '': .* at least 1 character"),
         (["score.sentence_transformer=/dev/zero"], r"score\.sentence_transformer: /dev/zero: not a regular"),
     ],
 )
@@ -309,6 +311,8 @@ def test_a_threshold_is_set_by_the_name_of_its_filter(project: Path) -> None:
     for _ in range(2):
         configure("~publish.licence")
         assert "licence" not in written()["publish"]
+    configure("statistics.background.references=9")
+    assert "statistics.background: {references: 9} -> default" in configure("~statistics.background")
     with pytest.raises(ParaforgeError, match=r"~select\.lenth: there is nothing to remove"):
         configure("~select.lenth")
     with pytest.raises(ParaforgeError, match=r"nothing to remove; did you mean 'select.filters.length'\?"):

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from paraforge.base.errors import did_you_mean
 from paraforge.base.plugins import found_classes
@@ -153,9 +153,12 @@ def check_score(name: str) -> str:
     if name in SCORES:
         return name
     if name in COLUMNS:
-        raise ValueError(f"'{name}' is a {COLUMNS[name].type} column, not a number")
+        raise ValueError(f"this is a {COLUMNS[name].type} column, not a number")
     suggested = did_you_mean(name, SCORES)
     raise ValueError(f"no such column{suggested or ': scores are ' + ', '.join(SCORES)}")
+
+
+Score = Annotated[str, AfterValidator(check_score), Field(description="any numeric column")]
 
 
 def decile_column(score: str) -> str:

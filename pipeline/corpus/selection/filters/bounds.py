@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from paraforge.base.section import Section
 from paraforge.corpus.columns import LABELS, SCORES
@@ -16,7 +16,7 @@ from paraforge.corpus.selection.filters import (
     Filter,
     FilterParameters,
     MissingPolicy,
-    check_score,
+    Score,
     numbers,
     short_name,
     value_filter,
@@ -135,13 +135,11 @@ class BoundsParameters(IntervalParameters):
     """A score column within bounds."""
 
     kind: Literal["bounds"]
-    score: Annotated[str, Field(description="any numeric column")]
+    score: Score
     missing: MissingPolicy = Field(
         "refuse",
         description="whether to keep pairs without the score; rejected ones have the reason no_SCORE",
     )
-
-    _known = field_validator("score")(check_score)
 
     @model_validator(mode="after")
     def _shares_can_be_found(self) -> BoundsParameters:

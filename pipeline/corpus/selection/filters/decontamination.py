@@ -154,9 +154,7 @@ class TestFileParameters(Section):
 
     __test__ = False  # not a test class, despite its name
 
-    path: FilePath = Field(
-        min_length=1, description="plain or compressed file; environment variables are expanded"
-    )
+    path: FilePath = Field(description="plain or compressed file; environment variables are expanded")
     columns: list[Annotated[int, Field(ge=0)] | str] = Field(
         default_factory=list,
         description="columns of a TSV that contain sentences, by number from 0 or by name in the header; "

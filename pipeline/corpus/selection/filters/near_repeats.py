@@ -32,7 +32,6 @@ class NearRepeatsParameters(FilterParameters):
     cosine: float = Field(0.95, ge=0.8, le=1, description="lowest cosine at which a sentence repeats another")
     model: FilePath | None = Field(
         None,
-        min_length=1,
         description="a file or directory of word vectors, such as models/paragram; null: the built-in "
         "scorer's vectors",
     )

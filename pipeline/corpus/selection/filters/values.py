@@ -16,7 +16,7 @@ from paraforge.corpus.selection.filters import (
     Filter,
     FilterParameters,
     MissingPolicy,
-    check_score,
+    Score,
     decile_column,
     numbers,
     short_name,
@@ -34,13 +34,11 @@ class DecileParameters(FilterParameters):
     """The tenth of the whole corpus that a pair is in by a score; 10 is the highest."""
 
     kind: Literal["decile"]
-    score: Annotated[str, Field(description="any numeric column")]
+    score: Score
     top: int | None = Field(None, ge=1, le=10, description="keep the N highest deciles")
     keep: list[Annotated[int, Field(ge=1, le=10)]] | None = Field(
         None, min_length=1, description="keep only these deciles"
     )
-
-    _known = field_validator("score")(check_score)
 
     @model_validator(mode="after")
     def _one_rule(self) -> DecileParameters:

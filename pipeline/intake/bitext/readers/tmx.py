@@ -77,6 +77,8 @@ class TmxSource(NamedColumnSource):
         units = _units(path, reading)
         done = 0
         while rows := [_row(unit, columns, found, reading) for unit in islice(units, _BLOCK_UNITS)]:
+            if len(rows) < _BLOCK_UNITS:  # so that who reads only the first rows learns it too
+                _check_languages(found, columns, path)
             yield Block(
                 lines=np.arange(done + 1, done + len(rows) + 1),
                 texts={name: pa.array([row[name] for row, _ in rows], pa.string()) for name in self.columns},
@@ -85,11 +87,7 @@ class TmxSource(NamedColumnSource):
             done += len(rows)
         if not done:
             raise InputError("no <tu> element: this is not a TMX file, or an empty one", path)
-        for language, name in columns.items():
-            if not any(_matched(one, language) for one in found):
-                told = ", ".join(sorted(found)) or "none"
-                problem = f"no segment in language {language!r} for {name}; languages found: {told}"
-                raise InputError(problem, path)
+        _check_languages(found, columns, path)
 
 
 def tmx_texts(path: Path, units: int) -> dict[str, list[str]]:
@@ -107,6 +105,14 @@ def tmx_texts(path: Path, units: int) -> dict[str, list[str]]:
     for language, segments in found.items():
         merged.setdefault(re.split("[-_]", language)[0], []).extend(segments)
     return merged if len(merged) > 1 else found
+
+
+def _check_languages(found: Counter[str], columns: Mapping[str, str], path: Path) -> None:
+    for language, name in columns.items():
+        if not any(_matched(one, language) for one in found):
+            told = ", ".join(sorted(found)) or "none"
+            problem = f"no segment in language {language!r} for {name}; languages found: {told}"
+            raise InputError(problem, path)
 
 
 def _row(
