@@ -72,6 +72,8 @@ def _completed(content: dict[str, Any], parameters: Parameters) -> dict[str, Any
     """Add the defaults of the keys in dvc.yaml that the content lacks, because DVC fails without them."""
     content = {**content, **{name: {} for name in Parameters.model_fields if name not in content}}
     content["publish"].setdefault("pairs", parameters.publish.pairs)
+    for language in ("source_language", "target_language"):
+        content["nmt"].setdefault(language, getattr(parameters.nmt, language))
     models: dict[str, Any] = {name: {} for name in parameters.embeddings.models}
     defaults = {**parameters.embeddings.model_dump(mode="json"), "models": models}
     return {**content, "embeddings": {**defaults, **content["embeddings"]}}
