@@ -144,6 +144,9 @@ def test_row_numbers(tmp_path: Path) -> None:
     path = write(tmp_path / "rows.tsv.gz", "row0\tset\n7\tsts\n3\tsick\n7\tsts\n\n")
     assert read_row_numbers(path) == [3, 7]
     assert read_row_numbers(write(tmp_path / "plain", "0\n5")) == [0, 5]
+    large = write(tmp_path / "large", f"{'9' * 18}\n{'9' * 19}\n")  # the second does not fit in int64
+    with pytest.raises(InputError, match=r"large:2: '9{19}' is not a row number"):
+        read_row_numbers(large)
 
 
 def test_the_key_of_a_file_depends_on_what_its_rows_depend_on(tmp_path: Path) -> None:

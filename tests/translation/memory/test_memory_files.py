@@ -36,7 +36,11 @@ def scored(published: ShardDirectory) -> list[tuple[str | None, float | None]]:
     return [(row["translation"], row["score"]) for row in found(published)]
 
 
-def test_translations_made_elsewhere_are_used_by_name(tmp_path: Path) -> None:
+def test_translations_made_elsewhere_are_used_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported: list[int] = []
+    monkeypatch.setattr("paraforge.translation.engines.imported.report_rows", reported.append)
     rows: dict[str, Any] = {
         "sentence": ["věta 1", "věta 2", "věta 3", "věta 1"],
         "hypotheses": [["one", "uno"], ["cafe\u0301"], ["  "], ["never"]],
@@ -45,7 +49,7 @@ def test_translations_made_elsewhere_are_used_by_name(tmp_path: Path) -> None:
     add(tmp_path, "marian", rows)
     corpus = corpus_of(tmp_path / "in", ["věta 3", "věta 1", "věta 9", "věta 2", "věta 1"])
     report, published = run(tmp_path, corpus, imported("marian"))
-    assert counts(report) == (3, 0, 1)
+    assert counts(report) == (3, 0, 1) and reported == [1]
     cafe = ("caf\u00e9", None)  # in the form of the references
     expected = [("  ", -1.0), ("one", -0.5), (None, None), cafe, ("one", -0.5)]
     assert scored(published) == expected

@@ -2,13 +2,14 @@
 
 import dataclasses
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from paraforge.translation.torch_search import graphs
 from paraforge.translation.torch_search.graphs import RecordedSteps
-from paraforge.translation.torch_search.search import Pace, Request, Search
+from paraforge.translation.torch_search.search import Pace, Request, Search, Step
 from paraforge.translation.torch_search.selection import best_candidates, force
 from paraforge.translation.torch_search.state import Arena, SearchState, Shape
 from tests.translation.torch_search.random_weights import random_weights, rules, same, sentences
@@ -49,6 +50,26 @@ def test_steps_run_when_a_recording_fails(
     for _ in range(1 + failures):
         same(plain.run(sentences(40)), replaying.run(sentences(40)))
     assert (recorded.failed, recorded.replayed) == (failures, 0)
+
+
+def test_a_recording_is_replayed_for_its_shape_until_its_memory_is_freed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a GPU: what is replayed is a step of the same state, in the memory that it had."""
+
+    def recorded(_: RecordedSteps, step: Step, state: SearchState, forcing: bool) -> SimpleNamespace:
+        return SimpleNamespace(replay=lambda: step(state, forcing))
+
+    monkeypatch.setattr(RecordedSteps, "_recorded", recorded)
+    plain = Search(random_weights(), rules(3), PACE)
+    steps = RecordedSteps(plain)
+    replaying = Search(plain.weights, plain.rules, PACE, steps.state, steps.step)
+    small, large = sentences(3), [dataclasses.replace(one, prefix=(4,)) for one in sentences(40)]
+    for asked in (*[small] * 3, *[large] * 3, small):
+        same(plain.run(asked), replaying.run(asked))
+    steps.forget()
+    same(plain.run(small), replaying.run(small))
+    assert steps.replayed and not steps.failed
 
 
 @pytest.mark.parametrize(
