@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Lock
 from typing import Any, Final
 
 import numpy as np
@@ -19,35 +18,7 @@ from paraforge.base.text.units import parts_of_words
 from paraforge.base.word_vectors.vectors import FloatArray
 
 _LARGEST: Final = 127
-_MOST_WORDS: Final = 200_000
 _KINDS: Final = {"numbers": "int8", "scales": "float32", "parts": "uint8", "unknown_length": "float32"}
-
-
-class WordNumbers:
-    """Numbers distinct words from 0, and caches the last list, because several scores ask for the words of
-    one shard."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-        self._last: tuple[Sequence[str], npt.NDArray[np.int64]] = ((), np.empty(0, np.int64))
-        self._lock = Lock()
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def of(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Return the number of each word, (words,). The list must not be changed afterwards."""
-        asked, numbers = self._last
-        if asked is words:
-            return numbers
-        try:
-            numbers = np.fromiter(map(self._numbers.__getitem__, words), np.int64, len(words))
-        except KeyError:
-            with self._lock:
-                found = [self._numbers.setdefault(word, len(self._numbers)) for word in words]
-            numbers = np.array(found, np.int64)
-        self._last = words, numbers
-        return numbers
 
 
 def in_eight_bits(vectors: FloatArray) -> tuple[npt.NDArray[np.int8], FloatArray]:
@@ -85,16 +56,6 @@ class SubwordVectors:
         self.scales = scales
         self.unknown_length = unknown_length
         self._rows = {part: row for row, part in enumerate(self.parts)}
-        self.asked = WordNumbers()
-        """Numbers of the words that were asked for; replaced after _MOST_WORDS."""
-        # The row of each word, by number, in the vectors returned last, -1 for none. The next shard repeats
-        # most of them.
-        nothing = np.empty((0, numbers.shape[-1]), np.float32)
-        self._last: tuple[WordNumbers, npt.NDArray[np.int64], FloatArray] = (
-            self.asked,
-            np.empty(0, np.int64),
-            nothing,
-        )
         if numbers.ndim != 2 or len({len(self.parts), len(self._rows), len(numbers), len(scales)}) > 1:
             raise ValueError(f"{len(self._rows)} parts, numbers {numbers.shape}, {len(scales)} scales")
         if any("\n" in part for part in self.parts):
@@ -111,27 +72,9 @@ class SubwordVectors:
         return int(self.numbers.shape[1])
 
     def of_words(self, words: Sequence[str]) -> FloatArray:
-        """Return the vectors of lower-cased tokens, (words, dimension) float32, which must not be modified.
-        They are kept for the next call."""
-        asked, places, last = self._last
-        if len(self.asked) > _MOST_WORDS:
-            self.asked = WordNumbers()
-        numbered = self.asked
-        numbers = numbered.of(words)
-        found = np.full(len(words), -1)
-        if asked is numbered:
-            before = np.flatnonzero(numbers < len(places))
-            found[before] = places[numbers[before]]
-        vectors = np.empty((len(words), self.dimension), dtype=np.float32)
-        new = np.flatnonzero(found < 0)
-        old = np.flatnonzero(found >= 0)
-        vectors[old] = last[found[old]]
-        rows = parts_of_words([words[place] for place in new.tolist()])
-        vectors[new] = rows.sums(self._of_parts(rows.vocabulary))
-        places = np.full(len(numbered), -1)
-        places[numbers] = np.arange(len(words))
-        self._last = numbered, places, vectors
-        return vectors
+        """Return the vectors of lower-cased tokens, (words, dimension) float32."""
+        rows = parts_of_words(words)
+        return np.asarray(rows.sums(self._of_parts(rows.vocabulary)), np.float32)
 
     def of_texts(self, texts: Any) -> FloatArray:
         """Return the sums of the vectors of texts' words, (texts, dimension) float32; zeros for no word."""
