@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from flask import Flask, abort, jsonify, redirect, render_template, request, url_for
 
 from paraforge.base.errors import InputError
+from paraforge.interface.annotation.results import QUESTIONS
 from paraforge.interface.annotation.store import (
     LONGEST_COMMENT,
     LONGEST_NAME,
@@ -63,7 +64,6 @@ def create_app(store: AnnotationStore, bind: str) -> Flask:
     app.jinja_env.globals |= {
         "total": len(pairs),
         "corpus": store.draw.name,
-        "questions": QUESTIONS,
         "longest_name": LONGEST_NAME,
         "longest_comment": LONGEST_COMMENT,
     }
@@ -136,7 +136,7 @@ def create_app(store: AnnotationStore, bind: str) -> Flask:
 
 
 def _answer_of_form() -> Answer:
-    grades = [request.form.get(question.name, "") for question in QUESTIONS]
+    grades = [request.form.get(question, "") for question in QUESTIONS]
     if not {*grades} <= {"", "1", "2", "3"}:
         abort(400, "A grade is 1, 2 or 3.")
     comment = request.form.get("comment")
@@ -168,48 +168,3 @@ def presentation_order(bands: Sequence[int], seed: int, annotator: str) -> list[
         for place, index in enumerate(sorted(members, key=key)):
             places[index] = (place + 0.5) / len(members)
     return sorted(range(len(bands)), key=lambda index: (places[index], key(index)))
-
-
-@dataclass(frozen=True)
-class Question:
-    """One question about a pair.
-
-    name: name of the form field. title: heading. asked: the question in full.
-    grades: the three answers, each with its short name and what it means.
-    """
-
-    name: str
-    title: str
-    asked: str
-    grades: dict[int, tuple[str, str]]
-
-
-QUESTIONS = (
-    Question(
-        "paraphrase",
-        "Paraphrase strength",
-        "Do the two sentences mean the same?",
-        {
-            1: ("Not equivalent", "The sentences are not equivalent, even if they share minor details."),
-            2: (
-                "Roughly equivalent",
-                "The sentences are roughly equivalent, with some important information missing or that "
-                "differs slightly.",
-            ),
-            3: (
-                "Same meaning",
-                "The sentences have the same meaning, but some unimportant details can differ.",
-            ),
-        },
-    ),
-    Question(
-        "fluency",
-        "Fluency of the translation",
-        "Is the back-translation, on its own, good English?",
-        {
-            1: ("Poor", "It has more than two grammatical errors or is not a natural English sentence."),
-            2: ("Some errors", "It has one to two grammatical errors."),
-            3: ("Fluent", "It has no grammatical errors."),
-        },
-    ),
-)

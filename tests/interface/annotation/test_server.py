@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from werkzeug.test import TestResponse
 
 from paraforge.base.errors import InputError
-from paraforge.interface.annotation.server import QUESTIONS, create_app, presentation_order
+from paraforge.interface.annotation.results import QUESTIONS
+from paraforge.interface.annotation.server import create_app, presentation_order
 from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store, open_evaluation
 from paraforge.interface.web.serving import serve_app
 from tests.corpus.selection.published import publish_pairs
@@ -98,10 +99,10 @@ def test_text_of_pairs_and_people_is_escaped(anna: Annotating) -> None:
 def test_guidelines_are_beside_the_pair_and_scores_are_not_shown(anna: Annotating) -> None:
     page = anna.client.get("/annotators/1/pairs/1").text
     assert not [one for one in ("paraphrase_score", "tatoeba", "0.25") if one in page]
-    for question in QUESTIONS:
-        for grade, (_, meaning) in question.grades.items():
-            assert f'id="meaning-{question.name}-{grade}">{meaning}' in page
-            assert f'aria-describedby="meaning-{question.name}-{grade}"' in page
+    of_input = re.findall(r'name="(\w+)" value="(\d)"[^>]* aria-describedby="meaning-(\w+)-(\d)"', page)
+    assert of_input == [(name, grade, name, grade) for name in QUESTIONS for grade in "123"]
+    explained = re.findall(r'id="meaning-(\w+)-(\d)">\w[^<]{20,}', page)
+    assert sorted(explained) == sorted((name, grade) for name, grade, _, _ in of_input)
 
 
 def test_an_answer_is_shown_and_changed(anna: Annotating, store: AnnotationStore) -> None:
