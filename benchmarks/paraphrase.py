@@ -30,8 +30,7 @@ from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.scorers.models import ParaphraseScore
 from paraforge.corpus.scoring.scorers.words import Overlap
 from paraforge.corpus.scoring.word_scorer import WordScorer
-from paraforge.embeddings.evaluation.comparing import Comparable, similarities
-from paraforge.embeddings.evaluation.sets import SentencePairs
+from paraforge.embeddings.evaluation.comparing import Comparable
 from paraforge.products.loading import open_model
 from paraforge.products.paraphrasing.controls import RANGES, untagged
 from paraforge.products.paraphrasing.paraphraser import Paraphraser
@@ -58,8 +57,7 @@ class Texts:
 
 def compare(model: Comparable, references: Sequence[str], translations: Sequence[str]) -> np.ndarray:
     """Return the score of each pair."""
-    unjudged = np.zeros(len(references))
-    return similarities(model, SentencePairs("pairs", "pairs", references, translations, unjudged))
+    return np.asarray(model.similarity(references, translations), np.float64)
 
 
 def captions(directory: Path) -> Texts:

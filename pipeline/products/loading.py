@@ -16,7 +16,7 @@ from paraforge.corpus.scoring.scorers.models import CrossEncoderScore, is_cross_
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
 from paraforge.embeddings.evaluation.averages import DESCRIPTION as SIF_DESCRIPTION
 from paraforge.embeddings.evaluation.averages import SifOfEachSet, WordAverage, describe_average, open_sif
-from paraforge.embeddings.evaluation.comparing import Adaptive, CosineModel, Model, OpenedModel
+from paraforge.embeddings.evaluation.comparing import Model, OpenedModel, VectorModel
 from paraforge.products.paraphrasing.paraphraser import Paraphraser, is_paraphraser
 
 _TRAINED = "encoder.json"
@@ -32,7 +32,7 @@ _KNOWN = (
 )
 
 
-class SentenceTransformerEmbedder(CosineModel):
+class SentenceTransformerEmbedder(VectorModel):
     """A sentence-transformers model from a local directory."""
 
     uses_threads = True
@@ -74,7 +74,7 @@ def load_fixed(name: str | Path, device: str = "cpu") -> Model:
     Raises InputError for such a model, and as :func:`load`.
     """
     model = load(name, device)
-    if isinstance(model, Adaptive):
+    if isinstance(model, SifOfEachSet):
         remedy = "Make it again: python -m experiments.programs sif VECTORS OUTPUT --fit SENTENCES"
         raise InputError("this SIF model was saved without a common component", name, remedy=remedy)
     return model

@@ -20,7 +20,7 @@ from paraforge.base.text.lines import numbered_lines
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.tokens import TOKENIZER_NAME, tokenize_column, tokenize_columns
 from paraforge.base.word_vectors.vectors import FloatArray, WordVectors
-from paraforge.embeddings.evaluation.comparing import CosineModel
+from paraforge.embeddings.evaluation.comparing import VectorModel, strings_of
 from paraforge.embeddings.evaluation.corpora import corpus_blocks
 from paraforge.embeddings.evaluation.sets import read_sets
 
@@ -103,7 +103,7 @@ _BLOCK_ROWS: Final = 4096
 _ROUNDING: Final = 1e-6
 
 
-class WordAverage(CosineModel):
+class WordAverage(VectorModel):
     """The average `v_s = 1/|s| * sum of weight(w) * v_w`, minus its projections on the components.
 
     Without weighting and components, this is plain averaging; with the weighting `sif` and one component, it
@@ -236,9 +236,9 @@ class SifOfEachSet:
         (dimension,)."""
         return self.average.encode(texts) if isinstance(texts, str) else self.adapted_to(texts).encode(texts)
 
-    def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.float32]:
+    def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.floating]:
         """Return cosines of vectors without the common components of all these texts."""
-        return self.adapted_to(_strings(first) + _strings(second)).similarity(first, second)
+        return self.adapted_to(strings_of(first) + strings_of(second)).similarity(first, second)
 
     def adapted_to(self, texts: Sequence[str]) -> WordAverage:
         """Return the average without the common components of these texts, from which p(w) of uncounted words
@@ -247,12 +247,6 @@ class SifOfEachSet:
         if not any(block.any() for block in average.averages(texts)):
             return average
         return average.fitted_to(texts, self.components)
-
-
-def _strings(texts: Sequence[str] | Any) -> list[str]:
-    if isinstance(texts, str):
-        raise ValueError("a single text: pass two lists of the same length")
-    return texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else list(texts)
 
 
 def save_sif(model: WordAverage | SifOfEachSet, directory: Path, about: dict[str, Any] | None = None) -> None:

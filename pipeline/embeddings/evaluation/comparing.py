@@ -6,10 +6,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring.cosine import cosine_of_rows
-from paraforge.embeddings.evaluation.sets import SentencePairs
 
 
 @runtime_checkable
@@ -21,33 +21,14 @@ class SentenceEmbedder(Protocol):
         one."""
 
 
-@runtime_checkable
-class OwnSimilarity(SentenceEmbedder, Protocol):
-    """An embedder whose vectors are not compared by cosine but, for example, by dot product."""
+class Comparable(Protocol):
+    """Compares the sentences of pairs, by their vectors or in another way, such as word overlap."""
 
-    def similarity_of_vectors(
-        self, left: npt.NDArray[np.float32], right: npt.NDArray[np.float32], /
-    ) -> npt.NDArray[np.float64]:
-        """Return one number for the rows at the same index, (rows,) float64; higher is more similar."""
+    def similarity(self, first: Sequence[str], second: Sequence[str], /) -> npt.NDArray[np.floating]:
+        """Return one number per pair, (pairs,); higher is more similar.
 
-
-@runtime_checkable
-class PairSimilarity(Protocol):
-    """Compares the sentences of a pair without vectors, e.g. by word overlap."""
-
-    def similarity(self, first: Sequence[str], second: Sequence[str], /) -> npt.NDArray[np.float64]:
-        """Return one number per pair, (pairs,) float64; higher is more similar."""
-
-
-@runtime_checkable
-class Adaptive(Protocol):
-    """Learns from the sentences of an evaluated set, without their scores, before it compares them."""
-
-    def adapted_to(self, texts: Sequence[str], /) -> SentenceEmbedder | PairSimilarity:
-        """Return a model that compares these sentences."""
-
-
-Comparable = SentenceEmbedder | PairSimilarity | Adaptive
+        A model that learns from the compared sentences sees all of them first.
+        """
 
 
 class Model(Protocol):
@@ -69,22 +50,37 @@ class Model(Protocol):
 
     def similarity(
         self, first: Sequence[str] | Any, second: Sequence[str] | Any, /
-    ) -> npt.NDArray[np.float32]:
+    ) -> npt.NDArray[np.floating]:
         """Return the similarity of each text of `first` with the one at the same index of `second`, (texts,):
         the cosine, or the model's own measure; 0 if one has no vector."""
 
 
-class CosineModel:
-    """Base of embedders whose vectors are compared by cosine."""
+class VectorModel:
+    """Base of embedders. Vectors are compared by cosine, unless a subclass has another measure."""
 
     def encode(self, texts: Any, /) -> npt.NDArray[np.float32]:
         """Return vectors of texts."""
         raise NotImplementedError
 
-    def similarity(self, first: Any, second: Any, /) -> npt.NDArray[np.float32]:
-        """Return the cosine of each text of `first` with the one at the same index of `second`; 0 if one has
-        no vector."""
-        return np.nan_to_num(cosine_of_rows(self.encode(first), self.encode(second)), nan=0.0)
+    def similarity(self, first: Any, second: Any, /) -> npt.NDArray[np.floating]:
+        """Return the similarity of each text of `first` with the one at the same index of `second`; 0 if one
+        has no vector."""
+        first, second = strings_of(first), strings_of(second)
+        vectors = self.encode(first + second)
+        return self.similarity_of_vectors(vectors[: len(first)], vectors[len(first) :])
+
+    def similarity_of_vectors(
+        self, left: npt.NDArray[np.float32], right: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.floating]:
+        """Return the cosine of the rows at the same index, (rows,); 0 if one is a zero vector."""
+        return np.nan_to_num(cosine_of_rows(left, right), nan=0.0)
+
+
+def strings_of(texts: Sequence[str] | Any) -> list[str]:
+    """Return texts (strings, or a pyarrow string column) as a list. Raises ValueError for a single text."""
+    if isinstance(texts, str):
+        raise ValueError("a single text: pass two lists of the same length")
+    return texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else list(texts)
 
 
 @dataclass(frozen=True)
@@ -95,21 +91,6 @@ class OpenedModel:
     kind: str
     model: Comparable
     words: WordVectors | None = None
-
-
-def similarities(model: Comparable, pairs: SentencePairs) -> npt.NDArray[np.float64]:
-    """Return the model's similarity of both sentences of each pair, (pairs,) float64: the cosine, 0 for a
-    zero vector, or its own measure. A model that adapts sees all sentences of `pairs` first."""
-    if isinstance(model, Adaptive):
-        return similarities(model.adapted_to(pairs.sentences), pairs)
-    # Embedders can have their own method `similarity`.
-    if not isinstance(model, SentenceEmbedder):
-        return np.asarray(model.similarity(pairs.first, pairs.second), dtype=np.float64)
-    vectors = np.asarray(model.encode(pairs.sentences), dtype=np.float32)
-    if isinstance(model, OwnSimilarity):
-        return model.similarity_of_vectors(vectors[: len(pairs)], vectors[len(pairs) :])
-    cosine = cosine_of_rows(vectors[: len(pairs)], vectors[len(pairs) :])
-    return np.nan_to_num(cosine.astype(np.float64), nan=0.0)
 
 
 def pearson(gold: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> float | None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.base.text.tokens import tokenize_columns
-from paraforge.embeddings.evaluation.comparing import Comparable, mean, pearson, similarities, spearman
+from paraforge.embeddings.evaluation.comparing import Comparable, mean, pearson, spearman
 from paraforge.embeddings.evaluation.sets import SentencePairs
 
 
@@ -69,8 +69,8 @@ def compare(model: Comparable, sets: Sequence[SentencePairs]) -> list[Compared]:
     compared = []
     for pairs in sets:
         scored = pairs.scored
-        values = similarities(model, scored) if len(scored) else scored.gold
-        compared.append(Compared(scored, values, pairs.unscored))
+        values = model.similarity(scored.first, scored.second) if len(scored) else scored.gold
+        compared.append(Compared(scored, np.asarray(values, np.float64), pairs.unscored))
     return compared
 
 

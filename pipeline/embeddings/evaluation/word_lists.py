@@ -14,7 +14,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.text.lines import finite_number, numbered_lines
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring.cosine import cosine_of_rows
-from paraforge.embeddings.evaluation.comparing import OwnSimilarity, SentenceEmbedder, spearman
+from paraforge.embeddings.evaluation.comparing import VectorModel, spearman
 from paraforge.embeddings.evaluation.sets import free_name
 
 logger = logging.getLogger(__name__)
@@ -160,7 +160,7 @@ def _usual_columns(line: int, fields: Sequence[str], path: Path) -> tuple[int, i
     return 0, 1, numbers[0]
 
 
-def evaluate_words(words: WordVectors | SentenceEmbedder, judgements: SimilarityList) -> Correlation:
+def evaluate_words(words: WordVectors | VectorModel, judgements: SimilarityList) -> Correlation:
     """Correlate the cosines of word vectors with judgments; a pair without vectors for both words has cosine
     0.
 
@@ -174,15 +174,10 @@ def evaluate_words(words: WordVectors | SentenceEmbedder, judgements: Similarity
     else:
         vectors = np.asarray(words.encode(listed), dtype=np.float32)
     place = {word: number for number, word in enumerate(listed)}
-    first, second = (
-        vectors[[place[pair[side]] for pair in judgements.pairs]].reshape(-1, vectors.shape[1])
-        for side in (0, 1)
-    )
-    if isinstance(words, OwnSimilarity):
-        values = words.similarity_of_vectors(first, second).tolist()
-    else:
-        values = cosine_of_rows(first, second).tolist()
-    scores = {
-        pair: value for pair, value in zip(judgements.pairs, values, strict=True) if not np.isnan(value)
-    }
-    return correlate(judgements, scores)
+    first, second = ([place[pair[side]] for pair in judgements.pairs] for side in (0, 1))
+    compare = words.similarity_of_vectors if isinstance(words, VectorModel) else cosine_of_rows
+    values = compare(vectors[first], vectors[second]).tolist()
+    known = np.asarray(vectors.any(axis=1))
+    both = (known[first] & known[second]).tolist()
+    found = zip(judgements.pairs, values, both, strict=True)
+    return correlate(judgements, {pair: value for pair, value, has_score in found if has_score})

@@ -26,7 +26,7 @@ from paraforge.base.word_vectors.subword_vectors import hashed_vectors
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters
 from paraforge.embeddings.encoders.protocol import Encoder
-from paraforge.embeddings.evaluation.comparing import CosineModel
+from paraforge.embeddings.evaluation.comparing import VectorModel
 from paraforge.embeddings.learning.batches import Bags
 from paraforge.embeddings.learning.checkpoint import load_parameters, write_tensors
 from paraforge.embeddings.trainer.mega_batches import encoded_parts
@@ -44,7 +44,7 @@ BATCH_TEXTS = 1 << 14
 """Texts to tokenize at once; a distinct word among them is processed once."""
 
 
-class SentenceModel(CosineModel):
+class SentenceModel(VectorModel):
     """Sentence embeddings of texts.
 
     On disk, it is a directory: `encoder.json` (format, architecture, dimension, units, unknown words, and

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from paraforge.base.errors import InputError, require
 from paraforge.base.progress import progress
 from paraforge.base.word_vectors.vectors import FloatArray
-from paraforge.embeddings.evaluation.comparing import Adaptive, Comparable, SentenceEmbedder
+from paraforge.embeddings.evaluation.comparing import Comparable, SentenceEmbedder
 from paraforge.papers.transfer.tasks import FOLDS, Examples, Task
 
 PENALTIES: Final = (0.0001, 0.001, 0.01, 0.1, 1.0)
@@ -128,7 +128,7 @@ def fixed_embedder(model: Comparable, texts: Sequence[str]) -> SentenceEmbedder:
 
     Raises InputError if the model has no vectors.
     """
-    if isinstance(model, Adaptive):
+    if hasattr(model, "adapted_to"):
         model = model.adapted_to(texts)
     if not isinstance(model, SentenceEmbedder):
         raise InputError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from paraforge.base.errors import InputError
 from paraforge.base.text.vocabulary import WORD, Vocabulary
 from paraforge.base.word_vectors.vectors import WordVectors
-from paraforge.corpus.scoring.cosine import check_rows, cosine_of_rows
+from paraforge.corpus.scoring.cosine import check_rows
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.papers.unrolling.network import Reader, SentencePredictor
 from paraforge.papers.unrolling.parameters import (
@@ -101,21 +101,15 @@ class DecoderModel(SentenceModel):
         """Return the same network with another representation. Raises the errors of `of_network`."""
         return self.of_network(self.network, self.vocabulary, representation, self.about)
 
-    def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """Return the similarity of the texts with the same index, float32 (texts,).
-
-        It is the dot product or cosine, as the representation says; 0 if a text has no words.
-        """
-        return self.similarity_of_vectors(self.encode(first), self.encode(second)).astype(np.float32)
-
     def similarity_of_vectors(
         self, left: npt.NDArray[np.float32], right: npt.NDArray[np.float32]
-    ) -> npt.NDArray[np.float64]:
-        """Return the similarity of vectors with the same index, (rows, dimension) each; float64 (rows,)."""
-        if self.representation.similarity == "dot":
-            check_rows(left, right)
-            return np.einsum("ij,ij->i", left, right, dtype=np.float64)
-        return np.nan_to_num(cosine_of_rows(left, right).astype(np.float64), nan=0.0)
+    ) -> npt.NDArray[np.floating]:
+        """Return the dot product or cosine of the rows at the same index, as the representation says,
+        (rows,)."""
+        if self.representation.similarity == "cosine":
+            return super().similarity_of_vectors(left, right)
+        check_rows(left, right)
+        return np.einsum("ij,ij->i", left, right, dtype=np.float64)
 
     @classmethod
     def open(cls, directory: str | Path, device: str = "cpu") -> Self:

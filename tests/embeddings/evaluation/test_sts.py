@@ -9,19 +9,14 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import pearsonr
 
-from paraforge.embeddings.evaluation.comparing import (
-    OwnSimilarity,
-    SentenceEmbedder,
-    pearson,
-    similarities,
-    spearman,
-)
+from paraforge.embeddings.evaluation.comparing import VectorModel, pearson, spearman
 from paraforge.embeddings.evaluation.sets import SentencePairs
 from paraforge.embeddings.evaluation.sts import (
     Compared,
     SetScore,
     StsScores,
     by_length,
+    compare,
     development_score,
     difference,
     evaluate_sts,
@@ -31,7 +26,7 @@ from paraforge.embeddings.evaluation.word_lists import SimilarityList, evaluate_
 VECTORS = {"east": [2, 0], "north": [0, 1], "north east": [3, 3], "west": [-1, 0], "": [0, 0]}
 
 
-class Compass:
+class Compass(VectorModel):
     """Embeds directions."""
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -43,14 +38,6 @@ class Lengths:
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
         return np.array([-abs(len(a) - len(b)) for a, b in zip(first, second, strict=True)], dtype=np.float64)
-
-
-class Counted:
-    """Adapts to the number of texts."""
-
-    def adapted_to(self, texts: Sequence[str]) -> Lengths:
-        self.seen = list(texts)
-        return Lengths()
 
 
 def pairs(name: str, group: str, *rows: tuple[str, str, float]) -> SentencePairs:
@@ -116,10 +103,9 @@ class DotProduct(Compass):
 
 
 def test_vectors_are_compared_by_their_cosine_or_as_the_model_does() -> None:
-    assert not isinstance(Compass(), OwnSimilarity) and isinstance(DotProduct(), SentenceEmbedder)
-    to_nothing = pairs("a", "a", *ROWS, ("east", "", 0.0))
-    np.testing.assert_allclose(similarities(Compass(), to_nothing), [1, 0, 0.5**0.5, -1, 0], atol=1e-6)
-    assert similarities(DotProduct(), to_nothing).tolist() == [4, 0, 6, -2, 0]
+    first, second = zip(*((first, second) for first, second, _ in [*ROWS, ("east", "", 0.0)]), strict=True)
+    np.testing.assert_allclose(Compass().similarity(first, second), [1, 0, 0.5**0.5, -1, 0], atol=1e-6)
+    assert DotProduct().similarity(first, second).tolist() == [4, 0, 6, -2, 0]
     # Words, too: (north, north) is first by cosine, (east, north east) by dot product.
     judged = [("east", "north east"), ("north", "north"), ("east", "north")]
     judgements = SimilarityList("list", judged, [3.0, 2.0, 1.0])
@@ -127,11 +113,8 @@ def test_vectors_are_compared_by_their_cosine_or_as_the_model_does() -> None:
     assert evaluate_words(Compass(), judgements).spearman == pytest.approx(50)
 
 
-def test_a_similarity_without_vectors_and_one_that_adapts() -> None:
-    assert similarities(Lengths(), SET).tolist() == [0, -1, -6, 0]
-    adaptive = Counted()
-    assert similarities(adaptive, SET).tolist() == [0, -1, -6, 0]
-    assert adaptive.seen == [*SET.first, *SET.second]
+def test_a_similarity_without_vectors() -> None:
+    assert compare(Lengths(), [SET])[0].values.tolist() == [0, -1, -6, 0]
 
 
 def test_development_score() -> None:

@@ -10,8 +10,7 @@ from paraforge.base.errors import InputError
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.scorers import models
 from paraforge.corpus.scoring.scorers.models import CrossEncoderScore
-from paraforge.embeddings.evaluation.comparing import SentenceEmbedder, similarities
-from paraforge.embeddings.evaluation.sets import SentencePairs
+from paraforge.embeddings.evaluation.comparing import VectorModel
 from paraforge.products.loading import load, open_model
 
 # Importing the package takes many seconds.
@@ -62,9 +61,8 @@ def test_it_is_the_librarys_both_ways(tmp_path: Path, labels: list[str]) -> None
 def test_it_can_be_evaluated_and_gives_no_vectors(tmp_path: Path) -> None:
     directory = save_model(tmp_path / "model", ["similarity"])
     opened = open_model(str(directory))
-    pairs = SentencePairs("pairs", "pairs", *map(list, zip(*TEXTS, strict=True)), np.zeros(len(TEXTS)))
     expected = [score for score in scores(directory) if score is not None]
-    found = similarities(opened.model, pairs)[[0, 1, 3]]
+    found = opened.model.similarity(*zip(*TEXTS, strict=True))[[0, 1, 3]]
     assert opened.kind == "cross-encoder"
     assert found == pytest.approx(expected, abs=1e-6)
     with pytest.raises(InputError, match="gives no vectors"):
@@ -105,6 +103,6 @@ def test_cosine(model_directory: Path) -> None:
         expected = left @ right / np.linalg.norm(left) / np.linalg.norm(right)
         assert cosine == pytest.approx(expected, abs=1e-5)
     opened = open_model(str(model_directory))
-    assert opened.kind == "sentence-transformers" and isinstance(opened.model, SentenceEmbedder)
+    assert opened.kind == "sentence-transformers" and isinstance(opened.model, VectorModel)
     both = (vectors["the"] + vectors["cat"]) / 2
     np.testing.assert_allclose(opened.model.encode(["the cat"]), [both], atol=1e-6)
