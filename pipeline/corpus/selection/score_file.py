@@ -208,7 +208,7 @@ def _say_oddities(
     elif found and not is_parquet(path):
         cells = even_rows(path, _separator(path))[header:][:_ROWS_LOOKED_AT]
         good = [place for place, column in enumerate(zip(*cells, strict=True)) if not oddity(column)]
-        if len(good) > 1 and good[:2] != list(columns.values()):
+        if len(good) > 1:
             remedy = f"Try --reference {good[0]} --translation {good[1]}"
     for one in found:
         logger.warning("%s: %s. %s", path, one, remedy)

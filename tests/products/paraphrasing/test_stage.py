@@ -46,6 +46,14 @@ def build(root: Path, place: Path, **changes: Any) -> ParaphraserReport:
     return build_paraphraser(parameters, root / "corpus", place / "model", place / "plot.csv", resources)
 
 
+def test_a_training_has_the_parameters_of_the_paraphraser() -> None:
+    own, usual = ParaphraserParameters.model_validate({**TINY, "language": "de"}), ParaphraserParameters()
+    made = own.of_training()
+    assert (made.model, made.source_language, made.target_language) == ("train", "de", "de-paraphrase")
+    for name in ("vocabulary", "architecture", "training", "validation", "maximum_tokens"):
+        assert getattr(made, name) == getattr(own, name) != getattr(usual, name)
+
+
 @pytest.mark.full
 def test_training_once(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = build(published, tmp_path)

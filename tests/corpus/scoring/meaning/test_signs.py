@@ -467,6 +467,7 @@ def test_what_need_not_be_a_number_is_not_missing(first: str, second: str) -> No
     ("first", "second", "missing"),
     [
         ("1000 600 men", "1,000,600 men", 3),
+        ("9 60 men", "9,060 men", 3),
         ("at ten fifteen", "at 1015", 3),
         ("at ten five", "at 15", 3),
         ("zero and five dogs", "5 dogs", 1),
