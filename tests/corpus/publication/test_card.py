@@ -64,7 +64,7 @@ def test_the_card_of_a_corpus(tmp_path: Path) -> None:
     refused, text = split((tmp_path / "rejected" / "_README.md").read_text(encoding="utf-8"))
     files = [{"split": "rejected", "path": "shard-*.parquet"}]
     assert refused["configs"] == [{**config, "data_files": files}]
-    assert "## Examples" not in text
+    assert "## Examples" not in text and text.startswith("\n# My corpus: rejected pairs\n")
 
 
 def test_the_hub_accepts_the_front_matter(tmp_path: Path) -> None:
@@ -106,7 +106,11 @@ def test_languages_of_pivots(tmp_path: Path) -> None:
     pairs = random_pairs(60, seed=1).append_column(COLUMNS["pivot"], pivots)
     place = pairs.column_names.index("source")
     pairs = pairs.set_column(place, COLUMNS["source"], pa.array(["web", "web/news"] * 30))
-    publish_pairs(tmp_path, table=pairs, languages=["en", "cs"])
+    report = publish_pairs(tmp_path, table=pairs, languages=["en", "cs"])
+    assert {name: one["rows_in"] for name, one in report.metrics()["pivots"].items()} == {
+        "cs": 30,
+        "de+pl": 30,
+    }
     metadata, body = split((tmp_path / "corpus" / CARD_NAME).read_text(encoding="utf-8"))
     assert metadata["language"] == ["en", "cs", "de", "pl"]
     assert metadata["source_datasets"] == ["extended|other-news", "extended|other-web"]

@@ -4,6 +4,7 @@ import importlib
 import itertools
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -154,7 +155,9 @@ def test_other_rejected_pairs_are_another_publication(published: Path, tmp_path:
     assert metrics["pairs"] + metrics["rejected"] + metrics["failed"] == 1_000
     assert metrics["failed"] == 1_000 - pairs["failed"].null_count > 0
     assert f"; {metrics['rejected']} rejected; {metrics['failed']} failed; " in report.result()
-    assert "train" not in report.result()
+    files = [replace(report.corpus.files[0], rows=1_000, bytes=1_260_000)]
+    shown = replace(report, corpus=replace(report.corpus, files=files)).result()
+    assert shown.startswith("1,000 pairs in 1 file, 1.3 MB; ") and "train" not in shown
     sizes = [path.stat().st_size for path in (tmp_path / "corpus").glob("*.parquet")]
     assert metrics["files"] == len(sizes)
     assert metrics["megabytes"] == pytest.approx(sum(sizes) / 1e6, abs=0.0005)

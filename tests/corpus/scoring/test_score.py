@@ -27,6 +27,7 @@ from paraforge.corpus.scoring import score as score_module
 from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_shard, put_together, source_rows
 from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.lexical_learning import drawn_rows, learn
+from paraforge.corpus.scoring.out_of_step import Stretch
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.score import build_scorers, score, score_steps, score_table
@@ -172,14 +173,20 @@ def test_tables_with_nothing_to_score(vectors: Path, count: int) -> None:
     assert all(column.null_count == count for column in scored.columns)
 
 
-def test_stage(tmp_path: Path, vectors: Path) -> None:
+def test_stage(tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     translated = write_translated(tmp_path / "translated", 95)
     resources = Resources(work=tmp_path / "work", workers=1)
+    added: list[pa.Table] = []
+    stretches = {"news": [Stretch(1, 500, -0.1, 0.4)]}
+    monkeypatch.setattr(score_module.Blocks, "add", lambda self, rows: added.append(rows))
+    monkeypatch.setattr(score_module.Blocks, "out_of_step", lambda self: stretches)
     report = score(WITHOUT_LANGUAGE, translated, vectors, tmp_path / "scored", resources)
     table = pa.concat_tables(ShardDirectory(tmp_path / "scored").tables())
     expected = score_table(rows(95), build_scorers(vectors, counts=counted(rows(95)), lexical=NO_SOURCE))
     assert table.equals(expected)
     assert (report.rows, report.shards, report.reused) == (95, 10, 0)
+    assert [line for rows in added for line in rows["line"].to_pylist()] == list(range(1, 96))
+    assert report.out_of_step == stretches
     assert report.scored == expected.num_rows - expected["overlap_1"].null_count
     scores = [value for value in expected["paraphrase_score"].to_pylist() if value is not None]
     assert report.mean_paraphrase_score == pytest.approx(np.mean(scores), abs=1e-5)

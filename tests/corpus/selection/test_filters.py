@@ -86,6 +86,7 @@ FILES = {"files": [{"path": "x"}]}
         ({"kind": "length", "maximum": 30}, "more than 30 tokens on one side", "len:-30"),
         (BOUNDS | {"minimum": 0.4, "maximum": 1}, "trigram overlap below 0.4 or above 1", "tri:0.4-1"),
         (BOUNDS | {"minimum": 0.5, "maximum": 0.5}, "trigram overlap below 0.5 or above 0.5", "tri:0.5-0.5"),
+        (BOUNDS | {"minimum": 0.123456}, "trigram overlap below 0.123456", "tri:0.123456-"),
         (BOUNDS | {"maximum": 0.9}, "trigram overlap above 0.9", "tri:-0.9"),
         (BOUNDS | {"score": "cosine", "minimum": 0.5}, "cosine below 0.5", "cosine:0.5-"),
         (BOUNDS | {"score": "paraphrase_score", "minimum": -0.1, "maximum": 0.2},

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.lineage import mixed, sampling_keys, text_keys
 from paraforge.base.shards.store import ShardDirectory
+from paraforge.corpus.selection.fate import Counts
 from paraforge.corpus.selection.ordering import rank, tenths
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import SelectReport, select
@@ -164,6 +165,8 @@ def test_the_display_counts_the_rows_of_the_corpus(tmp_path: Path, monkeypatch: 
     assert len(passes) > 3 and set(passes) == {300}
     share = report.counts.rejected["sample"] / 300
     assert report.result().startswith(f"100 of 300 kept; {share:.1%} not among the 100 drawn at random; ")
+    failed = SelectReport(Counts(8, 3, Counter(x=2), Counter(of_engine=3)), {}, 1.0, {}, {})
+    assert failed.result() == "3 of 8 kept; 37.5% of engine; 1.0 s"
 
 
 def test_a_column_or_pairs_that_the_corpus_lacks(tmp_path: Path) -> None:
