@@ -153,7 +153,10 @@ def read_manifest(directory: Path) -> Manifest:
             remedy = "Use the version of paraforge that wrote it, or publish the corpus again with this one."
             raise InputError(message, path, remedy=remedy)
         given = {key: value[key] for key in Manifest.__annotations__ if key in value}
-        return TypeAdapter(Manifest).validate_python({**given, "version": value["paraforge"]})
+        manifest = TypeAdapter(Manifest).validate_python({**given, "version": value["paraforge"]})
+        if not all({"name", "type", "description"} <= column.keys() for column in manifest.columns):
+            raise ValueError("columns: a name, a type or a description is missing")
+        return manifest
 
 
 def _as_dicts(counts: Mapping[str, Counts]) -> dict[str, Any]:

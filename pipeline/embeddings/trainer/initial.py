@@ -143,20 +143,26 @@ def _weighted_by_frequency(table: Tensor, part: VectorParameters, counts: npt.ND
     return table
 
 
-def table_from_vectors(vocabulary: Vocabulary, vectors: WordVectors, seed: int) -> Tensor:
+def table_from_vectors(
+    vocabulary: Vocabulary, vectors: WordVectors, seed: int, path: str | None = None
+) -> Tensor:
     """Return each unit's vector from a table, (vocabulary, dimension) float32; a unit without one starts with
     the unknown word's, or at random with the standard deviation of those found.
 
-    Raises InputError if no unit has a vector.
+    path: the vectors' file, for the error.
+
+    Raises InputError if no unit has a vector, or only zeros, which training would not change.
     """
     rows = vectors.known_rows(vocabulary.units)
     found = rows >= 0
-    if not found.any():
+    known = np.asarray(vectors.vectors[rows[found]], dtype=np.float32)
+    if not known.any():
+        what = "only zeros for" if found.any() else "none of"
         raise InputError(
-            "the initial vectors have none of the words to train",
+            f"the initial vectors have {what} the words to train",
+            path,
             remedy="Use vectors for lowercase English words.",
         )
-    known = np.asarray(vectors.vectors[rows[found]], dtype=np.float32)
     with np.errstate(over="ignore"):  # the training refuses vectors that are so long
         deviation = float(known.std())
     table = random_table(len(vocabulary), vectors.dimension, deviation, seed).numpy()

@@ -349,7 +349,8 @@ def _tables(parameters: ModelParameters, store: PairStore) -> MakeTable:
 
     def make(part: VectorParameters, number: int) -> Tensor:
         if given is not None and part.unit in WORD_UNITS:
-            return table_from_vectors(store.vocabularies[part.unit], given, seed + number)
+            vocabulary = store.vocabularies[part.unit]
+            return table_from_vectors(vocabulary, given, seed + number, parameters.vectors)
         return starting_table(part, store, seed + number)
 
     return make

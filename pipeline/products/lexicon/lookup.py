@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, describing
 from paraforge.base.shards.store import open_parquet
-from paraforge.corpus.publication.lexicon_layout import SCHEMA, WORDS, read_lexicon_json
+from paraforge.corpus.publication.lexicon_layout import MANIFEST, SCHEMA, WORDS, read_lexicon_json
 
 Score = Literal["adjusted_pmi", "cross_pmi"]
 
@@ -101,10 +101,11 @@ class Lexicon:
         Raises MissingPackageError if the lexicon has lemmas and simplemma is not installed.
         """
         word = word.strip().lower()
-        if self.manifest["parameters"]["classes"] == "lemmas":
-            from paraforge.products.lexicon.pair_sources import lemma_of
+        with describing(self.path / MANIFEST, remedy="Extract the lexicon again."):
+            if self.manifest["parameters"]["classes"] == "lemmas":
+                from paraforge.products.lexicon.pair_sources import lemma_of
 
-            return lemma_of(self.manifest["parameters"]["language"])(word)
+                return lemma_of(self.manifest["parameters"]["language"])(word)
         return word
 
     def count_of(self, word: str) -> int:

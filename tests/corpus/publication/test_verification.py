@@ -114,6 +114,7 @@ def other_source(table: pa.Table) -> pa.Table:
         (edit_manifest(lambda m: m.update(format=99)), "_manifest.json", "written in format 99"),
         (edit_manifest(lambda m: m.update(schema_version=1)), "_manifest.json", "with schema 1; this"),
         (edit_manifest(lambda m: m.update(schema_version=99)), "_manifest.json", "with schema 99; this"),
+        (edit_manifest(lambda m: m["columns"].append({})), "_manifest.json", "not a manifest"),
         (edit_manifest(lambda m: m["counts"].update(kept=1)), "_manifest.json", "do not add up"),
         (edit_manifest(lambda m: m["files"].pop()), "_manifest.json", "but its counts give"),
         (edit_manifest(lambda m: m["sources"].pop("news")), "_manifest.json", "sources do not add up"),

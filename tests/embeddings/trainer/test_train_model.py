@@ -172,6 +172,9 @@ def test_words_without_a_given_vector_start_as_the_unknown_word_or_at_random() -
     assert table[:4].tolist() == [[1, 2], [1, 2], [3, -3], [1, 2]]
     table = table_from_vectors(vocabulary, WordVectors(["dog"], numbers[:1]), 1)
     assert table[2].tolist() == [3, -3] and float(table.std()) == pytest.approx(3, rel=0.1)
+    for word, problem in (("bird", "none of"), ("dog", "only zeros for")):
+        with pytest.raises(InputError, match=f"f.txt: the initial vectors have {problem} the words to train"):
+            table_from_vectors(vocabulary, WordVectors([word], np.zeros((1, 2), np.float32)), 1, "f.txt")
 
 
 def test_corpora_with_empty_shards_and_empty_sides(tmp_path: Path) -> None:

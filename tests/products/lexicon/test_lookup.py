@@ -97,6 +97,9 @@ def test_missing_and_damaged_lexicons(lexicon: Lexicon, tmp_path: Path) -> None:
         write_json(lexicon.path / "lexicon.json", changed)
         with pytest.raises(InputError, match=message):
             Lexicon(lexicon.path)
+    write_json(lexicon.path / "lexicon.json", {**manifest, "parameters": []})
+    with pytest.raises(InputError, match=r"lexicon\.json: damaged"):
+        Lexicon(lexicon.path).lookup(["a"])
     write_json(lexicon.path / "lexicon.json", manifest)
     (lexicon.path / "words.parquet").write_bytes(b"xx")
     with pytest.raises(InputError, match=r"Extract the lexicon again"):
