@@ -6,6 +6,7 @@ import math
 import os
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from paraforge.translation.decoding.faults import EngineError
 from paraforge.translation.decoding.server_answers import best_answers, read_answer
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Hypothesis, Usage
 from paraforge.translation.engines import open_translator
+from paraforge.translation.engines.server import _Requests
 from paraforge.translation.stage.sentences import choose_engine
 from tests.translation.engines.fake_server import (
     EXPECTED,
@@ -108,6 +110,16 @@ def test_what_is_sent_and_what_comes_back(server: FakeServer) -> None:
     chosen = {"temperature": 0.5, "max_tokens": 7, "seed": 8, "logprobs": None}
     translate(["Pes."], body=chosen)
     assert {name: server.bodies[1].get(name) for name in chosen} == chosen
+    translate(["Pes."])
+    assert server.bodies[2]["max_tokens"] == OPTIONS["maximum_target_tokens"].default
+
+
+def test_requests_that_are_answered_are_not_kept() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        requests = _Requests(pool, lambda sentence: (Hypothesis(sentence, 0.0, 1),), DecodingOptions(), 1)
+        wait = requests.submit(requests.encode(["a", "b"]))
+        assert len(requests.open) == 2
+        assert [one.text for (one,) in wait()] == ["a", "b"] and not requests.open
 
 
 def test_requests_at_a_time(server: FakeServer) -> None:

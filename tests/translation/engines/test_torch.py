@@ -25,7 +25,7 @@ from paraforge.translation.models.model_file import ModelFile, Variable
 from paraforge.translation.stage.sentences import choose_engine
 from paraforge.translation.torch_search.graphs import RecordedSteps
 from paraforge.translation.torch_search.results import Findings
-from paraforge.translation.torch_search.search import Pace, Search
+from paraforge.translation.torch_search.search import Pace, Request, Search
 from paraforge.translation.torch_search.weights import load_weights
 from tests.translation.engines.tiny_models import OPTIONS, SENTENCES, agree, gains, run, write_variant
 from tests.translation.models.ready import make_marian, write_m2m100, write_nllb
@@ -174,6 +174,29 @@ def test_recorded_steps_give_what_plain_steps_give(tiny_model: Path, monkeypatch
     assert recorded.replayed > 10
     recorded.forget()
     replaying.run(requests)
+
+
+def test_a_batch_that_does_not_fit_is_searched_in_halves(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translator = open_translator("torch", tiny_model, OPTIONS, Placement("cpu"))
+    assert isinstance(translator, TorchTranslator)
+    sources = translator.encode(SENTENCES[:10])
+    expected = translator.submit(sources)()
+    computed, sizes = TorchTranslator._computed, []
+
+    def small(self: TorchTranslator, requests: list[Request]) -> list[Findings]:
+        sizes.append(len(requests))
+        if len(requests) > 3:
+            raise RuntimeError("CUDA out of memory")
+        return computed(self, requests)
+
+    monkeypatch.setattr(TorchTranslator, "_computed", small)
+    found = translator.submit(sources)()
+    assert sizes == [10, 5, 2, 3, 5, 2, 3]
+    assert [[one.text for one in row] for row in found] == [[one.text for one in row] for row in expected]
+    longest = max(len(translator._request(source).tokens) for source in sources[:5])
+    assert translator.batch_tokens <= 5 * longest // 2
 
 
 def test_two_threads_may_share_a_translator(tiny_model: Path) -> None:
