@@ -26,6 +26,7 @@ from paraforge.corpus.publication.publication import publish
 from paraforge.corpus.publication.statistics import describe
 from paraforge.corpus.selection.fate import Counts
 from paraforge.corpus.statistics.counts import BANDS, band_of
+from paraforge.versions import PUBLISH, SELECT
 from tests.corpus.publication.test_verdict_words import drawn
 from tests.corpus.selection.corpora import random_pairs, resources, with_columns, write_corpus
 from tests.corpus.selection.published import publish_pairs
@@ -77,6 +78,8 @@ def test_rows_are_in_order_with_all_their_columns(published: Path) -> None:
     assert numbers == sorted(numbers)
     shared = [name for name in kept.column_names if name in pairs.column_names and name != "rejected"]
     assert "first_row" not in kept.column_names
+    for name, number in (("selected", SELECT), ("corpus", PUBLISH)):
+        assert ShardDirectory(published / name).description["version"] == number
     assert len(shared) >= 18
     for row in kept.select(shared).to_pylist()[::37]:
         assert row == {name: by_text[row["source_text"]][name] for name in shared}

@@ -10,11 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from examples.fine_tune import fine_tune
 from paraforge.base.errors import ConfigurationError, IncompleteError, InputError
-from paraforge.base.files import read_json, write_whole
+from paraforge.base.files import hash_json, read_json, write_whole
 from paraforge.base.shards.resources import Resources
+from paraforge.corpus.publication.card import read_card
+from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.products.loading import open_model
 from paraforge.products.triplets import mining, pieces, search
 from paraforge.products.triplets.mining import mine_triplets
@@ -96,6 +99,23 @@ def test_rows_in_are_triplets_and_left_out(corpus: Path, tmp_path: Path) -> None
         assert (origin["source"], origin["line"]) == (own["source"], own["line"])
         for number, name in enumerate(names, 1):
             assert one[name] == rows[origin[f"negative_row_{number}"]]["translation"]
+
+
+def test_the_card_says_what_was_mined(corpus: Path, tmp_path: Path) -> None:
+    report = mine(corpus, tmp_path / "out", negatives=3, margin=0.25)
+    _, front, text = (tmp_path / "out" / "_README.md").read_text(encoding="utf-8").split("---\n", 2)
+    metadata, given = (yaml.safe_load(one) for one in (front, read_card(corpus)[0]))
+    assert [metadata[name] for name in ("license", "language")] == [given["license"], given["language"]]
+    content = read_json(tmp_path / "out" / "_triplets.json")
+    assert {one["description"] for one in metadata["configs"]} == {hash_json(content)[:16]}
+    assert metadata["pretty_name"] == f"{given['pretty_name']}: triplets"
+    assert f"\n{report.triplets} triplets: a sentence, its paraphrase, and 3 of other clusters" in text
+    assert "with a cosine below 0.75 times that" in text and "by `general`" in text
+    assert read_manifest(corpus).signature in text and f"left out: {report.rows}." in text
+    counts = {"triplets": report.triplets, "clusters of paraphrases": report.clusters}
+    counts |= {"pairs of the largest cluster": report.largest_cluster}
+    for name, number in [*counts.items(), *((f"left out: {k}", n) for k, n in report.left_out.items())]:
+        assert f"| {name} | {number} |" in text
 
 
 def test_vectors_have_length_1_or_0() -> None:
@@ -398,8 +418,6 @@ def test_datasets_reads_directory_and_files(corpus: Path, tmp_path: Path, datase
 @pytest.mark.parametrize("content", ["corpus", "rejected"])
 def test_the_card_of_a_corpus_names_types(tmp_path: Path, datasets: Any, content: str) -> None:
     """The features of the card are those of the files; without them, datasets would infer the same."""
-    import yaml
-
     from tests.corpus.selection.published import publish_pairs
 
     publish_pairs(tmp_path, rows=400)
