@@ -13,6 +13,7 @@ from sacremoses import MosesTokenizer
 
 from paraforge.base.text import moses
 from paraforge.base.text.ngrams import shared_ngrams
+from paraforge.base.text.ragged import text_bytes
 from paraforge.base.text.tokens import tokenize, tokenize_column, tokenize_columns, with_own_vocabulary
 from tests.sample import generate
 
@@ -190,3 +191,11 @@ def test_against_counters(rows: list[tuple[list[str], list[str]]], highest: int)
         for order in range(1, highest + 1)
     ]
     assert shared_ngrams(*columns, highest).tolist() == expected
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+def test_bytes_of_some_texts_of_a_column(kind: pa.DataType) -> None:
+    data, offsets = text_bytes(pa.array(["ab", "č", "", " d", "e"], kind)[1:4])
+    assert (data.tobytes(), offsets.tolist()) == ("č d".encode(), [0, 2, 2, 4])
+    data, offsets = text_bytes(pa.array(["ab"], kind)[1:])
+    assert (data.tobytes(), offsets.tolist()) == (b"", [0])
