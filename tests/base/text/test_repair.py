@@ -15,6 +15,8 @@ from paraforge.base.text.repair import (
 
 ENTITIES = {
     "I don&apos;t &quot;know&quot; &amp; &#39;say&#x27;": "I don't \"know\" & 'say'",
+    "&#0000065;&#128512;&#x1f600;&#X00041;": "A\U0001f600\U0001f600A",
+    "&#00000065; &#x0000041;": "&#00000065; &#x0000041;",
     "a &#91; b &#93; &#124; &bar; &bra; &ket; c": "a [ b ] | | [ ] c",
     "A&nbsp;man": "A\u00a0man",
     "&amp;lt;b&amp;gt;": "&lt;b&gt;",  # once

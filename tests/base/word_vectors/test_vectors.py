@@ -63,6 +63,8 @@ def test_rows() -> None:
     with_unknown = some_vectors(unknown=True)
     assert with_unknown.rows(["kočka", "dog"]).tolist() == [48, 49]
     assert with_unknown.known_rows(["kočka", "dog"]).tolist() == [48, -1]
+    for table, other in ((vectors, np.zeros(7)), (with_unknown, with_unknown.vectors[49])):
+        assert np.array_equal(table.of_words(["dog", "word3"]), [other, table.vectors[3]])
 
 
 def test_fingerprint_depends_on_words_order_and_numbers() -> None:
