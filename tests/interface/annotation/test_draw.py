@@ -84,6 +84,11 @@ def test_either_directory_may_be_named_and_a_small_band_is_taken_whole(published
     assert counts == [figures.pairs for figures in whole.bands]
 
 
+def test_without_ranks_each_is_the_first(tmp_path: Path) -> None:
+    publish_pairs(tmp_path, table=random_pairs(60).drop_columns(["rank"]))
+    assert {pair.rank for pair in draw(tmp_path).pairs} == {0}
+
+
 def test_rejected_pairs_of_another_run(published: Path, tmp_path: Path) -> None:
     publish_pairs(tmp_path, rows=200)  # chosen alike, so the signatures are equal
     (tmp_path / "mixed").mkdir()
