@@ -63,6 +63,14 @@ def test_half_answers_do_not_count_and_empty_ones_are_not_written(store: Annotat
     assert store.annotators()[0].graded == 0 and store.judgements() == []
 
 
+def test_judgements_are_by_pair_and_then_by_annotator(store: AnnotationStore) -> None:
+    zdena, boris = store.join("Zdena").number, store.join("Boris").number
+    for annotator, pair in ((boris, 2), (boris, 1), (zdena, 2), (zdena, 1)):
+        store.record(annotator, pair, Answer(1, 1))
+    found = [(pair, name) for pair, name, *_ in store.judgements()]
+    assert found == [(1, "Zdena"), (1, "Boris"), (2, "Zdena"), (2, "Boris")]
+
+
 def test_names_have_one_form(store: AnnotationStore) -> None:
     assert store.join(" Anna   K. ") == store.join("anna k.")
     assert store.join("Žofie") == store.join("Z\u030cofie")  # composed and decomposed

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from werkzeug.test import EnvironBuilder
 
+from paraforge.interface.cli.console import announcer
 from paraforge.interface.web.serving import LARGEST_REQUEST, is_known, is_loopback, known_names, make_app
 
 
@@ -96,6 +97,16 @@ def test_hosts_are_addresses_and_known_names(bind: str) -> None:
 def test_loopback() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "::1", "[::1]", "LOCALHOST")))
     assert not any(map(is_loopback, ("0.0.0.0", "::", "box")))
+
+
+@pytest.mark.parametrize(("host", "open_to_all"), [("127.0.0.1", False), ("0.0.0.0", True)])
+def test_who_can_reach_a_page_is_said(
+    host: str, open_to_all: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    announcer(host, "Grade", "grade pairs", " it")("http://box/")
+    said = capsys.readouterr()
+    assert said.out == "Grade at http://box/   (Ctrl-C stops it)\n"
+    assert said.err == "  Anyone who can reach this address can grade pairs.\n" * open_to_all
 
 
 @pytest.mark.parametrize(
