@@ -46,6 +46,8 @@ def test_escaped_text_is_shown_as_it_is(text: str) -> None:
 
 
 @given(MARKUP)
+@example("`a")
+@example("a``")
 def test_code_is_shown_as_it_is(text: str) -> None:
     if not plain(text):
         return

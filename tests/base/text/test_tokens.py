@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sacremoses import MosesTokenizer
 
@@ -184,6 +184,7 @@ def ngrams(words: list[str], order: int) -> Counter[tuple[str, ...]]:
 
 
 @given(st.lists(st.tuples(WORDS, WORDS), max_size=8), st.integers(1, 5))
+@example([(["a"], ["b"]), ([f"w{number % 700}" for number in range(3_000)],) * 2], 3)
 def test_against_counters(rows: list[tuple[list[str], list[str]]], highest: int) -> None:
     columns = tokenize_columns(*(pa.array([" ".join(row[side]) for row in rows]) for side in (0, 1)))
     expected = [

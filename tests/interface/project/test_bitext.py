@@ -20,6 +20,7 @@ from paraforge.intake.bitext.source import ColumnSource
 from paraforge.interface.configuration import load_parameters
 from paraforge.interface.configuration.parameters import Parameters
 from paraforge.interface.project.bitext import Bitext, look_at, look_at_table
+from paraforge.interface.project.table import _has_sentences
 from tests.here import run_command, without_git_and_dvc
 from tests.intake.bitext.grammar import SENTENCES
 from tests.interface.project.bitexts import bitext
@@ -52,6 +53,16 @@ def test_a_bitext_is_looked_at(swapped: bool, tmp_path: Path, monkeypatch: pytes
     assert parameters.nmt.source_language == "cs"
     monkeypatch.chdir(tmp_path / "my")
     assert "nothing changes" in run_command("configure").output
+
+
+@pytest.mark.parametrize(
+    ("several_words", "distinct", "sentences"),
+    [(100, 100, True), (21, 100, True), (20, 100, False), (100, 6, True), (100, 5, False), (0, 100, False)],
+)
+def test_labels_and_names_are_no_sentences(several_words: int, distinct: int, sentences: bool) -> None:
+    """More than a fifth of the texts has several words, and more than a twentieth is distinct."""
+    texts = [f"word{n} again" if n < several_words else f"word{n}" for n in range(100)]
+    assert _has_sentences([texts[n % distinct] for n in range(100)]) == sentences
 
 
 def test_a_call_that_was_killed_continues_and_writes_no_file_again(tmp_path: Path) -> None:
