@@ -57,12 +57,14 @@ def test_code_is_shown_as_it_is(text: str) -> None:
 
 
 @given(MARKUP, MARKUP)
+@example("a|b", "`a|b")
 def test_no_text_breaks_a_table(first: str, second: str) -> None:
-    rows = [[first, second], [Code("x"), "y"]]
+    shown = plain(second) or "x"
+    rows = [[first, second], [Code(shown), "y"]]
     seen = Seen(RENDER.render(table(["a", "b"], rows, right=[1])))
     cells = ["td", "td", "tr", "td", "code", "td"]
     assert seen.tags == ["table", "thead", "tr", "th", "th", "tbody", "tr", *cells]
-    assert seen.text == plain(f"a b {first} {second} x y")
+    assert seen.text == plain(f"a b {first} {second} {shown} y")
 
 
 def test_only_what_is_longer_than_the_limit_is_cut() -> None:

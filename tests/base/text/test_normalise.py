@@ -2,6 +2,7 @@
 Normalisation forms are those of Python's own tables, whatever Arrow does."""
 
 import re
+import sys
 import unicodedata
 from collections.abc import Iterator
 from typing import Any
@@ -76,6 +77,11 @@ def test_what_a_reader_does_not_see_is_no_difference(first: str, second: str) ->
     for form in (folded, normalise):
         one, other = form(pa.array([first, second])).to_pylist()
         assert one == other
+
+
+def test_as_many_are_invisible_as_in_unicode() -> None:
+    """Of DerivedCoreProperties.txt, Default_Ignorable_Code_Point."""
+    assert len(re.findall(f"[{IGNORABLE}]", "".join(map(chr, range(sys.maxunicode + 1))))) == 4174
 
 
 def test_signs_are_not_each_other() -> None:

@@ -133,6 +133,7 @@ def test_a_picture_is_a_thousand_wide_and_heights_are_roots() -> None:
     assert inside(Scale(0, 2, 10), 0.5, 1.5) == (250, 500)
     assert inside(Scale(0, 2, 10), None, 0.5) == (0, 250)
     assert inside(Scale(0, 2, 10), 3, None) == (1000, 0)
+    assert inside(Scale(0, 2, 10), 1.5, 0.5) == (750, 0)
 
 
 def test_changed_meanings_have_a_handle(tmp_path: Path) -> None:

@@ -61,7 +61,8 @@ def test_a_bitext_is_looked_at(swapped: bool, tmp_path: Path, monkeypatch: pytes
 )
 def test_labels_and_names_are_no_sentences(several_words: int, distinct: int, sentences: bool) -> None:
     """More than a fifth of the texts has several words, and more than a twentieth is distinct."""
-    texts = [f"word{n} again" if n < several_words else f"word{n}" for n in range(100)]
+    names = ["word" + chr(97 + n // 10) + chr(97 + n % 10) for n in range(100)]
+    texts = [f"{name} again" if n < several_words else name for n, name in enumerate(names)]
     assert _has_sentences([texts[n % distinct] for n in range(100)]) == sentences
 
 
