@@ -22,7 +22,7 @@ class PublishParameters(Section):
 
     name: str = Field(
         "Paraforge corpus",
-        min_length=1,
+        pattern=r"\S",
         max_length=200,
         description="title of the dataset card, summary and report",
     )
@@ -42,7 +42,9 @@ class PublishParameters(Section):
         description="language codes for the card: first the references', then the foreign side's; null: those"
         " of the translation model",
     )
-    tags: list[str] = Field(default_factory=lambda: ["paraphrase", "back-translation"])
+    tags: list[Annotated[str, Field(pattern=r"\S")]] = Field(
+        default_factory=lambda: ["paraphrase", "back-translation"], description="tags of the dataset card"
+    )
     group_score: float | None = Field(
         0.8,
         ge=0,

@@ -216,6 +216,7 @@ def test_a_file_of_another_program_keeps_what_differs_from_the_defaults(project:
         (["translate.nbest=99"], r"^translate: nbest is 99, but the beam"),
         (["select.order=[x]"], r"^select: order names x, but the filters are"),
         (["publish.name=a\r"], r"name=a\\r': a control character.*Write it as in YAML"),
+        (["publish.name= "], r"publish\.name: ' ': should be a text that is not blank"),
         (["x"], "neither GROUP=CHOICE nor KEY=VALUE"),
         (["nmt.model=/nowhere"], r"nmt\.model: /nowhere: no such file"),
         (["nmt.model=mine.tsv"], r"nmt\.model: mine\.tsv: not a model that can be imported"),
