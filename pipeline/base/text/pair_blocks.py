@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.base.errors import InputError
+from paraforge.base.logs import counted
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, usable_rows
 from paraforge.base.shards.store import ShardView
 from paraforge.base.text import ppdb
@@ -148,10 +149,10 @@ def _parse(
             continue
         if len(fields) <= needed:
             raise InputError(
-                f"{len(fields)} fields, column {needed} (counted from 0) is needed",
+                f"{counted(len(fields), 'field')}, but column {needed} (counted from 0) is needed",
                 path,
                 number,
-                f"Fields are separated by {separator!r}; name other columns with --columns.",
+                f"Fields are separated by {separator!r}; name other columns (columns, or --columns).",
             )
         left.append(fields[left_column].strip())
         right.append(fields[right_column].strip())

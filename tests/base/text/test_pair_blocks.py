@@ -25,7 +25,7 @@ def test_tsv(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_bytes("a dog\tthe dog\r\n\u2028b\tc\u0085\td\nlast\tline".encode())
     assert pairs(read_pair_file(path)) == [("a dog", "the dog"), ("b", "c"), ("last", "line")]
-    with pytest.raises(InputError, match=r"pairs.tsv:1: 2 fields, column 2"):
+    with pytest.raises(InputError, match=r"pairs.tsv:1: 2 fields, but column 2"):
         pairs(read_pair_file(path, columns=(0, 2)))
     path.write_bytes(b"a\tb\n\xff\xfe\tc\n")
     with pytest.raises(InputError, match=r"pairs.tsv:2: not UTF-8"):
@@ -78,7 +78,7 @@ def test_blocks_cut_lines_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert pairs(read_pair_file(path)) == expected
     assert pairs(read_pair_file(path, limit=7)) == expected[:7]
     path.write_text(path.read_text() + "only one field\n")
-    with pytest.raises(InputError, match=r":101: 1 fields, column 1"):
+    with pytest.raises(InputError, match=r":101: 1 field, but column 1"):
         pairs(read_pair_file(path))
 
 
