@@ -202,8 +202,8 @@ def _introduction(manifest: Manifest, languages: Sequence[str]) -> str:
         )
     if is_given(manifest.steps):
         what = (
-            f"{manifest.rows:,} paraphrase pairs: the sentences `reference` and `translation` were given as "
-            "paraphrases of each other, and have scores and lineage here."
+            f"{counted(manifest.rows, 'paraphrase pair')}: the sentences `reference` and `translation` were "
+            "given as paraphrases of each other, and have scores and lineage here."
         )
     else:
         side = "English" if languages[0] == "en" else code(languages[0])
@@ -249,7 +249,7 @@ def _counts(manifest: Manifest) -> str:
 
 def _count_table(what: str, named: Mapping[str, Counts]) -> str:
     rows = []
-    for name, counts in [*sorted(named.items()), *[("all", total_of(named))] * (len(named) > 1)]:
+    for name, counts in [*sorted(named.items()), *[(f"all {what}s", total_of(named))] * (len(named) > 1)]:
         numbers = (counts.rows_in, counts.kept, counts.rejected.total(), counts.failed.total())
         share = 100 * counts.kept / max(1, counts.rows_in)
         rows.append([name, *(f"{number:,}" for number in numbers), f"{share:.1f}"])

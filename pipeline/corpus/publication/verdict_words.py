@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from paraforge.base.logs import counted
 from paraforge.corpus.columns import LABELS
 from paraforge.corpus.publication.manifest import Manifest
 from paraforge.corpus.scoring.verdict import CONFIDENCE, LOST_SHARE
@@ -29,13 +30,13 @@ def verdict_words(verdict: Figures, kept: int) -> list[str]:
     if kept and (adequacy := verdict.get("adequacy")):
         share, low, high = (round(100 * adequacy[name]) for name in ("share", "low", "high"))
         sentences.append(
-            f"About {share}% ({low} to {high}%) of the {kept:,} kept pairs are likely to be adequate "
-            "paraphrases."
+            f"About {share}% ({low} to {high}%) of the {counted(kept, 'kept pair')} are likely to be "
+            "adequate paraphrases."
         )
     if not verdict["wrong_pairs"]:
         return [*sentences, "The scores cannot be checked: no two rows of a source differ on both sides."]
     for score, figures in verdict["scores"].items():
-        sentences += _of_score(label(score), figures)
+        sentences += _of_score(score, figures)
     if changed := verdict.get("changed_meanings"):
         sentences.append(_of_altered_meanings(changed))
     for score, figures in verdict["scores"].items():
@@ -88,15 +89,16 @@ def _area(value: float) -> str:
     return f"{value:.2f}" if value < 0.99 else f"{math.floor(value * 1000) / 1000:.3f}"
 
 
-def _of_score(name: str, figures: Figures) -> Iterator[str]:
+def _of_score(score: str, figures: Figures) -> Iterator[str]:
     """Yield sentences on how well a score separates mismatched pairs, and how many pass its threshold and the
     suggested one."""
     if figures["separation"] is None:
         return
     areas = f"{area_text(figures['separation'])} against mismatched pairs"
-    if figures.get("changed"):
+    # An altered translation has the same similarity to the source.
+    if figures.get("changed") and score != "source_similarity":
         areas += f", {_area(figures['changed']['value'])} against altered meanings"
-    yield f"{name.capitalize()}: AUC {areas} (1 = perfect, 0.5 = chance)."
+    yield f"{label(score).capitalize()}: AUC {areas} (1 = perfect, 0.5 = chance)."
     if figures["minimum"] is not None:
         passing = _two_digits(figures["passing"]["value"])
         yield f"The threshold of {figures['minimum']:g} lets {passing} of the mismatched pairs through."

@@ -39,12 +39,18 @@ def sums_of(values: Values) -> Sums:
 
 
 def mean_of(sums: Sums) -> float | None:
-    """Return the mean rounded for display, or None without values."""
-    return round(float(sums[1] / sums[0]), 4) if sums[0] else None
+    """Return the mean, or None without values."""
+    return float(sums[1] / sums[0]) if sums[0] else None
+
+
+def rounded_mean_of(sums: Sums) -> float | None:
+    """Return the mean rounded for tables, or None without values."""
+    mean = mean_of(sums)
+    return None if mean is None else round(mean, 4)
 
 
 def deviation_of(sums: Sums) -> float | None:
-    """Return the standard deviation of the values themselves, rounded for display; None without values."""
+    """Return the standard deviation of the values themselves, rounded for tables; None without values."""
     if not sums[0]:
         return None
     mean = sums[1] / sums[0]
@@ -55,7 +61,7 @@ def means_of(sums: Mapping[str, Sums]) -> dict[str, float | None]:
     """Return the means by name, each followed by the standard deviation as NAME_sd."""
     found: dict[str, float | None] = {}
     for name, one in sums.items():
-        found |= {name: mean_of(one), f"{name}_sd": deviation_of(one)}
+        found |= {name: rounded_mean_of(one), f"{name}_sd": deviation_of(one)}
     return found
 
 

@@ -9,10 +9,10 @@ from paraforge.base.files import write_csv
 from paraforge.base.shards.store import write_parquet
 from paraforge.base.shards.work import replaced_directory
 from paraforge.corpus.columns import AVERAGED, SCALES
-from paraforge.corpus.statistics.counts import BANDS, Figures, deviation_of, mean_of, means_of
+from paraforge.corpus.statistics.counts import BANDS, Figures, deviation_of, means_of, rounded_mean_of
 from paraforge.corpus.statistics.statistics import Statistics
 
-ALL = "all"
+ALL = "all sources"  # no source can have this name
 
 Rows = list[dict[str, Any]]
 
@@ -31,7 +31,12 @@ _TYPES = {
 def _bands(figures: Figures) -> Rows:
     """Return ParaNMT's Table 3: pairs in each band, mean and standard deviation of the trigram overlap."""
     return [
-        {"band": band, "pairs": int(pairs), "overlap_3": mean_of(sums), "overlap_3_sd": deviation_of(sums)}
+        {
+            "band": band,
+            "pairs": int(pairs),
+            "overlap_3": rounded_mean_of(sums),
+            "overlap_3_sd": deviation_of(sums),
+        }
         for band, pairs, sums in zip(BANDS, figures.band_pairs, figures.band_overlaps, strict=True)
     ]
 

@@ -69,6 +69,13 @@ def test_the_share_that_passes_has_two_digits(share: float, text: str) -> None:
     assert said[1] == f"The threshold of 0.1 lets {text} of the mismatched pairs through."
 
 
+@pytest.mark.parametrize(("score", "said"), [("paraphrase_score", True), ("source_similarity", False)])
+def test_only_scores_of_translations_are_judged_by_altered_ones(score: str, said: bool) -> None:
+    area = {"value": 0.5, "low": 0.5, "high": 0.5}
+    figures = {"separation": area, "changed": area, "minimum": None, "suggested": None}
+    assert ("altered meanings" in " ".join(module._of_score(score, figures))) == said
+
+
 @pytest.mark.parametrize(("kept", "said"), [(0.0, False), (0.001, True)])
 def test_a_threshold_that_keeps_nothing_is_not_suggested(kept: float, said: bool) -> None:
     area = {"value": 0.5, "low": 0.4, "high": 0.6}

@@ -246,7 +246,7 @@ def test_tables_are_written(found: Statistics, tmp_path: Path) -> None:
     lengths = [row for row in rows if row["column"] == "reference_tokens" and row["source"] == "books"]
     assert [(float(row["low"]), float(row["high"])) for row in lengths] == [(n, n + 1) for n in range(101)]
     bands = pq.read_table(tmp_path / "statistics" / "bands.parquet").to_pylist()
-    assert [row["source"] for row in bands[:5]] == ["all"] * 5
+    assert [row["source"] for row in bands[:5]] == ["all sources"] * 5
     deciles = pq.read_table(tmp_path / "statistics" / "deciles.parquet")
     assert deciles["decile"].to_pylist() == list(range(1, 11))
     schemas = map(pq.read_schema, (tmp_path / "statistics").glob("*.parquet"))
