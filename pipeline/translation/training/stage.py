@@ -161,7 +161,7 @@ def trained_model(
     """
     finished = directory / "model"
     history_file = directory / "history.json"
-    if not (_is_whole(finished) and history_file.is_file()):
+    if not _is_whole(finished, history_file):
         result = train_model(bitext, directory, parameters, resources, symbols)
         write_json(history_file, result.history)
         with replaced_directory(finished) as temporary:
@@ -188,13 +188,15 @@ def _bitext(parameters: NmtParameters, ingested: Path, resources: Resources) -> 
     return ShardDirectory(output)
 
 
-def _is_whole(model: Path) -> bool:
-    """Return whether a finished model exists and all its bytes are unchanged; warn if it was changed."""
+def _is_whole(model: Path, history: Path) -> bool:
+    """Return whether a finished model exists with its history, and all its bytes are unchanged; warn if it
+    was changed."""
     if not model.is_dir():
         return False
     try:
         with describing(model / MODEL_FILE):
             check_files(model, read_json(model / MODEL_FILE)["files"])
+        read_json(history)
     except InputError as error:
         logger.warning("%s: %s. The model is trained again", error.path, error.message)
         return False
