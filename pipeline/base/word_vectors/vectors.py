@@ -119,9 +119,12 @@ class WordVectors:
 
     def of_words(self, words: Sequence[str]) -> FloatArray:
         """Return the vectors of the words, (words, dimension) float32; for a word without one, the unknown
-        word's or zeros."""
+        word's or zeros. Raises InputError if one has NaN or infinity."""
         rows = self.rows(words)
         vectors = np.array(self.vectors[np.maximum(rows, 0)])
+        if not np.isfinite(vectors).all():
+            path = getattr(self.vectors, "filename", None)
+            raise InputError("damaged: a vector has values that are not numbers", path)
         vectors[rows < 0] = 0
         return vectors
 

@@ -129,6 +129,17 @@ def test_damaged_tables_are_refused(
         WordVectors.open(tmp_path / "table", verify=True)
 
 
+def test_numbers_that_are_none_are_refused_when_they_are_used(tmp_path: Path) -> None:
+    """A large table is not read as a whole when it is opened."""
+    vectors = some_vectors()
+    vectors.vectors[1, 2] = np.nan
+    vectors.save(tmp_path)
+    opened = WordVectors.open(tmp_path)
+    assert np.isfinite(opened.of_words(opened.words[2:])).all()
+    with pytest.raises(InputError, match=r"vectors\.npy: damaged: .* not numbers"):
+        opened.of_words(opened.words[:2])
+
+
 def test_no_such_table(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_bytes(b"the 1 2\ncat 1\n")
     with pytest.raises(InputError, match="not a word and 2 finite numbers"):
