@@ -145,15 +145,14 @@ class TorchTranslator:
         self._pool = ThreadPoolExecutor(threads, "torch-search", prepare_thread, (self._device,))
 
     def _forced(self, model: TranslationModel) -> tuple[int, ...]:
-        pieces = model.target_prefix
-        numbers = {token: number for number, token in reversed(list(enumerate(self._vocabulary.target)))}
-        missing = [piece for piece in pieces if piece not in numbers]
+        known = self._vocabulary.target
+        missing = [piece for piece in model.target_prefix if piece not in known]
         if missing:
             raise InputError(
                 f"hypotheses cannot begin with {' '.join(missing)}: not in the model's vocabulary",
                 model.path,
             )
-        return tuple(numbers[piece] for piece in pieces)
+        return tuple(map(known.index, model.target_prefix))
 
     def _search(self, compute_type: str) -> Search:
         """Return the search in a compute type; its weights are loaded on first use."""

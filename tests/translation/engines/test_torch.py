@@ -1,6 +1,7 @@
 """The engine torch: every kind of model, ready ones too, half precision, and varied hypotheses."""
 
 import contextlib
+import dataclasses
 import io
 import json
 import shutil
@@ -116,6 +117,12 @@ def test_a_vocabulary_of_another_size_is_refused_before_any_work(tiny_model: Pat
     (model / "model.json").write_text(json.dumps({**description, "files": {}}), encoding="utf-8")
     with pytest.raises(InputError, match=r"rows, but the source vocabulary has \d+ tokens"):
         choose_engine("torch", model, OPTIONS, {}, Resources(devices=["cpu"]))
+
+
+def test_a_prefix_that_is_not_in_the_vocabulary_is_refused(tiny_model: Path) -> None:
+    model = dataclasses.replace(open_model(tiny_model), target_prefix=("__xx__",))
+    with pytest.raises(InputError, match="cannot begin with __xx__"):
+        open_translator("torch", model, OPTIONS, Placement("cpu"))
 
 
 def test_tied_matrices_are_there_once(tiny_model: Path) -> None:

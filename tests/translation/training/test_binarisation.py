@@ -1,5 +1,6 @@
 """Held-out rows, and the binarised parts that fairseq trains on."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,9 @@ def parameters(**changes: Any) -> NmtParameters:
     return NmtParameters.model_validate({**PARAMETERS, **changes})
 
 
-ROWS: list[Row] = [(cs, en, None if n % 11 else "identical") for n, (cs, en) in enumerate(bitext(400))]
+ROWS: list[Row] = [
+    (cs, f"{en} dog", None if n % 11 else "identical") for n, (cs, en) in enumerate(bitext(400))
+]
 
 
 def prepare(place: Path, rows: list[Row] = ROWS, rows_per_shard: int = 100, **changes: Any) -> PreparedBitext:
@@ -166,7 +169,8 @@ def test_parts_are_those_of_fairseqs_builder(tmp_path: Path, types: int) -> None
 
 def test_long_pairs_are_counted(tmp_path: Path) -> None:
     rows = [*ROWS, ("pes " * 80, "dog", None), ("pes", "", None), ("pes", "dog " * 80, None)]
-    assert prepare(tmp_path, rows, maximum_tokens=64).too_long == 2
+    rows.append(("pes", " ", None))  # without a piece
+    assert prepare(tmp_path, rows, maximum_tokens=64).too_long == 3
 
 
 def test_loss_and_bleu_are_of_the_same_text(tmp_path: Path) -> None:
@@ -207,8 +211,26 @@ def test_a_sampled_vocabulary_sees_fewer_rows(tmp_path: Path, monkeypatch: pytes
     assert 1700 < seen[2] < 2300  # of all that are trained on
 
 
+def test_a_sample_has_all_pairs_for_validation_and_some_of_a_source() -> None:
+    numbers = range(4000)
+    targets = [f"dog {number}" for number in numbers]
+    sources = [f"pes {number // 4}" for number in numbers]
+    pairs = pa.table({"source_text": sources, "target": targets, "reference": targets})
+    found = binarisation.Draw(held_out=0.1, share=1.0, sample=0.3).sampled(pairs)
+    held = held_out_values(pairs["source_text"]) < 0.1
+    assert found.num_rows - found["drawn"].null_count == held.sum()
+    others = Counter(found.filter(found["drawn"].is_null())["source_text"].to_pylist())
+    assert 0.25 < others.total() / (~held).sum() < 0.35
+    assert set(others.values()) == {1, 2, 3, 4}
+
+
 def test_a_finished_preparation_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[tuple[Path, bool]] = []
+    monkeypatch.setattr(
+        binarisation, "sync_tree", lambda place: synced.append((place, (place / "prepared.json").exists()))
+    )
     first = prepare(tmp_path)
+    assert synced == [(tmp_path / "work", False)]  # before the record says that everything is there
 
     def fail(*arguments: Any, **options: Any) -> None:
         raise AssertionError("prepared twice")
