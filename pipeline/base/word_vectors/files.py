@@ -164,7 +164,7 @@ def _parse_lines(
         # Tabs and the like, or several spaces, between fields; or spaces in the word.
         if line.count(b" ") != dimension or _OTHER_SPACE.search(rest):
             fields = line.split()
-            begin = max(len(fields) - dimension, 1)
+            begin = len(fields) - dimension
             word, rest = b" ".join(fields[:begin]), b" ".join(fields[begin:])
             if any(_is_number(field) for field in fields[1:begin]):
                 word = b""

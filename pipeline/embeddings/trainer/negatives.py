@@ -99,7 +99,8 @@ def choose_negatives(
     """Return the negative of every left side and, two-sided, of every right side, among both sides of all
     other pairs.
 
-    embeddings: (2 * pairs, dimension), all left sides, then all right sides, under the current parameters.
+    embeddings: (2 * pairs, dimension), all left sides, then all right sides, under the current parameters,
+        without gradient.
     forbidden: candidates that are not allowed; by default only the sentence itself and its partner.
     generator: for MIX's random numbers, which do not depend on the embeddings.
     precision: precision of the products. With bfloat16, a cosine is correct to about 0.004.
@@ -111,7 +112,7 @@ def choose_negatives(
     if forbidden is None:
         forbidden = ForbiddenCandidates(pairs)
     anchors = 2 * pairs if two_sided else pairs
-    unit = torch.nn.functional.normalize(embeddings.detach(), dim=1)
+    unit = torch.nn.functional.normalize(embeddings, dim=1)
     rough = unit.to(torch.bfloat16) if precision == "bfloat16" else unit
     if unit.device.type == "cpu":
         best = _search_by_strips(unit, rough, forbidden, pool)[:anchors]

@@ -27,6 +27,7 @@ def test_parts_and_numbers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             SubwordVectors(parts, values, scales, 1.0)
-    SubwordVectors(["a", "b"], numbers, scales, 1.0).save(tmp_path / "parts")
-    with pytest.raises(InputError, match="parts: not a file of subword vectors: a scale is not finite"):
-        SubwordVectors.open(tmp_path / "parts")
+    for found, length in ((scales, 1.0), (np.ones(2, np.float32), np.inf)):
+        SubwordVectors(["a", "b"], numbers, found, length).save(tmp_path / "parts")
+        with pytest.raises(InputError, match="parts: not a file of subword vectors: a scale is not finite"):
+            SubwordVectors.open(tmp_path / "parts")

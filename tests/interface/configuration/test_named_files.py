@@ -212,6 +212,16 @@ def test_every_file_that_cannot_be_read_is_a_problem(watched: list[Parameters]) 
             Path(one.text).unlink()
 
 
+def test_a_file_of_a_source_that_is_missing_is_one_problem(tmp_path: Path) -> None:
+    content = compose(ROOT / "configs", ["translation=fake"])
+    content["ingest"]["sources"] = [
+        {"name": "b", "format": "tsv", "path": str(tmp_path / "gone.tsv"), "columns": COLUMNS}
+    ]
+    content["paragram"]["vectors"] = str(tmp_path / "gone.txt")
+    found = check_files(check_parameters(content, "here"))
+    assert [problem.partition(": ")[0] for problem in found] == ["ingest", "paragram.vectors"]
+
+
 def test_a_model_is_a_path_a_word_or_a_hub_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models" / "there").mkdir(parents=True)
