@@ -24,6 +24,7 @@ from paraforge.base.text.lines import (
     Reading,
     finite_number,
     line_blocks,
+    numbered_lines,
     paired_blocks,
     whole_lines,
 )
@@ -205,6 +206,12 @@ def test_parallel_files_of_very_different_length_stay_in_step(tmp_path: Path) ->
     assert pairs(a, b, block_bytes=777) == list(zip(short, long, strict=True))
 
 
+def test_blank_lines_are_those_of_spaces_and_tabs(tmp_path: Path) -> None:
+    path = write(tmp_path / "a", "a\n\n \t\n\u00a0\n\x0b\n\r\nb\r\n")
+    assert list(numbered_lines(path)) == [(1, "a"), (4, "\u00a0"), (5, "\x0b"), (7, "b")]
+    assert [number for number, _ in numbered_lines(path, blank=True)] == [*range(1, 8)]
+
+
 @pytest.mark.parametrize("longer", ["a", "b"])
 def test_unequal_line_counts_name_both_files_and_counts(tmp_path: Path, longer: str) -> None:
     names = {"a": "x\n" * 5000, "b": "y\n" * 5000}
@@ -216,6 +223,7 @@ def test_unequal_line_counts_name_both_files_and_counts(tmp_path: Path, longer: 
     shorter = "b" if longer == "a" else "a"
     assert f"{longer}.txt has 7,000" in message
     assert f"{shorter}.txt has 5,000" in message
+    assert message.startswith(f"{tmp_path / shorter}.txt:5000: ")
     assert f"in step up to the end of {tmp_path / shorter}.txt" in message
 
 

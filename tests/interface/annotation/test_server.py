@@ -233,6 +233,11 @@ def test_every_prefix_is_stratified(bands: list[int], seed: int, name: str) -> N
             assert abs(seen - bands.count(band) * length / len(bands)) < 5
 
 
+def test_a_small_band_is_amid_a_large_one() -> None:
+    bands = [0, 1, 1, 1, 1]
+    assert [bands[index] for index in presentation_order(bands, 1, "Anna")] == [1, 1, 0, 1, 1]
+
+
 def test_orders_differ_and_bands_cannot_be_guessed_from_the_place() -> None:
     bands = [0, 1, 2, 3, 4] * 20
     anna = presentation_order(bands, 1, "Anna")

@@ -18,6 +18,7 @@ import typer
 from paraforge.base.errors import InputError, ParaforgeError
 from paraforge.interface import cli
 from paraforge.interface.cli import COMMANDS, app
+from paraforge.interface.cli.settings import check_output
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
 from tests.project import digests, environment
@@ -235,6 +236,27 @@ def test_force_replaces_a_file(name: str, place: Path) -> None:
     output.write_text("anything")
     run_command(*arguments, "--force")
     assert output.read_bytes() == made
+
+
+@pytest.mark.parametrize(
+    "name", ["lexicon", "encoder", "decoders", "sif", "model", "modules", "_triplets", "table", None]
+)
+def test_a_directory_that_is_empty_or_that_a_command_made_is_replaced(
+    name: str | None, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    check_output(output, force=False, directory=True)
+    output.mkdir()
+    if name:
+        (output / "notes.txt").touch()
+        with pytest.raises(InputError, match=r"not written by paraforge.*none of .*encoder\.json.*Remove it"):
+            check_output(output, force=True, directory=True)
+        (output / f"{name}.json").touch()
+    check_output(output, force=True, directory=True)
+    (tmp_path / "file").touch()
+    for place, message in (("file", "is not a directory"), ("file/below", "file: cannot be written to")):
+        with pytest.raises(InputError, match=message):
+            check_output(tmp_path / place, force=True, directory=True)
 
 
 HEAVY = {"torch", "scipy", "sklearn", "transformers", "sentence_transformers", "ctranslate2", "fairseq"}
