@@ -133,4 +133,3 @@ class RecordedSteps:
         """Free everything after running out of memory, except a state that is in use."""
         self._drop_graphs()
         self._arena.free()
-        self._generation = self._arena.generation

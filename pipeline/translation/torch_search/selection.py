@@ -80,7 +80,7 @@ def choose(log_probabilities: Tensor, state: SearchState, rules: Rules) -> Choic
     width = rules.beam
     # Of twice the width, half can be ends of sentences, and the other half continues.
     sums, hypotheses, tokens = best_candidates(log_probabilities, state.total, 2 * width)
-    ends = (tokens == rules.end) & (sums > -math.inf)
+    ends = tokens == rules.end
     # The first candidates that do not end, in order.
     order = torch.arange(2 * width, device=sums.device) + ends * (2 * width)
     going = order.topk(width, largest=False).indices

@@ -76,7 +76,6 @@ class Arena:
     def free(self) -> None:
         """Release the memory."""
         self._stretches.clear()
-        self.generation += 1
 
 
 # Values of empty elements in tensors; 0 except for these.

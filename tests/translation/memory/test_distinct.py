@@ -79,6 +79,10 @@ def test_equal_sentences_without_a_common_first_row_are_taken_in_order(tmp_path:
     corpus = ShardDirectory(write_corpus(tmp_path / "in", rows, 2, given=True))
     here = find_distinct(corpus, tmp_path / "distinct", 1, 2)
     assert here.first_rows.tolist() == [1, 2]
+    # "g" has a smaller key, though not its second half.
+    corpus = ShardDirectory(write_corpus(tmp_path / "more", [*rows, ("g", None, None)], 2, given=True))
+    here = find_distinct(corpus, tmp_path / "distinct", 1, 2)
+    assert here.first_rows.tolist() == [1, 6]
 
 
 def test_numbers_are_in_the_order_of_rows_where_first_rows_are_not(tmp_path: Path) -> None:

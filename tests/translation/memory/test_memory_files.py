@@ -92,6 +92,7 @@ def test_corrected_translations_replace_those_of_the_run_before(tmp_path: Path) 
         ({"sentence": ["a"], "hypotheses": [["b"]], "scores": [[-1.0, -2.0]]}, r"row 1: .*\(2\).*\(1\)"),
         ({"sentence": ["a"], "hypotheses": ["b"], "scores": ["good"]}, "row 1: scores are 'good', not numb"),
         ({"sentence": ["a"], "hypotheses": [["b", "c"]], "scores": [[-0.1]]}, r"row 1: .*\(1\).*\(2\)"),
+        ({"sentence": ["a"], "hypotheses": [["b", "c"]], "scores": [-0.1]}, r"row 1: .*\(1\).*\(2\)"),
         ({"sentence": [b"a"], "hypotheses": ["b"]}, "row 1: the sentence is b'a', not a text"),
         ({"sentence": [{"a": 1}], "hypotheses": ["b"]}, "row 1: the sentence is {'a': 1}, not a text"),
         ({"sentence": ["a"], "hypotheses": [3]}, "row 1: hypotheses are 3, not one or more texts"),

@@ -145,7 +145,7 @@ def test_parts_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert (tmp_path / "cut" / "work" / cut.parts[1] / "dict.cs.txt").is_file()
 
 
-@pytest.mark.parametrize("types", [70, 70_000])
+@pytest.mark.parametrize("types", [70, 65_496, 70_000])
 def test_parts_are_those_of_fairseqs_builder(tmp_path: Path, types: int) -> None:
     from fairseq.data.indexed_dataset import make_builder
 

@@ -238,6 +238,9 @@ PARAPHRASES = {"kind": "paraphrases", "sources": [OWN]}
     ("content", "message"),
     [
         ({"architecture": {"width": 30, "heads": 4}}, "multiple of heads"),
+        ({"architecture": {"width": 33, "heads": 3}}, "width must be even"),
+        ({"architecture": {"kind": "lstm", "width": 33}}, "kind lstm: width must be even"),
+        ({"architecture": {"kind": "lstm", "encoder_layers": 2}}, "decoder_layers equal"),
         ({"source_language": "en"}, "must differ"),
         ({"training": {"schedule": "linear", "warmup_updates": 10, "maximum_updates": 10}}, "fewer than"),
         ({"training": {"warmup_updates": 0}}, "warmup_updates must be at least 1"),  # fairseq divides by it
