@@ -48,8 +48,14 @@ class DecoderModel(SentenceModel):
     ) -> None:
         """Make a model in memory; see `SentenceModel`.
 
-        Raises InputError if the vocabulary has no end-of-sentence symbol.
+        Raises InputError if the vocabulary has no end-of-sentence symbol, or the decoders have no states to
+        unroll.
         """
+        kind = parameters.representation.kind
+        if parameters.layers.decoder == "bow" and kind != "context":
+            raise InputError(
+                f"representation {kind}: a bow decoder has no states to unroll", remedy="Use context."
+            )
         super().__init__(encoder, parameters, vocabularies, *others, **options)
         if END not in self.vocabulary:
             raise InputError("the vocabulary has no end-of-sentence symbol")
@@ -66,14 +72,10 @@ class DecoderModel(SentenceModel):
         """Return a model for a network; it shares the network's parameters.
 
         representation: None for the one that the training objective compares: unrolled for gru decoders,
-        context for bow decoders. Raises InputError if the network's decoders have no states to unroll.
+        context for bow decoders. Raises InputError as the constructor.
         """
         bow = network.architecture.decoder == "bow"
         chosen = representation or RepresentationParameters(kind="context" if bow else "unrolled")
-        if bow and chosen.kind != "context":
-            raise InputError(
-                f"representation {chosen.kind}: a bow decoder has no states to unroll", remedy="Use context."
-            )
         parameters = ReaderParameters(
             dimension=network.architecture.word_dimension,
             layers=network.architecture,

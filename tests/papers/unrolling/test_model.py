@@ -164,6 +164,13 @@ def test_a_damaged_directory_is_refused(tmp_path: Path) -> None:
         path.write_text(json.dumps({**content, "architecture": architecture}))
         with pytest.raises(InputError, match=r"damaged|another architecture"):
             DecoderModel.open(tmp_path / "model")
+    small_model("gru", "bow").save(tmp_path / "model")
+    content = json.loads(path.read_text())
+    path.write_text(
+        json.dumps({**content, "architecture": {**content["architecture"], "representation": {}}})
+    )
+    with pytest.raises(InputError, match="no states to unroll"):
+        DecoderModel.open(tmp_path / "model")
     model.save(tmp_path / "model")
     Vocabulary(["<unk>", "end", *OWN], "<unk>").save(tmp_path / "model" / "word.vocabulary.json")
     with pytest.raises(InputError, match="no end-of-sentence symbol"):
