@@ -117,5 +117,6 @@ def test_what_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "model.pt").write_bytes(b"\x80\x04\x95\x10\x00\x00\x00")
     with pytest.raises(InputError, match=r"model\.pt: pickles are never loaded"):
         open_model(str(tmp_path / "model.pt"))
+    (tmp_path / "model.pt").rename(tmp_path / "model.PKL")
     with pytest.raises(InputError, match="pickles are never loaded"):
-        open_word_vectors(tmp_path / "model.pt")
+        open_word_vectors(tmp_path / "model.PKL")

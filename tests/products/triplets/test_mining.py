@@ -165,7 +165,13 @@ def test_cells_find_nearly_what_there_is(tmp_path: Path, monkeypatch: pytest.Mon
     corpus = publish(tmp_path, rows=1000, per_file=500)
     whole = mine(corpus, tmp_path / "whole")
     with_cells(monkeypatch, 40, 200)
+    find, sampled = search.find_centroids, list[tuple[int, int]]()
+    monkeypatch.setattr(
+        search, "find_centroids", lambda *given: (sampled.append((len(given[0]), given[1])), find(*given))[1]
+    )
     cells = mine(corpus, tmp_path / "cells")
+    ((sample, number),) = sampled
+    assert sample > 32 * number == 32 * 25
     assert cells.triplets >= 0.95 * whole.triplets
     # A fifth of the corpus: far from what a random negative has.
     assert cells.negative_cosine > whole.negative_cosine - 0.1
