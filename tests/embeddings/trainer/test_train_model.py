@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,9 @@ from paraforge.base.shards.store import write_index, write_shard
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
 from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors
 from paraforge.corpus.publication.datasets import Dataset, open_published, published_tables
+from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.inference.export import model_card
+from paraforge.embeddings.trainer import train_model as module
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.initial import table_from_vectors
 from paraforge.embeddings.trainer.model import SentenceModel
@@ -69,6 +72,19 @@ def test_a_model_is_trained_judged_and_kept(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "work")
     train(tmp_path, model_parameters(), data)
     assert digests(tmp_path / "model") == before
+
+
+def test_each_table_has_a_seed_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    WordVectors(["a"], np.ones((1, 8), np.float32)).write_text(tmp_path / "vectors.txt")
+    seeds: list[int] = []
+    monkeypatch.setattr(module, "starting_table", lambda part, store, seed: seeds.append(seed))
+    monkeypatch.setattr(module, "table_from_vectors", lambda words, given, seed, name: seeds.append(seed))
+    for vectors in (None, str(tmp_path / "vectors.txt")):
+        parameters = model_parameters(vectors=vectors, training={"seed": 5})
+        make = module._tables(parameters, Mock(vocabularies={"word": None}))
+        for number in (0, 1):
+            make(AverageParameters(dimension=8), number)
+    assert seeds == [5, 6, 5, 6]
 
 
 def test_pairs_that_choose_and_judge_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

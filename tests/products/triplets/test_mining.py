@@ -193,6 +193,10 @@ def test_cells_are_as_many_as_asked_and_around_their_vectors(monkeypatch: pytest
     assert nearest.tolist() == (sample @ centroids.T).argmax(1).tolist()
     sums = np.stack([sample[nearest == cell].sum(0) for cell in range(4)])
     assert centroids == pytest.approx(sums / np.linalg.norm(sums, axis=1, keepdims=True), abs=1e-5)
+    alike = np.eye(2, dtype=np.float32).repeat(
+        [5, 1], axis=0
+    )  # so that a cell is empty, and stays where it is
+    assert np.linalg.norm(search.find_centroids(alike, 3), axis=1) == pytest.approx([1] * 3)
     few, none = np.eye(3, dtype=np.float32)[:2], np.zeros((0, 3), np.float32)
     assert sorted(search.find_centroids(few, 4).tolist()) == sorted(few.tolist())
     for one in (search.find_centroids(sample, 1), search.find_centroids(none, 4)):
@@ -204,6 +208,8 @@ def test_rows_of_the_last_cell_are_evenly_spread(monkeypatch: pytest.MonkeyPatch
     centroids = np.array([[1, 0], [0, 1], [0.8, 0.6]], np.float32)
     places = search.near_places(1, np.array([0, 10, 14, 20]), centroids)
     assert places.tolist() == [10, 11, 12, 13, 14, 16, 18]
+    alike = np.ones((2, 1), np.float32)  # the own cell is first
+    assert search.near_places(1, np.array([0, 10, 14]), alike).tolist() == [10, 11, 12, 13, 0, 3, 6]
 
 
 def test_a_foreign_sentence_is_not_the_same_as_an_english_one() -> None:
