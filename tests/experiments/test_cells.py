@@ -3,16 +3,22 @@
 import gzip
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 from filelock import FileLock
 from typer.testing import CliRunner
 
 from experiments import __main__ as program
 from experiments import lexicon, training
 from experiments.pairs import FILES
-from experiments.tables import Cell, Row, cells, read_table
+from experiments.pool import Pool
+from experiments.tables import Cell, Pairs, Row, cells, read_table
 from paraforge import versions
+from paraforge.embeddings.encoders.averages import Average
+from paraforge.embeddings.trainer.initial import random_table
+from paraforge.embeddings.trainer.mega_batches import encode
 from paraforge.embeddings.trainer.parameters import TrainingParameters
 from paraforge.products.lexicon.pair_sources import open_pairs
 from paraforge.products.lexicon.parameters import LexiconFilters
@@ -79,6 +85,27 @@ def test_a_second_run_in_one_directory_is_refused(data: Path) -> None:
         done = CliRunner().invoke(program.app, ["run", "small", "--work", str(data / "work")])
     assert done.exit_code == 1 and "another process runs tables here" in done.output
     assert not (data / "work" / "cells").exists()
+
+
+def test_pairs_of_the_own_domain_are_told_from_the_most_similar_others(data: Path) -> None:
+    store, held_out = Pool(data / "pool", []).choose(["word"], Pairs(sources=["ppdb"], limit=60))
+    encoder = Average(random_table(len(store.vocabularies["word"]), 8, 1.0, 1), "word")
+    found = training._in_domain(encoder, store, held_out)
+    sizes = []
+    for name, pairs in (("difference", store), ("held_out_difference", held_out)):
+        bags = pairs.select(np.random.default_rng(1).permutation(len(pairs))[:40])
+        vectors = torch.nn.functional.normalize(encode(encoder, bags), dim=1)
+        cosines = vectors @ vectors.T
+        own = cosines.diagonal(40)
+        others = cosines.clone()
+        for one in range(80):
+            others[one, [one, (one + 40) % 80]] = -1
+        highest = others.max(1).values
+        assert found[name] == pytest.approx((2 * own - highest[:40] - highest[40:]).mean().item(), abs=1e-4)
+        sizes.append(len(pairs))
+    assert sizes == [60, 40]
+    nearest = (cosines[:40, 40:].argmax(1) == torch.arange(40)).double().mean().item()
+    assert found["held_out_found"] == pytest.approx(100 * nearest)
 
 
 def test_pairs_of_every_source_are_a_row_each(data: Path) -> None:

@@ -188,6 +188,8 @@ def test_an_untrained_unknown_vector_is_that_of_rare_words() -> None:
     counts = np.array([0, *range(40, 20, -1)])
     settle_unknown(vocabulary, vectors, counts)
     assert np.array_equal(vectors[0], vectors[19:].mean(axis=0))
+    settle_unknown(Vocabulary([UNKNOWN, "a", "b", "c"]), few := vectors[:4].copy(), np.array([0, 9, 1, 9]))
+    assert np.array_equal(few[0], few[2])
     vectors[0] = 7
     before = vectors.copy()
     counts[0] = 3

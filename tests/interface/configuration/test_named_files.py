@@ -289,7 +289,10 @@ def test_links_are_what_the_parameters_name(tmp_path: Path, monkeypatch: pytest.
     held = [{"path": "$SOME_PLACE/held.txt"}, {"path": "gone.txt"}]
     content["select"]["filters"] = [{"kind": "decontamination", "files": held}]
     root = tmp_path / "inputs"
+    (root / "score").mkdir(parents=True)
+    (root / "score" / ".gitignore").write_text("*")
     link_inputs(check_parameters(content, "here"), root=root)
+    assert [path.name for path in (root / "score").iterdir()] == [".gitignore"]  # which is no link
     names = ("drop.tsv", "a b.cs", "a b.en", "1.tsv", "2.tsv")
     assert links(root / "ingest") == {f"{n:03d}-{name}": tmp_path / name for n, name in enumerate(names)}
     assert links(root / "nmt") == {"000-_shards.json": tmp_path / "teacher" / "_shards.json"}
