@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
-from paraforge.embeddings.evaluation.comparing import pearson, spearman
+from paraforge.embeddings.evaluation.comparing import OpenedModel, pearson, spearman
 from paraforge.embeddings.evaluation.evaluate import Evaluation
 from paraforge.embeddings.learning.loop import Trainer
 from paraforge.papers.evaluation import PaperEvaluation, evaluate_for_papers, open_model
@@ -237,6 +237,24 @@ def test_the_table_has_a_column_for_each_training() -> None:
     assert missing == ["missing", "tasks:", "MR"]
     nothing = PaperEvaluation(Evaluation("m", "kind"), [], ["MR"]).as_json()
     assert nothing["transfer"] == {"tasks": [], "missing": ["MR"]}
+
+
+def test_the_model_is_opened_once_and_others_by_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "MR.tsv").write_text("0\t1 2\n1\t2 3\n" * 4)
+    opened = []
+
+    def open_one(name: str, sentences: Sequence[str]) -> OpenedModel:
+        opened.append(name)
+        return OpenedModel(name, "kind", Numbers())
+
+    def evaluated(name: str, open_others: Any, **options: Any) -> Any:
+        return [open_others(one, ()).name for one in (name, "other")]
+
+    monkeypatch.setattr("paraforge.papers.evaluation.evaluate", evaluated)
+    found = evaluate_for_papers("model", open_one, sts=[tmp_path], transfer=[tmp_path], folds=2)
+    assert found.similarity == opened == ["model", "other"]
 
 
 def test_an_unknown_task_is_named(tmp_path: Path) -> None:
