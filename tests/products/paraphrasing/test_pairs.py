@@ -63,6 +63,7 @@ def test_both_directions_with_true_tags(root: Path, tmp_path: Path, monkeypatch:
     prepared = prepare(root, tmp_path)
     controls = prepared.controls
     assert controls.templates.keys() == {template_of(tree) for tree in TREES}
+    assert controls.parser == "file"  # whose name is not published
     trees = dict(line.split("\t") for line in (root / "trees.tsv").read_text(encoding="utf-8").splitlines())
     expected = set()
     lengths = []

@@ -272,6 +272,16 @@ def test_a_cosine_at_the_limit_is_refused_and_as_many_as_asked_are_enough() -> N
     assert negatives_of(axes[1], apart, negatives=1) == [2]
 
 
+def test_many_candidates_of_one_cluster_do_not_hide_the_others() -> None:
+    def pairs_of(clusters: list[int], *cosines: float) -> search.Pairs:
+        side = np.array([[one, (1 - one**2) ** 0.5] for one in cosines], np.float32)
+        return search.Pairs(np.arange(len(side)), np.array(clusters), (side, side))
+
+    candidates = pairs_of([1] * 40 + [2, 3], *np.linspace(0.5, 0.4, 40), 0.1, 0.2)
+    found = search.find_negatives(pairs_of([0], 1.0), candidates, TripletsParameters(negatives=3))
+    assert found["negatives"].tolist() == [[0, 41, 40]]
+
+
 def test_a_corpus_in_one_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = publish(tmp_path, table=with_columns(pairs(40), source_text=["one sentence"] * 40))
     work = tmp_path / "work" / "triplets"
