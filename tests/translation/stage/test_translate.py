@@ -1,5 +1,6 @@
 """The stage: distinct sentences once, rows complete, counts that add up, the same bytes however it is run."""
 
+import hashlib
 import math
 import shutil
 from dataclasses import asdict, replace
@@ -16,7 +17,7 @@ from paraforge.base.errors import IncompleteError, InputError, Interrupted, Para
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import StepReport, run_step
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.translation.decoding.translator import DecodingOptions
+from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Hypothesis
 from paraforge.translation.engines import open_translator
 from paraforge.translation.engines.fake import Fake
 from paraforge.translation.memory.distinct import RowCounts
@@ -152,6 +153,23 @@ def test_damage_in_the_work_directory_is_named(tmp_path: Path, name: str) -> Non
     shutil.rmtree(distinct)
     _, published = run(tmp_path, corpus, chosen)
     assert published.records == expected.records
+
+
+def test_the_digest_of_hypotheses_follows_their_content_alone() -> None:
+    """It is in the key of the rows, which would be taken from another run."""
+
+    def digest(*given: tuple[str, float], size: int = 10) -> str:
+        rows, made = HypothesisRows(), hashlib.sha256()
+        rows.add(Hypotheses(tuple(Hypothesis(text, score, 1) for text, score in given)))
+        rows.add(Hypotheses((), failed="no"))
+        table = rows.hypotheses()
+        parts = [table.slice(begin, size) for begin in range(0, len(table), size)]
+        ordered_hypotheses._digest_into(made, pa.concat_tables(parts))
+        return made.hexdigest()
+
+    others = [digest(("ab", 0.0), ("c", score)) for score in (0.0, 1.0, float("nan"))]
+    assert len({*others, digest(("a", 0.0), ("bc", 0.0)), digest(("ab", 0.0), ("", 0.0), ("c", 0.0))}) == 5
+    assert digest(("ab", 0.0), ("c", 0.0), size=1) == others[0]
 
 
 def test_hypotheses_span_several_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
