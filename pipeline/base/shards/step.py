@@ -175,7 +175,7 @@ def _make_missing(
     arguments = [(step, keys[index], paths, root) for index, paths in zip(todo, shards, strict=True)]
     place = WorkDirectory(step.name, root)
     files = [
-        JobFiles(step.files or (), paths, place.files(keys[index]))
+        JobFiles(step.files or (), paths, (place.file(keys[index]),))
         for index, paths in zip(todo, shards, strict=True)
     ]
     sizes = [view.rows[index] for index in todo]

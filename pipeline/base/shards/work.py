@@ -17,7 +17,6 @@ from paraforge.base.errors import InputError, Interrupted, WorkLockedError, nami
 from paraforge.base.files import (
     hash_json,
     make_directory,
-    read_json,
     remove,
     remove_directory,
     scratch_directory,
@@ -44,7 +43,7 @@ _LINKED = (".parquet", ".npy", ".bin", ".pt", ".safetensors", ".model")
 
 
 class WorkDirectory:
-    """Finished pieces of one step, ``work/STEP/KEY.parquet``, each with its rows and SHA-256.
+    """Finished pieces of one step, ``work/STEP/KEY.parquet``.
 
     A key is the hash of everything that the result depends on, so nothing here becomes stale: a changed
         parameter gives other keys.
@@ -58,40 +57,23 @@ class WorkDirectory:
         """Return the path of the shard with this key, whether or not it is finished."""
         return self.path / f"{key}.parquet"
 
-    def _record_file(self, key: str) -> Path:
-        return self.path / f"{key}.json"
-
     def find(self, key: str) -> ShardRecord | None:
         """Find the finished shard with this key; None if its footer cannot be read or has another key."""
-        path, record_file = self.file(key), self._record_file(key)
+        path = self.file(key)
         try:
             metadata = pq.read_metadata(path)
-            if (metadata.metadata or {}).get(_KEY, b"").decode() != key:
+            if (metadata.metadata or {}).get(_KEY) != key.encode():
                 return None
-            if not record_file.exists():  # a kill between the two files
-                return ShardRecord(path.name, metadata.num_rows, sha256_file(path))
-            record = read_json(record_file)
-            if metadata.num_rows != record["rows"]:
-                return None
-            return ShardRecord(path.name, int(record["rows"]), str(record["sha256"]))
-        except (InputError, OSError, pa.ArrowInvalid, KeyError, TypeError, AttributeError):
+            return ShardRecord(path.name, metadata.num_rows, sha256_file(path))
+        except (OSError, pa.ArrowInvalid):
             return None
 
     def made_with(self, key: str) -> dict[str, str]:
         """Return the versions of libraries that a shard's footer names; empty if none."""
         return libraries_of(self.file(key))
 
-    def files(self, key: str) -> tuple[Path, ...]:
-        """Return all files of a shard, in the order in which they are written."""
-        return self.file(key), self._record_file(key)
-
-    def discard(self, key: str) -> None:
-        """Remove a finished shard. The shard goes first, because a record alone counts for nothing."""
-        self.file(key).unlink(missing_ok=True)
-        self._record_file(key).unlink(missing_ok=True)
-
     def commit(self, key: str, table: pa.Table, libraries: Mapping[str, str] | None = None) -> ShardRecord:
-        """Write a finished shard, and then its record, which saves hashing the shard when it is found.
+        """Write a finished shard.
 
         libraries: versions of the libraries that decide its bytes, by name.
         """
@@ -101,9 +83,7 @@ class WorkDirectory:
             _LIBRARIES: json.dumps(dict(sorted((libraries or {}).items()))).encode(),
         }
         marked = table.replace_schema_metadata({**(table.schema.metadata or {}), **footer})
-        record = write_shard(marked, self.file(key))
-        write_json(self._record_file(key), {"rows": record.rows, "sha256": record.sha256})
-        return record
+        return write_shard(marked, self.file(key))
 
     def find_or_make(
         self, key: str, make: Callable[[], pa.Table], libraries: Mapping[str, str]

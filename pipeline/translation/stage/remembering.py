@@ -328,4 +328,4 @@ def _finished(results: WorkDirectory) -> dict[bytes, list[str]]:
 
 def _discard_all(results: WorkDirectory) -> None:
     for path in results.path.glob("*.parquet"):
-        results.discard(path.stem)
+        path.unlink(missing_ok=True)
