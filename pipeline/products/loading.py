@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from paraforge.base.devices import check_device, chosen_device
 from paraforge.base.errors import InputError
@@ -16,7 +15,7 @@ from paraforge.corpus.scoring.scorers.models import CrossEncoderScore, is_cross_
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
 from paraforge.embeddings.evaluation.averages import DESCRIPTION as SIF_DESCRIPTION
 from paraforge.embeddings.evaluation.averages import SifOfEachSet, WordAverage, describe_average, open_sif
-from paraforge.embeddings.evaluation.comparing import Model, OpenedModel, VectorModel
+from paraforge.embeddings.evaluation.comparing import Model, OpenedModel
 from paraforge.products.paraphrasing.paraphraser import Paraphraser, is_paraphraser
 
 _TRAINED = "encoder.json"
@@ -32,7 +31,7 @@ _KNOWN = (
 )
 
 
-class SentenceTransformerEmbedder(VectorModel):
+class SentenceTransformerEmbedder(Model):
     """A sentence-transformers model from a local directory."""
 
     uses_threads = True
@@ -44,11 +43,9 @@ class SentenceTransformerEmbedder(VectorModel):
         self._model: Any = load_model(directory, device)
         self.dimension = dimension_of(self._model)
 
-    def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """Return (texts, dimension) float32, or (dimension,) for a single text."""
-        if isinstance(texts, str):
-            return self.encode([texts])[0]
-        strings = texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else list(texts)
+    def vectors_of(self, column: Any) -> npt.NDArray[np.float32]:
+        """See `Model`."""
+        strings = column.to_pylist()
         vectors = self._model.encode(strings, batch_size=64, convert_to_numpy=True, show_progress_bar=False)
         return np.asarray(vectors, dtype=np.float32)
 

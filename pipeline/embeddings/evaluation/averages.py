@@ -20,7 +20,7 @@ from paraforge.base.text.lines import numbered_lines
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.tokens import TOKENIZER_NAME, tokenize_column, tokenize_columns
 from paraforge.base.word_vectors.vectors import FloatArray, WordVectors
-from paraforge.embeddings.evaluation.comparing import VectorModel, strings_of
+from paraforge.embeddings.evaluation.comparing import Model, strings_of
 from paraforge.embeddings.evaluation.corpora import corpus_blocks
 from paraforge.embeddings.evaluation.sets import read_sets
 
@@ -103,7 +103,7 @@ _BLOCK_ROWS: Final = 4096
 _ROUNDING: Final = 1e-6
 
 
-class WordAverage(VectorModel):
+class WordAverage(Model):
     """The average `v_s = 1/|s| * sum of weight(w) * v_w`, minus its projections on the components.
 
     Without weighting and components, this is plain averaging; with the weighting `sif` and one component, it
@@ -121,22 +121,13 @@ class WordAverage(VectorModel):
         components: (components, dimension) float32, orthonormal rows, as :func:`common_components` gives.
         """
         self.vectors = vectors
+        self.dimension = vectors.dimension
         self.weighting = weighting
         self.components = np.empty((0, vectors.dimension), np.float32) if components is None else components
 
-    @property
-    def dimension(self) -> int:
-        """The dimension of a sentence's vector."""
-        return self.vectors.dimension
-
-    def encode(self, texts: str | Sequence[str] | Any) -> FloatArray:
-        """Return the vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, or
-        of a single text, (dimension,). They are zeros if no word has a vector, or if only rounding errors are
-        left after removing the components.
-        """
-        if isinstance(texts, str):
-            return self.encode([texts])[0]
-        blocks = [self._without_components(block) for block in self.averages(texts)]
+    def vectors_of(self, column: Any) -> FloatArray:
+        """See `Model`; also zeros if only rounding errors are left after removing the components."""
+        blocks = [self._without_components(block) for block in self.averages(column)]
         return np.concatenate(blocks) if blocks else np.empty((0, self.dimension), np.float32)
 
     def averages(self, texts: Sequence[str] | Any) -> Iterator[FloatArray]:
@@ -214,22 +205,18 @@ _TABLE: Final = "vectors"
 WEIGHTS = ("sif", "idf", "none")
 
 
-@dataclass(frozen=True)
-class SifOfEachSet:
+class SifOfEachSet(Model):
     """SIF that removes the common components of the set being compared, as in Arora 2017's evaluation.
 
     average: weighted average with all components. components: how many to remove.
     """
 
-    average: WordAverage
-    components: int = 1
-
     uses_threads = False
 
-    @property
-    def dimension(self) -> int:
-        """The dimension of a sentence's vector."""
-        return self.average.dimension
+    def __init__(self, average: WordAverage, components: int = 1) -> None:
+        self.average = average
+        self.components = components
+        self.dimension = average.dimension
 
     def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
         """Return vectors without the common components of these texts; a single text keeps all components,

@@ -31,40 +31,32 @@ class Comparable(Protocol):
         """
 
 
-class Model(Protocol):
-    """Any source of sentence vectors.
+class Model:
+    """Base of all models that embed sentences. Vectors are compared by cosine, unless a subclass has another
+    measure.
 
     dimension: dimension of a vector. uses_threads: whether a second thread inside torch's operations pays
         off.
     """
 
-    @property
-    def dimension(self) -> int: ...
-
-    @property
-    def uses_threads(self) -> bool: ...
+    dimension: int
+    uses_threads: bool
 
     def encode(self, texts: str | Sequence[str] | Any, /) -> npt.NDArray[np.float32]:
         """Return vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in
         order, or of a single text, (dimension,); zeros for a text without one."""
+        if isinstance(texts, str):
+            return self.encode([texts])[0]
+        is_column = isinstance(texts, pa.Array | pa.ChunkedArray)
+        return self.vectors_of(texts if is_column else pa.array(texts, pa.string()))
 
-    def similarity(
-        self, first: Sequence[str] | Any, second: Sequence[str] | Any, /
-    ) -> npt.NDArray[np.floating]:
-        """Return the similarity of each text of `first` with the one at the same index of `second`, (texts,):
-        the cosine, or the model's own measure; 0 if one has no vector."""
-
-
-class VectorModel:
-    """Base of embedders. Vectors are compared by cosine, unless a subclass has another measure."""
-
-    def encode(self, texts: Any, /) -> npt.NDArray[np.float32]:
-        """Return vectors of texts."""
+    def vectors_of(self, column: Any) -> npt.NDArray[np.float32]:
+        """Return the vectors of a pyarrow string column."""
         raise NotImplementedError
 
     def similarity(self, first: Any, second: Any, /) -> npt.NDArray[np.floating]:
-        """Return the similarity of each text of `first` with the one at the same index of `second`; 0 if one
-        has no vector."""
+        """Return the similarity of each text of `first` with the one at the same index of `second`, (texts,):
+        the cosine, or the model's own measure; 0 if one has no vector."""
         first, second = strings_of(first), strings_of(second)
         vectors = self.encode(first + second)
         return self.similarity_of_vectors(vectors[: len(first)], vectors[len(first) :])

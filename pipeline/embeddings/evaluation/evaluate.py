@@ -8,7 +8,7 @@ from typing import Any, Final
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.markdown import text_table
 from paraforge.base.text.tokens import TOKENIZER_NAME
-from paraforge.embeddings.evaluation.comparing import OpenedModel, VectorModel
+from paraforge.embeddings.evaluation.comparing import Model, OpenedModel
 from paraforge.embeddings.evaluation.sets import read_sets
 from paraforge.embeddings.evaluation.sts import (
     Difference,
@@ -186,6 +186,6 @@ def evaluate(
 def _words(opened: OpenedModel, judgements: SimilarityList) -> Correlation:
     if opened.words is not None:
         return evaluate_words(opened.words, judgements)
-    if isinstance(opened.model, VectorModel):
+    if isinstance(opened.model, Model):
         return evaluate_words(opened.model, judgements)
     raise ConfigurationError([f"--similarity: {opened.name} gives words no vectors"])

@@ -14,7 +14,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.text.lines import finite_number, numbered_lines
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring.cosine import cosine_of_rows
-from paraforge.embeddings.evaluation.comparing import VectorModel, spearman
+from paraforge.embeddings.evaluation.comparing import Model, spearman
 from paraforge.embeddings.evaluation.sets import free_name
 
 logger = logging.getLogger(__name__)
@@ -160,7 +160,7 @@ def _usual_columns(line: int, fields: Sequence[str], path: Path) -> tuple[int, i
     return 0, 1, numbers[0]
 
 
-def evaluate_words(words: WordVectors | VectorModel, judgements: SimilarityList) -> Correlation:
+def evaluate_words(words: WordVectors | Model, judgements: SimilarityList) -> Correlation:
     """Correlate the cosines of word vectors with judgments; a pair without vectors for both words has cosine
     0.
 
@@ -175,7 +175,7 @@ def evaluate_words(words: WordVectors | VectorModel, judgements: SimilarityList)
         vectors = np.asarray(words.encode(listed), dtype=np.float32)
     place = {word: number for number, word in enumerate(listed)}
     first, second = ([place[pair[side]] for pair in judgements.pairs] for side in (0, 1))
-    compare = words.similarity_of_vectors if isinstance(words, VectorModel) else cosine_of_rows
+    compare = words.similarity_of_vectors if isinstance(words, Model) else cosine_of_rows
     values = compare(vectors[first], vectors[second]).tolist()
     known = np.asarray(vectors.any(axis=1))
     both = (known[first] & known[second]).tolist()

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import torch
 from pydantic import TypeAdapter
 from torch import Tensor
@@ -26,7 +25,7 @@ from paraforge.base.word_vectors.subword_vectors import hashed_vectors
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters
 from paraforge.embeddings.encoders.protocol import Encoder
-from paraforge.embeddings.evaluation.comparing import VectorModel
+from paraforge.embeddings.evaluation.comparing import Model
 from paraforge.embeddings.learning.batches import Bags
 from paraforge.embeddings.learning.checkpoint import load_parameters, write_tensors
 from paraforge.embeddings.trainer.mega_batches import encoded_parts
@@ -44,7 +43,7 @@ BATCH_TEXTS = 1 << 14
 """Texts to tokenize at once; a distinct word among them is processed once."""
 
 
-class SentenceModel(VectorModel):
+class SentenceModel(Model):
     """Sentence embeddings of texts.
 
     On disk, it is a directory: `encoder.json` (format, architecture, dimension, units, unknown words, and
@@ -73,6 +72,8 @@ class SentenceModel(VectorModel):
             words between its hyphens. `shared` gives all of them the unknown word's vector.
         """
         self.encoder = encoder.eval()
+        self.dimension = encoder.dimension
+        self.uses_threads = bool(encoder.composition())  # unlike for look-ups
         self.parameters = parameters
         self.about = dict(about or {})
         self.unknown_words = unknown_words
@@ -83,28 +84,13 @@ class SentenceModel(VectorModel):
         }
 
     @property
-    def dimension(self) -> int:
-        """Elements of a sentence's vector."""
-        return self.encoder.dimension
-
-    @property
-    def uses_threads(self) -> bool:
-        """Whether a second thread inside torch's operations pays off, unlike for look-ups."""
-        return bool(self.encoder.composition())
-
-    @property
     def device(self) -> torch.device:
         """The encoder's device."""
         return next(self.encoder.parameters()).device
 
-    def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """Return vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in
-        order, or of a single text, (dimension,); zeros for a text without any token, and for one so long that
-        a recurrent encoder overflows. A vector from an averaging encoder does not depend on the other texts.
-        """
-        if isinstance(texts, str):
-            return self.encode([texts])[0]
-        column = texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, pa.string())
+    def vectors_of(self, column: Any) -> npt.NDArray[np.float32]:
+        """See `Model`; also zeros for a text so long that a recurrent encoder overflows. A vector from an
+        averaging encoder does not depend on the other texts."""
         vectors = np.empty((len(column), self.dimension), dtype=np.float32)
         for first in range(0, len(column), BATCH_TEXTS):
             batch, tables = self.inputs(column.slice(first, BATCH_TEXTS))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import pearsonr
 
-from paraforge.embeddings.evaluation.comparing import VectorModel, pearson, spearman
+from paraforge.embeddings.evaluation.comparing import Model, pearson, spearman
 from paraforge.embeddings.evaluation.sets import SentencePairs
 from paraforge.embeddings.evaluation.sts import (
     Compared,
@@ -26,7 +26,7 @@ from paraforge.embeddings.evaluation.word_lists import SimilarityList, evaluate_
 VECTORS = {"east": [2, 0], "north": [0, 1], "north east": [3, 3], "west": [-1, 0], "": [0, 0]}
 
 
-class Compass(VectorModel):
+class Compass(Model):
     """Embeds directions."""
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 from paraforge.base.errors import InputError
 from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors
-from paraforge.embeddings.evaluation.comparing import VectorModel
+from paraforge.embeddings.evaluation.comparing import Model
 from paraforge.embeddings.evaluation.word_lists import (
     SimilarityList,
     correlate,
@@ -129,7 +129,7 @@ JUDGEMENTS = SimilarityList("list", PAIRS, [9.0, 1.0, 2.0, 7.0, 8.0])
 VECTORS = {"dog": [1.0, 0.2], "cat": [1.0, 0.4], "sky": [-0.2, 1.0], UNKNOWN_WORD: [1.0, 1.0]}
 
 
-class Embedder(VectorModel):
+class Embedder(Model):
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         return np.array([VECTORS.get(text, [0, 0]) for text in texts], dtype=np.float32)
 

@@ -10,7 +10,7 @@ from paraforge.base.errors import InputError
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.scorers import models
 from paraforge.corpus.scoring.scorers.models import CrossEncoderScore
-from paraforge.embeddings.evaluation.comparing import VectorModel
+from paraforge.embeddings.evaluation.comparing import Model
 from paraforge.products.loading import load, open_model
 
 # Importing the package takes many seconds.
@@ -103,6 +103,6 @@ def test_cosine(model_directory: Path) -> None:
         expected = left @ right / np.linalg.norm(left) / np.linalg.norm(right)
         assert cosine == pytest.approx(expected, abs=1e-5)
     opened = open_model(str(model_directory))
-    assert opened.kind == "sentence-transformers" and isinstance(opened.model, VectorModel)
+    assert opened.kind == "sentence-transformers" and isinstance(opened.model, Model)
     both = (vectors["the"] + vectors["cat"]) / 2
     np.testing.assert_allclose(opened.model.encode(["the cat"]), [both], atol=1e-6)
