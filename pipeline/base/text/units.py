@@ -6,7 +6,7 @@ Bare words and trigrams leave out tokens without a letter or digit.
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,100 +14,66 @@ import numpy.typing as npt
 from paraforge.base.errors import InputError
 from paraforge.base.text.ragged import offsets_of, ranges
 from paraforge.base.text.tokens import TokenColumn, tokenize_columns
-from paraforge.base.text.vocabulary import WORD, WORD_UNITS
+from paraforge.base.text.vocabulary import WORD, Unit
 
 LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _CODE_BITS = 21
 """Bits of a Unicode code point: three of them fit in 63 bits."""
 
 
-class Units(Protocol):
-    """A way to cut text. `name` is how encoders and files refer to it."""
+class Units:
+    """The units of one name, by which encoders and files refer to them.
 
-    name: str
+    word: Moses tokens, lower-cased.
+    trigram: character trigrams of the tokens joined by spaces, with one space before and one after
+        (definition of Trigram); they cross word borders: `a dog` has ` a `, `a d`, ` do`, `dog`, `og `.
+    bare_word, bare_trigram: the same without tokens that have no letter or digit.
+    word_trigram: the trigrams of each token alone, followed by the token twice, so that a common word weighs
+        about as much as its trigrams. A tab before a word distinguishes it from a trigram.
+    fixed_vocabulary: all units and the unknown one if the splitter has its own vocabulary, otherwise None.
+    """
 
-    @property
-    def fixed_vocabulary(self) -> tuple[list[str], str] | None:
-        """All units and the unknown one if the splitter has its own vocabulary, otherwise None."""
+    fixed_vocabulary: tuple[list[str], str] | None = None
+
+    def __init__(self, name: Unit = WORD) -> None:
+        self.name: Unit = name
 
     def cut(self, *columns: Any) -> tuple[TokenColumn, ...]:
         """Split string columns (pyarrow) into units over one shared vocabulary."""
+        words = tokenize_columns(*columns)
+        if self.name.startswith("bare_"):
+            words = tuple(map(without_punctuation, words))
+        if self.name == "word_trigram":
+            parts = parts_of_words(words[0].vocabulary)
+            return tuple(_parts_of_column(column, parts) for column in words)
+        return _trigrams_of(words) if self.name.endswith("trigram") else words
 
 
-class Words:
-    """Moses tokens, lower-cased."""
-
-    fixed_vocabulary = None
-
-    def __init__(self, punctuation: bool = True) -> None:
-        """punctuation: False leaves out tokens without a letter or digit."""
-        self.name = WORD if punctuation else "bare_word"
-        self._punctuation = punctuation
-
-    def cut(self, *columns: Any) -> tuple[TokenColumn, ...]:
-        """See `paraforge.base.text.tokens`."""
-        tokens = tokenize_columns(*columns)
-        return tokens if self._punctuation else tuple(map(without_punctuation, tokens))
+def _parts_of_column(words: TokenColumn, parts: TokenColumn) -> TokenColumn:
+    """Replace each token by its parts; parts: of each word of the vocabulary."""
+    lengths = parts.lengths[words.ids]
+    ids = parts.ids[ranges(parts.offsets[words.ids], lengths)]
+    return TokenColumn(ids, offsets_of(lengths)[words.offsets], parts.vocabulary)
 
 
-class Trigrams:
-    """Character trigrams of the tokens joined by spaces, with one space before and one after (definition of
-    Trigram)."""
-
-    fixed_vocabulary = None
-
-    def __init__(self, punctuation: bool = True) -> None:
-        """punctuation: False leaves out tokens without a letter or digit."""
-        self.name = "trigram" if punctuation else "bare_trigram"
-        self._words = Words(punctuation)
-
-    def cut(self, *columns: Any) -> tuple[TokenColumn, ...]:
-        """Return trigrams, which cross word borders: `a dog` has ` a `, `a d`, ` do`, `dog`, `og `."""
-        return _trigrams_of(self._words.cut(*columns))
-
-
-class WordsAndTrigrams:
-    """The character trigrams of each token alone, with one space before and one after, followed by the token
-    twice, so that a common word weighs about as much as its trigrams. A tab before a word distinguishes it
-    from a trigram."""
-
-    name = "word_trigram"
-    fixed_vocabulary = None
-
-    def cut(self, *columns: Any) -> tuple[TokenColumn, ...]:
-        """Return the parts of every token, in the tokens' order: `a` has ` a `, and twice `a` with the
-        tab."""
-        words = Words().cut(*columns)
-        parts = parts_of_words(words[0].vocabulary)
-        result = []
-        for column in words:
-            lengths = parts.lengths[column.ids]
-            ids = parts.ids[ranges(parts.offsets[column.ids], lengths)]
-            result.append(TokenColumn(ids, offsets_of(lengths)[column.offsets], parts.vocabulary))
-        return tuple(result)
-
-
-class Pieces:
+class Pieces(Units):
     """SentencePiece pieces of the lower-cased text; the model's own vocabulary is the vocabulary."""
 
-    name = "sentencepiece"
-
     def __init__(self, model: Path) -> None:
+        super().__init__("sentencepiece")
         self._processor = load_processor(model)
-        self.model = model
-        pieces = [self._processor.id_to_piece(number) for number in range(len(self._processor))]
-        self.fixed_vocabulary = (pieces, pieces[self._processor.unk_id()])
+        self._pieces = [self._processor.id_to_piece(number) for number in range(len(self._processor))]
+        self.fixed_vocabulary = (self._pieces, self._pieces[self._processor.unk_id()])
 
     def cut(self, *columns: Any) -> tuple[TokenColumn, ...]:
         """Return the pieces of each text; a null or blank text has none."""
-        pieces = self.fixed_vocabulary[0]
         result = []
         for column in columns:
             texts = [(text or "").lower() for text in column.to_pylist()]
             rows = self._processor.encode(texts, num_threads=1)
             offsets = offsets_of([len(row) for row in rows])
             ids = np.fromiter((number for row in rows for number in row), np.int32, int(offsets[-1]))
-            result.append(TokenColumn(ids, offsets, pieces))
+            result.append(TokenColumn(ids, offsets, self._pieces))
         return tuple(result)
 
 
@@ -133,19 +99,13 @@ def load_processor(path: Path) -> Any:
 def make_units(name: str, sentencepiece_model: Path | None = None) -> Units:
     """Return the splitter with this name: word, trigram, bare_word, bare_trigram, word_trigram or
     sentencepiece. Raises InputError if the name is unknown, or sentencepiece has no model."""
-    if name in WORD_UNITS:
-        return Words(punctuation=name == WORD)
-    if name in ("trigram", "bare_trigram"):
-        return Trigrams(punctuation=name == "trigram")
-    if name == "word_trigram":
-        return WordsAndTrigrams()
     if name == "sentencepiece":
         if sentencepiece_model is None:
             raise InputError("SentencePiece units need a SentencePiece model")
         return Pieces(sentencepiece_model)
-    raise InputError(
-        f"unknown units '{name}'; use word, trigram, bare_word, bare_trigram, word_trigram, sentencepiece"
-    )
+    if name not in get_args(Unit):
+        raise InputError(f"unknown units '{name}'; use {', '.join(get_args(Unit))}")
+    return Units(cast("Unit", name))
 
 
 def without_punctuation(column: TokenColumn) -> TokenColumn:

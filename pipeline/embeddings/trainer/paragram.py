@@ -19,7 +19,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import copy_files, replaced_directory
 from paraforge.base.text.paths import expand
-from paraforge.base.text.units import Words
+from paraforge.base.text.units import Units
 from paraforge.base.text.vocabulary import UNKNOWN, WORD, Vocabulary
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring import general
@@ -183,7 +183,7 @@ def _train(
     pairs = directory / "pairs"
     store = open_or_build(
         lambda: PairStore(pairs),
-        lambda: build_pair_store(pairs, data.blocks(), [Words()], parameters.vocabulary),
+        lambda: build_pair_store(pairs, data.blocks(), [Units()], parameters.vocabulary),
     )
     training = parameters.training
     vocabulary = store.vocabularies[WORD]

@@ -26,7 +26,7 @@ from paraforge.base.text.lines import BLOCK_BYTES, whole_lines
 from paraforge.base.text.ragged import offsets_of, ranges
 from paraforge.base.text.sentence_set import SentenceSet
 from paraforge.base.text.tokens import TokenColumn
-from paraforge.base.text.units import Words
+from paraforge.base.text.units import Units
 from paraforge.base.text.vocabulary import WORD, Vocabulary, most_frequent
 from paraforge.embeddings.learning.batches import Bags
 from paraforge.embeddings.learning.id_sequences import IdSequences, IdSequencesWriter
@@ -155,7 +155,7 @@ def build_triple_store(
     Raises InputError if no sentence has a neighbor on both sides within its document.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    units, last = Words(), -1
+    units, last = Units(), -1
     skipped = held_out = 0
     found = [np.empty(0, dtype=bool)]  # whether a sentence begins a document
     words = IdSequencesWriter(directory, WORD, known=[END])

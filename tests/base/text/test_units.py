@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.tokens import tokenize
-from paraforge.base.text.units import Pieces, Trigrams, make_units
+from paraforge.base.text.units import Pieces, Units, make_units
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary, most_frequent
 
 
@@ -21,7 +21,7 @@ def slices(tokens: list[str]) -> list[str]:
 
 
 def test_trigrams_by_hand() -> None:
-    (column,) = Trigrams().cut(pa.array(["A dog", "I", "", None, "éŽ"]))
+    (column,) = Units("trigram").cut(pa.array(["A dog", "I", "", None, "éŽ"]))
     assert column.rows() == [[" a ", "a d", " do", "dog", "og "], [" i "], [], [], [" éž", "éž "]]
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from paraforge.base.errors import InputError
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.tokens import TokenColumn, tokenize
-from paraforge.base.text.units import Trigrams, Words
+from paraforge.base.text.units import Units
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
 from paraforge.corpus.publication.datasets import open_published, published_tables
 from paraforge.embeddings.learning import id_sequences
@@ -48,9 +48,9 @@ def test_store_gives_back_the_pairs_with_text(
     kept = [(left, right) for left, right in pairs if left.strip() and right.strip()]
     if not kept:
         with pytest.raises(InputError, match="no pair to train on"):
-            build_pair_store(directory, blocks, [Words(), Trigrams()], EVERYTHING)
+            build_pair_store(directory, blocks, [Units(), Units("trigram")], EVERYTHING)
         return
-    store = build_pair_store(directory, blocks, [Words(), Trigrams()], EVERYTHING, with_sentences=True)
+    store = build_pair_store(directory, blocks, [Units(), Units("trigram")], EVERYTHING, with_sentences=True)
     assert (len(store), store.skipped) == (len(kept), len(pairs) - len(kept))
     sides = [left for left, _ in kept] + [right for _, right in kept]
     assert store.sentences(np.arange(len(store))) == sides
@@ -63,13 +63,13 @@ def test_store_gives_back_the_pairs_with_text(
 def test_blocks_change_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does cutting them further, so that memory does not grow with them."""
     monkeypatch.setattr(pair_store, "_BLOCK_ROWS", 6)
-    cut, sides = Words.cut, list[int]()
-    monkeypatch.setattr(Words, "cut", lambda self, texts: sides.append(len(texts)) or cut(self, texts))
+    cut, sides = Units.cut, list[int]()
+    monkeypatch.setattr(Units, "cut", lambda self, texts: sides.append(len(texts)) or cut(self, texts))
     pairs = [(f"a b{number % 3} c", f"d{number} e") for number in range(20)]
     contents = []
     for size in (1, 7, 20):
         blocks = [block(pairs[first : first + size]) for first in range(0, 20, size)]
-        store = build_pair_store(tmp_path / str(size), blocks, [Words()], VocabularyParameters())
+        store = build_pair_store(tmp_path / str(size), blocks, [Units()], VocabularyParameters())
         files = sorted(path for path in store.directory.iterdir())
         contents.append([(path.name, path.read_bytes()) for path in files])
     assert contents[0] == contents[1] == contents[2] and max(sides) == 12
@@ -77,17 +77,17 @@ def test_blocks_change_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_rare_words_are_unknown_and_the_vocabulary_is_capped(tmp_path: Path) -> None:
     pairs = [("a b once", "a c"), ("a b", "c twice"), ("b", "a twice")]
-    store = build_pair_store(tmp_path / "1", [block(pairs)], [Words()], VocabularyParameters())
+    store = build_pair_store(tmp_path / "1", [block(pairs)], [Units()], VocabularyParameters())
     assert store.vocabularies["word"].units == [UNKNOWN, "a", "b", "c", "twice"]
     assert texts(store)[0] == ["a", "b", UNKNOWN]
     capped = VocabularyParameters(minimum_count=1, maximum_size=2)
-    store = build_pair_store(tmp_path / "2", [block(pairs)], [Words()], capped)
+    store = build_pair_store(tmp_path / "2", [block(pairs)], [Units()], capped)
     assert store.vocabularies["word"].units == [UNKNOWN, "a", "b"]
     assert store.counts("word").tolist() == [5, 4, 3]
 
 
 def test_a_subset_is_a_view(tmp_path: Path) -> None:
-    store = build_pair_store(tmp_path, [block([("a", "b"), ("c", "d"), ("e", "f")])], [Words()], EVERYTHING)
+    store = build_pair_store(tmp_path, [block([("a", "b"), ("c", "d"), ("e", "f")])], [Units()], EVERYTHING)
     subset = store.subset(np.array([2, 1]))
     assert (len(subset), len(store)) == (2, 3)
     assert texts(subset) == [["e"], ["c"], ["f"], ["d"]]
@@ -96,7 +96,7 @@ def test_a_subset_is_a_view(tmp_path: Path) -> None:
 
 
 def test_a_view_of_some_units(tmp_path: Path) -> None:
-    units = [Words(), Words(punctuation=False), Trigrams()]
+    units = [Units(), Units("bare_word"), Units("trigram")]
     store = build_pair_store(tmp_path, [block([("a dog .", "a cat"), ("b", "c !")])], units, EVERYTHING)
     view = store.of_units({"bare_word"}).subset(np.array([1]))
     assert list(view.vocabularies) == ["bare_word"]
@@ -107,7 +107,7 @@ def test_a_view_of_some_units(tmp_path: Path) -> None:
 
 def test_damage_is_found(tmp_path: Path) -> None:
     def build() -> Path:
-        return build_pair_store(tmp_path, [block([("a b", "c")])], [Words()], EVERYTHING).directory
+        return build_pair_store(tmp_path, [block([("a b", "c")])], [Units()], EVERYTHING).directory
 
     with pytest.raises(InputError, match="no such file"):
         PairStore(tmp_path / "none")
@@ -139,13 +139,13 @@ def test_damage_is_found(tmp_path: Path) -> None:
 
 
 def test_a_store_that_was_not_finished_does_not_open(tmp_path: Path) -> None:
-    build_pair_store(tmp_path, [block([("a", "b")])], [Words()], EVERYTHING)
+    build_pair_store(tmp_path, [block([("a", "b")])], [Units()], EVERYTHING)
 
     def fails() -> PairBlock:
         raise InputError("the file is damaged")
 
     with pytest.raises(InputError, match="damaged"):
-        build_pair_store(tmp_path, (fails() for _ in range(1)), [Words()], EVERYTHING)
+        build_pair_store(tmp_path, (fails() for _ in range(1)), [Units()], EVERYTHING)
     with pytest.raises(InputError, match="no such file"):
         PairStore(tmp_path)
 
@@ -155,14 +155,14 @@ def test_the_index_comes_after_all_else_is_on_disk(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(
         pair_store, "sync_tree", lambda place: synced.append(sorted(path.name for path in place.iterdir()))
     )
-    build_pair_store(tmp_path, [block([("a", "b")])], [Words()], EVERYTHING)
+    build_pair_store(tmp_path, [block([("a", "b")])], [Units()], EVERYTHING)
     assert synced == [sorted({path.name for path in tmp_path.iterdir()} - {"pairs.json"})]
 
 
 def test_each_pair_has_its_source(tmp_path: Path) -> None:
     pairs = [("a b", "c"), ("", "d"), ("e", "f g")]
     blocks = [replace(block(pairs), source=name) for name in ("x", "y", "x")]
-    store = build_pair_store(tmp_path, blocks, [Words()], EVERYTHING)
+    store = build_pair_store(tmp_path, blocks, [Units()], EVERYTHING)
     assert store.sources.tolist() == [0, 0, 1, 1, 0, 0]
     assert store.subset(np.array([4, 2])).sources.tolist() == [0, 1]
     (tmp_path / "sources").write_bytes(b"")

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from paraforge.base.text.pair_blocks import read_pair_file
-from paraforge.base.text.units import Words
+from paraforge.base.text.units import Units
 from paraforge.embeddings import losses
 from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.inference.export import export_model
@@ -38,7 +38,7 @@ TEXTS = [side for row in ROWS for side in row]
 def store_of(directory: Path, **options: Any) -> PairStore:
     blocks = read_pair_file(write_pairs(directory / "pairs.tsv", ROWS))
     limits = VocabularyParameters(minimum_count=1)
-    return build_pair_store(directory / "pairs", blocks, [Words()], limits, **options)
+    return build_pair_store(directory / "pairs", blocks, [Units()], limits, **options)
 
 
 def test_a_loss_sees_the_teacher_of_its_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

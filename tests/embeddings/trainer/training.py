@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from paraforge.base.text.pair_blocks import PairBlock
-from paraforge.base.text.units import Words
+from paraforge.base.text.units import Units
 from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.learning.loop import Record
 from paraforge.embeddings.trainer import objective
@@ -31,7 +31,7 @@ def block(pairs: Sequence[tuple[str | None, str | None]]) -> PairBlock:
 def store_of(directory: Path, left: list[str], right: list[str], minimum: int = 1) -> PairStore:
     """Pairs of texts, with every word that occurs as often in the vocabulary."""
     pairs = block(list(zip(left, right, strict=True)))
-    return build_pair_store(directory, [pairs], [Words()], VocabularyParameters(minimum_count=minimum))
+    return build_pair_store(directory, [pairs], [Units()], VocabularyParameters(minimum_count=minimum))
 
 
 def make_store(directory: Path, pairs: int = 57, seed: int = 1) -> PairStore:
