@@ -176,17 +176,18 @@ def test_segments_are_not_read_for_every_block_of_a_corpus_in_another_order(
 
 def test_threads_change_nothing_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "SEGMENT_SENTENCES", 7)
-    texts = [[f"{table} {number}" for number in range(9)] for table in range(6)]
+    texts = [[f"{table} {number}" for number in range(5)] for table in range(6)]
     tables = [(table_of(some), {"fake": "1"}) for some in texts]
     one, many = (memory.open_set(tmp_path, {"threads": threads}) for threads in (1, 4))
     assert one.add(tables, "run", 1) == many.add(tables, "run", 4)
+    assert [segment.rows for segment in one.segments()] == [10, 10, 10]
     # Twice as many keys, the unknown ones between the others; places are rows of the segments.
     wanted = [text for some in texts for known in some for text in (known, f"new {known}")]
     text_keys(pa.array(wanted)).astype("<u8").tofile(tmp_path / "keys.bin")
     for memory_set in (one, many):
         found_here = recall(tmp_path / "keys.bin", memory_set.segments(), [], tmp_path / "recall")
-        assert found_here.places.tolist() == [row for known in range(54) for row in (known, -1)]
-        assert found_here.unknown.tolist() == list(range(1, 108, 2))
+        assert found_here.places.tolist() == [row for known in range(30) for row in (known, -1)]
+        assert found_here.unknown.tolist() == list(range(1, 60, 2))
     before = sorted(many.path.iterdir())
 
     def torn() -> Iterator[tuple[pa.Table, dict[str, str]]]:

@@ -157,6 +157,19 @@ def test_where_chance_holds_no_pair_out_no_process_is_started(rows: int, wanted:
     assert not (tmp_path / "work" / "settings.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        ("a\nValueError: why\nb\nRuntimeError: Connection closed by peer\n", "ValueError: why"),
+        ("a\n b \n", "b"),
+        ("", "no message"),
+    ],
+)
+def test_of_a_dead_process_the_last_error_of_its_own_is_told(log: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(log)
+    assert processes._last_words(tmp_path / "log") == told
+
+
 @pytest.mark.parametrize("part", [":", "${"])
 def test_a_path_that_fairseq_misreads_is_refused_before_any_work(tmp_path: Path, part: str) -> None:
     shards = write_shards(tmp_path / "in", accepted(20))
@@ -215,9 +228,11 @@ def test_a_process_that_says_it_has_ended_must_end_well(tmp_path: Path, code: in
 
 def test_an_error_of_an_earlier_run_is_not_this_ones(tmp_path: Path) -> None:
     (log := tmp_path / processes.LOG).write_text("OSError: No space left on device")
-    settings = {"ranks": 0, "threads": 1, "device": "cpu", "rendezvous": "none"}
+    settings = {"ranks": 0, "threads": 1, "device": "cpu", "rendezvous": "met"}
+    (tmp_path / "met").touch()
     with processes.training_processes(tmp_path, settings):
         assert log.read_text(encoding="utf-8") == ""
+    assert not (tmp_path / "met").exists()
 
 
 def test_a_signal_ends_the_wait_for_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
