@@ -130,6 +130,7 @@ def test_tied_matrices_are_there_once(tiny_model: Path) -> None:
     loaded = load_weights(file, torch.device("cpu"), torch.float32)
     tied = (loaded.source.tokens, loaded.target.tokens, loaded.projection.weight)
     assert len({matrix.data_ptr() for matrix in tied}) == 1
+    assert loaded.encoder[0].attention.norm.epsilon == 1e-5  # as in fairseq, whose models do not name it
 
 
 def test_bfloat16_is_close(tiny_model: Path) -> None:
