@@ -77,7 +77,7 @@ def read_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor
             remedy="Load it with the parameters it was trained with.",
         )
     for name, tensor in tensors.items():
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+        if not bool(torch.isfinite(tensor).all()):
             raise InputError(f"{name} contains NaN or infinity", path, remedy="Train again, at a lower rate.")
     return tensors
 

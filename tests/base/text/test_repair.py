@@ -35,6 +35,7 @@ INVISIBLE = {
     "\ufeff\u200eword\u200f": "word",
     "a\u200cb": "ab",
     "I \u2764\ufe0f it": "I \u2764 it",
+    "🏴\u2060b": "🏴b",
     "a\U000e0062\U000e007fb": "ab",  # a flag's letters without the flag
 }
 NEEDED = [
@@ -103,6 +104,12 @@ def test_letters_are_restored(page: str) -> None:
     restored, changed = REPAIRS["damaged letters"](pa.array(texts))
     assert restored.to_pylist()[1:] == ["don’t", "I don’t know, naïve.", "plain"]
     assert not is_whole or (restored[0].as_py() == text and changed.tolist() == [True, True, True, False])
+
+
+def test_an_apostrophe_is_restored_in_each_contraction() -> None:
+    texts = [f"We\ufffd{end} x" for end in ("t", "s", "re", "ve", "ll", "d", "m", "x")]
+    restored, _ = REPAIRS["damaged letters"](pa.array(texts))
+    assert restored.to_pylist() == [*(text.replace("\ufffd", "’") for text in texts[:-1]), texts[-1]]
 
 
 def test_lost_letters_markup_and_quotes_of_csv() -> None:

@@ -220,18 +220,18 @@ def test_words_with_spaces_and_odd_characters(tmp_path: Path) -> None:
     assert read(tmp_path, "\n".join(lines).encode()).words == words
 
 
-@pytest.mark.parametrize("header", [b"", b"5 3\n"], ids=["glove", "word2vec"])
+@pytest.mark.parametrize("header", [b"", b"6 3\n"], ids=["glove", "word2vec"])
 def test_words_that_no_text_has_or_that_come_again_are_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, header: bytes
 ) -> None:
-    content = b"the 1 2 3\nca\xfft 4 5 6\ndog 7 8 9\nthe 0 0 0\ncat 1 1 1\n"
+    content = b"the 1 2 3\nca\xfft 4 5 6\ndog 7 8 9\nthe 0 0 0\ndog 0 0 0\ncat 1 1 1\n"
     vectors = read(tmp_path, header + content)
     assert vectors.words == ["the", "dog", "cat"]
     np.testing.assert_array_equal(vectors.vectors, [[1, 2, 3], [7, 8, 9], [1, 1, 1]])
     line = 2 + bool(header)
     assert f"1 words that are not UTF-8 are left out, the first 'ca\ufffdt' in line {line}" in caplog.text
     assert (
-        f"1 words that were in the file before are left out, the first 'the' in line {line + 2}"
+        f"2 words that were in the file before are left out, the first 'the' in line {line + 2}"
         in caplog.text
     )
 

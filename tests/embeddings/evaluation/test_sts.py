@@ -62,6 +62,9 @@ def test_pearson_and_spearman() -> None:
     assert score.pearson == pytest.approx(100 * expected, abs=1e-5)
     assert score.spearman == pytest.approx(100)
     assert (score.pairs, score.unscored) == (4, 0)
+    two = np.array([1.0, 2.0])
+    assert (pearson(two, 3 - two), spearman(two, two)) == pytest.approx((-100, 100))
+    assert pearson(two[:1], two[:1]) is None
     # Ranks 1, 2.5, 2.5, 4 against 1, 2, 3, 4.
     assert spearman(np.array([1.0, 2, 2, 4]), np.array([1.0, 2, 3, 4])) == pytest.approx(
         100 * by_hand([1, 2.5, 2.5, 4], [1, 2, 3, 4])

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -95,6 +96,7 @@ def test_every_pivot_has_its_figures(project: Path) -> None:
     text = " ".join(run_command("summary", project).stdout.split())
     for told in ("BLEU 9.0 on held-out pairs from cs", "BLEU 3.0, chrF 7.0 on held-out pairs from de"):
         assert told in text
+    assert not re.search(r"\bnone\b", text)
     assert "this is a dry run" in text
 
 

@@ -41,3 +41,9 @@ def test_a_damaged_file_of_a_model_is_named(tmp_path: Path) -> None:
     assert "OK" in run_command("verify", tmp_path).stdout
     (tmp_path / "weights").write_text("two")
     assert f"{tmp_path / 'weights'}: " in run_command("verify", tmp_path, expect=2).stderr
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    (whole / "weights").write_text("one")
+    write_digests(whole)
+    for given in ((tmp_path, whole), (whole, tmp_path)):
+        assert f"{whole}: OK" in run_command("verify", *given, expect=2).stdout
