@@ -29,6 +29,9 @@ FOLDER = "ctranslate2"
 _SIZE = re.compile(r".*(layers|dim|positions|position_embeddings|labels|hidden_size)|d_\w+")
 
 
+# Variables with a number for each row of another.
+_ROWS = {"bias": "weight", "weight_scale": "weight", "beta": "gamma"}
+
 ORIGIN = FOLDER
 WANTED = "model.bin (CTranslate2)"
 
@@ -156,7 +159,7 @@ def check_whole(output: Path, path: Path, languages: Languages) -> None:
 
 def _check_weights(folder: Path, path: Path) -> None:
     """Raise InputError for weights that are damaged, not finite, or of another vocabulary. CTranslate2 would
-    use them, and read beyond the end of embeddings."""
+    use them, and read beyond the end of embeddings and biases."""
     try:
         file = ModelFile(folder)
     except OtherFormat:
@@ -172,6 +175,11 @@ def _check_weights(folder: Path, path: Path) -> None:
                 remedy="Use the vocabulary that the model was converted with.",
             )
     for name in file.variables:
+        stem, _, part = name.rpartition("/")
+        other = f"{stem}/{_ROWS.get(part)}"
+        if other in file and file.shape(name) not in ((), file.shape(other)[:1]):
+            shapes = f"{name} has the shape {file.shape(name)}, {other} {file.shape(other)}"
+            raise InputError(f"its weights are damaged: {shapes}", path)
         if not np.isfinite(file.array(name)).all():
             raise InputError(f"its weights are damaged: {name} has values that are not numbers", path)
 

@@ -3,6 +3,7 @@ formats."""
 
 import json
 import shutil
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -64,6 +65,16 @@ def _other_end(folder: Path) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text(encoding="utf-8")), "eos_token": "<end>"}))
 
 
+def _longer_bias(folder: Path) -> None:
+    """The same bytes, as twice as many numbers of half the size."""
+    content = bytearray((folder / "model.bin").read_bytes())
+    name = b"encoder/layer_0/ffn/linear_0/bias\0"
+    place = content.index(name) + len(name)
+    dimensions, length, _ = struct.unpack_from("<BIB", content, place)
+    struct.pack_into("<BIB", content, place, dimensions, 2 * length, 4)
+    (folder / "model.bin").write_bytes(content)
+
+
 _OTHER_SIZE = r"the source.s embedding has \d+ rows, but its vocabulary \d+ types"
 
 
@@ -81,6 +92,7 @@ _OTHER_SIZE = r"the source.s embedding has \d+ rows, but its vocabulary \d+ type
         ),
         # CTranslate2 itself opens such a model, and reads beyond the end of its embeddings.
         *((_words(change), _OTHER_SIZE) for change in (-3, 3)),
+        (_longer_bias, r"linear_0/bias has the shape \(128,\), .*linear_0/weight \(64, 32\)"),
     ],
 )
 def test_what_is_damaged_is_refused(
