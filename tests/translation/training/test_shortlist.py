@@ -65,7 +65,8 @@ def test_the_file_has_frequent_pieces_then_those_of_each_source_piece(
 
 
 def test_a_small_vocabulary_has_no_shortlist(tmp_path: Path) -> None:
-    parts = write_parts(tmp_path, [([0], [0])], [["a"], ["b"]])
+    sources = [f"s{number}" for number in range(shortlist.FEWEST_TYPES)]
+    parts = write_parts(tmp_path, [([0], [0])], [sources, ["b"]])  # that of the target decides
     assert not shortlist.write_shortlist(tmp_path, parts, ("cs", "en"), tmp_path)
     assert not (tmp_path / "vmap.txt").exists()
 

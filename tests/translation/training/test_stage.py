@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from benchmarks.bitext import write_ingested
 from paraforge import versions
 from paraforge.base.errors import InputError
-from paraforge.base.files import check_digests, read_json, write_json
+from paraforge.base.files import check_digests, hash_json, read_json, write_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.text.units import load_processor
@@ -86,6 +86,14 @@ def test_every_parameter_that_decides_the_result_is_in_the_key(tmp_path: Path) -
     keys["shards"] = training_key(parameters(), other)
     keys["version"] = training_key(parameters(), shards, version=0)
     assert len({*keys.values()}) == len(keys) - 2
+    # Trainings from before there were other choices are still found.
+    later = {"target": True, "maximum_pairs": True, "architecture": {"kind"}}
+    values = parameters().model_dump(
+        mode="json", exclude={"model": True, "forward": True, "bitext": True, **later}
+    )
+    digests_of = [record.sha256 for record in shards.records]
+    content = {"step": "nmt", "version": versions.NMT, "parameters": values, "shards": digests_of}
+    assert base == hash_json(content)[:32]
 
 
 @pytest.mark.parametrize("damaged", ["source.spm", "model.json", "../history.json", None])
