@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from paraforge.base.logs import counted
 from paraforge.corpus.publication.verdict_words import area_text
 from paraforge.translation.memory.distinct import NOT_CHOSEN
 
@@ -86,11 +87,11 @@ def _embeddings(content: Content) -> Iterator[str]:
 def _triplets(content: Content) -> Iterator[str]:
     yield f"{content['triplets']:,} triplets" if content["encoder"] != "none" else "no triplets"
     if content["rows"]:
-        yield f"{content['rows']:,} pairs in {content['clusters']:,} clusters"
+        yield f"{counted(content['rows'], 'pair')} in {counted(content['clusters'], 'cluster')}"
 
 
 def _statistics(content: Content) -> Iterator[str]:
-    yield f"{content['pairs']:,} pairs described"
+    yield f"{counted(content['pairs'], 'pair')} described"
 
 
 # Stages select and publish make their lines themselves.

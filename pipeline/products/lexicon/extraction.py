@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from paraforge import versions
 from paraforge.base.files import hash_json, sha256_file, write_json
+from paraforge.base.logs import counted
 from paraforge.base.shards.groups import scratch_database
 from paraforge.base.shards.resources import Resources, job_memory
 from paraforge.base.shards.scheduler import open_jobs
@@ -294,9 +295,9 @@ def extract_lexicon(
         work.keep_only([])
     if counts.pairs and not entries:
         logger.warning(
-            "the lexicon is empty: no two words are on opposite sides of %d pairs; %d pairs were counted",
-            parameters.minimum_pairs,
-            counts.pairs,
+            "the lexicon is empty: of %s, no %s have the same two words on opposite sides",
+            counted(counts.pairs, "pair"),
+            f"{parameters.minimum_pairs:,}",
         )
     return LexiconReport(
         rows=source.rows,
