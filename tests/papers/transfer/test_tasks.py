@@ -242,7 +242,10 @@ def test_the_table_has_a_column_for_each_training() -> None:
 def test_the_model_is_opened_once_and_others_by_their_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "MR.tsv").write_text("0\t1 2\n1\t2 3\n" * 4)
+    """Tasks are also looked for beside similarity sets, where SICK is."""
+    sets, transfer = tmp_path / "sets", tmp_path / "transfer"
+    transfer.mkdir()
+    write(sets / "MR.tsv", "0\t1 2\n1\t2 3\n" * 4)
     opened = []
 
     def open_one(name: str, sentences: Sequence[str]) -> OpenedModel:
@@ -253,7 +256,7 @@ def test_the_model_is_opened_once_and_others_by_their_names(
         return [open_others(one, ()).name for one in (name, "other")]
 
     monkeypatch.setattr("paraforge.papers.evaluation.evaluate", evaluated)
-    found = evaluate_for_papers("model", open_one, sts=[tmp_path], transfer=[tmp_path], folds=2)
+    found = evaluate_for_papers("model", open_one, sts=[sets], transfer=[transfer], folds=2)
     assert found.similarity == opened == ["model", "other"]
 
 
