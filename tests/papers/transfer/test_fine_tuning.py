@@ -13,7 +13,7 @@ from paraforge.embeddings.evaluation.comparing import pearson, spearman
 from paraforge.papers.transfer.evaluate import TransferScore
 from paraforge.papers.transfer.fine_tuning import Variant, fine_tune_transfer, make_variants, task_splits
 from paraforge.papers.transfer.tasks import Examples, Task
-from paraforge.papers.transfer.training import FineTuningParameters, Fitted, Split
+from paraforge.papers.transfer.training import FineTuningParameters, Fitted, Split, held_out_pairs
 from tests.papers.test_commands import run
 from tests.papers.transfer.models import WORDS, make_model, related, sentiment
 
@@ -40,6 +40,7 @@ def test_a_split_that_is_given_is_taken() -> None:
     (split,) = task_splits(Task("x", "relatedness", train, None, test, "test"), 1, 10)
     assert len(split.train) == 45
     assert len(split.development) == 5
+    assert split.train == train.select(held_out_pairs(50, 1)[0])
     assert split.test == test
     given, found = (set(zip(one.first, one.second, one.labels, strict=True)) for one in (train, split.train))
     assert found <= given

@@ -219,6 +219,12 @@ def test_a_task_with_a_positive_class_has_f1(positive: str | None) -> None:
     assert any(" F1 " in line for line in lines) == (positive is not None)
 
 
+def test_without_the_positive_class_f1_is_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "predicted_on_test", lambda *given: np.array(["a", "a"]))
+    train, test = (Examples(["1", "2"], None, labels) for labels in (["a", "b"], ["a", "a"]))
+    assert do_task(Numbers(), Task("x", "classification", train, None, test, "test", "b")).f1 == 0
+
+
 def test_the_table_has_a_column_for_each_training() -> None:
     sizes = {"tested_on": "test", "train": 4000, "test": 1700, "repeated": 3}
     scores = [
@@ -329,6 +335,23 @@ def test_repeats() -> None:
 
 
 LABELLED = "0\tbad\n1\tgood\n" * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "text", "development"),
+    [
+        ("SST binary", "SST_binary.{}.tsv", LABELLED.replace("bad", "PART"), "dev"),
+        ("SST fine", "SST_fine.{}.tsv", LABELLED.replace("bad", "PART"), "dev"),
+        ("MRPC", "msr-para-{}.tsv", MRPC.replace('A "dog"', "PART"), "val"),
+    ],
+)
+def test_each_part_has_its_file(tmp_path: Path, name: str, file: str, text: str, development: str) -> None:
+    parts = ["train", development, "test"]
+    for part in parts:
+        write(tmp_path / file.format(part), text.replace("PART", part))
+    (task,) = find_tasks([tmp_path])[0]
+    found = [one.first[0] for one in (task.train, task.development, task.test) if one is not None]
+    assert (task.name, found) == (name, parts)
 
 
 def test_tasks_are_found_and_the_others_are_missing(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def test_entries_are_those_of_the_definitions(tmp_path: Path) -> None:
     assert table.schema.equals(SCHEMA)
     assert table.num_rows == report.entries == sum(count >= 3 for count in oracle.pairs.values())
     entries_of = Counter(table["word"].to_pylist())
+    assert report.words_with_paraphrases == len(entries_of)
     for row in pq.read_table(tmp_path / "lexicon" / "words.parquet").to_pylist():
         word = row["word"]
         counts = (row["reference_count"], row["translation_count"], row["entries"])
@@ -154,6 +155,8 @@ def test_pairs_that_are_not_counted_are_told_by_reason(tmp_path: Path) -> None:
     assert report.dropped == {"rejected": 1, "failed": 1, "rank": 1, "no_score": 1, "score": 1, "tokens": 2}
     assert report.pairs == 2
     assert report.rows == report.pairs + sum(report.dropped.values())
+    manifest = Lexicon(tmp_path / "lexicon").manifest
+    assert [manifest[name] for name in ("rows", "pairs", "dropped")] == [9, 2, report.dropped]
     # tokens: lower-cased, punctuation apart
     assert {row["paraphrase"] for row in entries(tmp_path).to_pylist() if row["word"] == "a"} == {"b", "!"}
 
