@@ -196,6 +196,7 @@ def test_an_upgrade_replaces_dvc_yaml_unless_the_user_changed_it(
     (project / "configs" / "select").mkdir()
     (project / "configs" / "select" / "mine.yaml").write_text("select: {}\n")
     (project / "params.yaml").write_text("mine: 1\n")
+    (project / "inputs" / "ingest" / ".gitignore").write_text("# mine\n")
     with (project / "dvc.yaml").open("a", encoding="utf-8") as file:
         file.write(mine)
     before = digests(project)

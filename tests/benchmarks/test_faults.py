@@ -2,6 +2,8 @@
 
 import random
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -42,6 +44,38 @@ def test_a_file_is_damaged_as_it_is_said(how: str, tmp_path: Path) -> None:
     else:
         assert left is not None and content.startswith(left) and (how == "empty") == (not left)
         assert said == f"cut to {len(left)} of 200 bytes"
+
+
+RIGHT = {"file": "right"}
+FIRST_RUNS: list[tuple[dict[str, Any], list[int], str | None]] = [
+    ({"kind": "kill", "who": "group"}, [-9, 2], "lost"),
+    ({"kind": "kill", "who": "group"}, [-9, 0], None),
+    ({"kind": "kill", "who": "worker"}, [2], None),
+    ({"kind": "stop", "who": "group"}, [2], "lost"),
+    ({"kind": "SIGTERM", "who": "group"}, [130], None),
+    ({"kind": "SIGTERM", "who": "group"}, [1], "unclear"),
+    ({"kind": "damage", "who": "group", "said": "Traceback"}, [1], "unclear"),
+    ({"kind": "damage", "who": "group"}, [0], None),
+    ({"kind": "damage", "who": "group", "found": "other"}, [0], "silent"),
+]
+
+
+@pytest.mark.parametrize(("given", "codes", "outcome"), FIRST_RUNS)
+def test_what_is_wrong_with_a_disturbed_run(
+    given: dict[str, Any], codes: list[int], outcome: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {"file": given.get("found", "right")}
+    monkeypatch.setattr(faults.fault_projects, "digests", lambda *_: found)
+    commands = [
+        SimpleNamespace(
+            process=SimpleNamespace(returncode=code), is_unclear=lambda: "said" in given, said=lambda: "words"
+        )
+        for code in codes
+    ]
+    chosen = SimpleNamespace(kind=given["kind"], who=given["who"], stage="ingest")
+    machine: Any = SimpleNamespace(directory=Path())
+    wrong = Machine._first_run(machine, chosen, commands, [RIGHT])  # type: ignore[arg-type]  # stand-ins
+    assert (wrong and wrong[0]) == outcome
 
 
 @pytest.mark.full

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from pydantic import ValidationError
 
 from paraforge.embeddings import losses
 from paraforge.embeddings.encoders.averages import Average
+from paraforge.embeddings.losses import Batch
 from paraforge.embeddings.losses.distil import distillation_loss
 from paraforge.embeddings.losses.margin import margin_loss
 from paraforge.embeddings.losses.softmax import softmax_loss
@@ -62,6 +64,27 @@ def test_by_hand() -> None:
     assert margin_loss(embeddings, 1, 0.4).item() == 0.0
     assert margin_loss(embeddings, 1, 0.8).item() == pytest.approx(0.3)
     assert margin_loss(embeddings[:3], 1, 0.8).item() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [("margin", {"margin": 0.8}), ("softmax", {"scale": 5.0}), ("softmax", {"two_sided": False})],
+)
+def test_a_loss_is_that_of_the_parameters(name: str, changes: dict[str, Any]) -> None:
+    embeddings = torch.randn(12, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    pairs, found = (3 if name == "margin" else 6), []
+    for settings in ({}, changes):
+        parameters = TrainingParameters.model_validate({"loss": name, **settings})
+        batch = Batch(embeddings, pairs, ForbiddenCandidates(pairs), parameters)
+        found.append(losses.loss_named(name).compute(batch).item())
+    if name == "margin":
+        expected = [margin_loss(embeddings, 3, margin) for margin in (0.4, 0.8)]
+    else:
+        sides = ForbiddenCandidates(6).of_other_sides()
+        usual = TrainingParameters(loss="softmax")
+        other = usual.model_copy(update=changes)
+        expected = [softmax_loss(embeddings, 6, sides, one.scale, one.two_sided) for one in (usual, other)]
+    assert found == [one.item() for one in expected] and found[0] != found[1]
 
 
 def test_scale_of_embeddings_does_not_matter() -> None:

@@ -23,7 +23,7 @@ from paraforge.interface.browse import pairs as module
 from paraforge.interface.browse.browser import Browser
 from paraforge.interface.browse.pairs import open_pairs
 from paraforge.interface.browse.rules import View, default_view, parameters_of, section_text
-from paraforge.interface.browse.server import inside, outline
+from paraforge.interface.browse.server import inside, number_text, outline
 from paraforge.interface.configuration import load_parameters
 from tests.corpus.selection.corpora import random_pairs, resources, with_columns
 from tests.corpus.selection.published import publish_pairs
@@ -134,6 +134,7 @@ def test_a_picture_is_a_thousand_wide_and_heights_are_roots() -> None:
     assert inside(Scale(0, 2, 10), None, 0.5) == (0, 250)
     assert inside(Scale(0, 2, 10), 3, None) == (1000, 0)
     assert inside(Scale(0, 2, 10), 1.5, 0.5) == (750, 0)
+    assert [number_text(value) for value in (None, 2.0, 0.123456, 12345.0)] == ["", "2", "0.123456", "12345"]
 
 
 def test_changed_meanings_have_a_handle(tmp_path: Path) -> None:

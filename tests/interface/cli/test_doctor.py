@@ -111,3 +111,14 @@ def test_outside_a_project_everything_else_is_said(project: Path, missing: list[
     told = run_command("doctor", expect=None).output
     assert "Errno" not in told and {"machine", "packages", "engines", "devices"} <= {*told.split("\n")}
     assert ("paraforge init DIR" in told) == (len(missing) == 2)
+
+
+def test_a_package_of_several_extras_is_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    required = ["numpy>=2", 'numpy>=1; extra == "hub"', 'no-such>=1; extra == "hub"', 'ruff; extra == "test"']
+    monkeypatch.setattr(diagnosis.importlib.metadata, "requires", lambda _: [*required, "not-there"])
+    found = [(one.name, one.state, one.detail) for one in diagnosis.packages()]
+    assert found[1:] == [
+        ("no-such", "missing", "for the extra hub"),
+        ("not-there", "broken", "not installed"),
+    ]
+    assert found[0][:2] == ("numpy", "ok")

@@ -58,6 +58,7 @@ def test_views_have_the_rows_of_the_files(projects: dict[str, Path], corpus: Pat
 
 
 @given(floats(-1e6, 1e6), integers(0, 4))
+@example(-0.001, 2)
 def test_no_zero_has_a_sign(number: float, digits: int) -> None:
     shown = fixed(number, digits)
     assert not (shown.startswith("-") and set(shown) <= set("-0."))
