@@ -140,12 +140,13 @@ def test_what_is_worked_on_is_in_the_key() -> None:
     """Data, model, kind and number, beside the parameters."""
     held: Any = SimpleNamespace(digest="1")
     other: Any = SimpleNamespace(fingerprint=lambda: "other", records=[SimpleNamespace(sha256="1")])
+    longer: Any = SimpleNamespace(records=[SimpleNamespace(sha256=one) for one in "12"])
     cleaning, lexicon, paraphraser = Cleaning(), LexiconParameters(), ParaphraserParameters()
     groups: list[list[Any]] = [
         [sources.file_key(FILE, cleaning, *rest) for rest in
          (("bitext", 1, {}), ("references", 1, {}), ("bitext", 2, {}), ("bitext", 1, {"": "1"}))],
         [nmt.training_key(NmtParameters(), *rest) for rest in
-         ((NO_DATA,), (other,), (NO_DATA, "paraphraser"), (NO_DATA, "nmt", 99))],
+         ((NO_DATA,), (other,), (longer,), (NO_DATA, "paraphraser"), (NO_DATA, "nmt", 99))],
         [translated(), translated(weights="2"), translated(settings={"seed": 2}),
          translated(engine="fairseq")],
         [quantisation._key(weights, SHORTLIST) for weights in "12"],
@@ -154,7 +155,8 @@ def test_what_is_worked_on_is_in_the_key() -> None:
         [train_decoders._key(DecodersParameters(), data) for data in "12"],
         [extraction._key(data, lexicon, one) for data in "12" for one in (None, held)],
         [mining._made_of(TripletsParameters(), data, encoder) for data in "12" for encoder in "12"],
-        [pairs._key([data], paraphraser, tests) for data in "12" for tests in ([], [["a test"]])],
+        [pairs._key(data, paraphraser, tests) for data in (["1"], ["1", "2"])
+         for tests in ([], [["a test"]])],
     ]  # fmt: skip
     assert [len({repr(one) for one in group}) for group in groups] == [len(group) for group in groups]
 
