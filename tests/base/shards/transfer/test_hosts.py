@@ -22,7 +22,7 @@ def test_the_same_bytes_whatever_happens_to_hosts_that_share_nothing(tmp_path: P
 
         def finished(tasks: int) -> None:
             work = place / "work" / "translate-sentences"
-            waited(lambda: len(list(work.glob("*.json"))) >= tasks, f"{tasks} tasks")
+            waited(lambda: len(list(work.glob("*.parquet"))) >= tasks, f"{tasks} tasks")
 
         hosts.head(*head)
         finished(3)
