@@ -1,7 +1,7 @@
 """The manifest of a published corpus: files and their SHA-256, columns, counts, parameters and origin."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -173,19 +173,3 @@ def describe_columns(schema: Iterable[pa.Field]) -> list[dict[str, str]]:
         }
         for column in schema
     ]
-
-
-def schema_differences(schema: pa.Schema, columns: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return how a file's columns differ from the manifest's; empty if they agree."""
-    wanted = {column["name"]: column["type"] for column in columns}
-    found = {column.name: str(column.type) for column in schema}
-    problems = [f"column '{name}' is missing" for name in wanted if name not in found]
-    problems += [f"column '{name}' is not in the manifest" for name in found if name not in wanted]
-    problems += [
-        f"column '{name}' is {found[name]}, the manifest says {kind}"
-        for name, kind in wanted.items()
-        if name in found and found[name] != kind
-    ]
-    if not problems and list(found) != list(wanted):
-        problems.append("the columns are in another order than in the manifest")
-    return problems

@@ -3,17 +3,15 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from paraforge.base.errors import InputError, ParaforgeError, describing
 from paraforge.base.files import read_json, sha256_file
 from paraforge.base.progress import progress
 from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.schema import FATE_COLUMNS
-from paraforge.base.shards.store import INDEX_NAME, read_parquet
+from paraforge.base.shards.store import INDEX_NAME, read_parquet, read_schema
 from paraforge.corpus.publication.card import CONFIGS_NAME
 from paraforge.corpus.publication.manifest import (
     KEPT,
@@ -22,7 +20,6 @@ from paraforge.corpus.publication.manifest import (
     Manifest,
     PublishedFile,
     read_manifest,
-    schema_differences,
 )
 from paraforge.corpus.publication.statistics import Published, count_lineage
 from paraforge.corpus.selection.fate import Counts, total_of
@@ -65,18 +62,19 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
     problems += _index_problems(corpus, manifest)
     if (wrong_pairs := manifest.wrong_pairs) is not None:
         problems += _check_bytes(corpus / wrong_pairs.path, wrong_pairs)
-    total, read = Published(), 0
+    total, damaged = Published(), False
     with progress(total=manifest.rows, unit="pairs", description=f"verify {corpus.name}") as bar:
         checks = in_order(
             lambda i: _check_file(corpus, manifest, manifest.files[i]), len(manifest.files), workers
         )
-        for file, (found, own) in zip(manifest.files, checks, strict=True):
+        for file, found in zip(manifest.files, checks, strict=True):
             bar.update(file.rows)
-            problems += found
-            for one in own:
-                total.add(one)
-                read += 1
-    if read == len(manifest.files):  # the sums mean nothing unless every file could be read
+            if isinstance(found, InputError):
+                problems.append(found)
+                damaged = True
+            else:
+                total.add(found)
+    if not damaged:  # the sums mean nothing unless every file could be read
         problems += [_problem(path, message) for message in _sum_problems(manifest, total)]
     return Verification(manifest, problems)
 
@@ -164,29 +162,25 @@ def _check_bytes(path: Path, file: PublishedFile) -> Iterator[InputError]:
         yield _problem(path, "its SHA-256 differs from the manifest: it was changed or damaged")
 
 
-def _check_file(
-    corpus: Path, manifest: Manifest, file: PublishedFile
-) -> tuple[list[InputError], list[Published]]:
-    """Return what is wrong with a file, and its counts if it can be read."""
+def _check_file(corpus: Path, manifest: Manifest, file: PublishedFile) -> InputError | Published:
+    """Return the counts of a file, or what is wrong with it."""
     path = corpus / file.path
-    problems = list(_check_bytes(path, file))
-    if not path.is_file():
-        return problems, []
+    if problem := next(_check_bytes(path, file), None):
+        return problem
+    wanted = [f"{one['name']} ({one['type']})" for one in manifest.columns]
     try:
-        metadata = pq.read_metadata(path)
-        schema = metadata.schema.to_arrow_schema()
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        return [*problems, _problem(path, f"cannot be read as Parquet: {error}")], []
-    if metadata.num_rows != file.rows:
-        problems.append(_problem(path, f"has {metadata.num_rows:,} rows, the manifest says {file.rows:,}"))
-    problems += [_problem(path, message) for message in schema_differences(schema, manifest.columns)]
-    if problems:
-        return problems, []
-    try:
-        read = [name for name in ("source", "pivot", *FATE_COLUMNS) if name in schema.names]
-        return [], [count_lineage(read_parquet(path, read))]
+        columns = read_schema(path)
+        there = [f"{one.name} ({one.type})" for one in columns]
+        for own, listed in zip_longest(there, wanted, fillvalue="nothing"):
+            if own != listed:
+                return _problem(path, f"has the column {own} where the manifest says {listed}")
+        read = [name for name in ("source", "pivot", *FATE_COLUMNS) if name in columns.names]
+        rows = read_parquet(path, read)
+        if rows.num_rows != file.rows:
+            return _problem(path, f"has {rows.num_rows:,} rows, the manifest says {file.rows:,}")
+        return count_lineage(rows)
     except ParaforgeError as error:
-        return [_problem(path, getattr(error, "message", str(error)))], []
+        return _problem(path, getattr(error, "message", str(error)))
 
 
 def _sum_problems(manifest: Manifest, found: Published) -> Iterator[str]:
