@@ -122,3 +122,13 @@ def test_a_package_of_several_extras_is_listed_once(monkeypatch: pytest.MonkeyPa
         ("not-there", "broken", "not installed"),
     ]
     assert found[0][:2] == ("numpy", "ok")
+
+
+@pytest.mark.parametrize("states", [("broken", "ok"), ("ok", "broken"), ("missing", "note")])
+def test_what_is_broken_decides_the_exit_code(
+    states: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [("packages", [diagnosis.Finding(f"the {one}", one, "x", "do y") for one in states])]
+    monkeypatch.setattr(diagnosis, "diagnose", lambda: found)
+    said = run_command("doctor", expect=int("broken" in states)).output
+    assert all(f"  the {one}: x\n           -> do y\n" in said for one in states)
