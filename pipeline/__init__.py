@@ -26,6 +26,7 @@ def load(name: str | Path, device: str = "cpu") -> Any:
         ConfigurationError: no such device.
         InputError: no model, or a damaged one; pickles are never loaded.
     """
-    from paraforge.products.loading import load_any
+    from paraforge.products import loading
+    from paraforge.products.paraphrasing.paraphraser import Paraphraser, is_paraphraser
 
-    return load_any(name, device)
+    return Paraphraser(Path(name), device) if is_paraphraser(Path(name)) else loading.load(name, device)

@@ -1,4 +1,9 @@
-"""Defines a step, a pure function from shard to shard, and runs it over a directory of shards."""
+"""Defines a step, a pure function from shard to shard, and runs it over a directory of shards.
+
+:func:`run_step` computes a key for each output shard, looks for finished shards with these keys in the work
+directory (``work.py``), makes the missing ones here or on a cluster (``scheduler.py``), and publishes all of
+them (``store.py``).
+"""
 
 import logging
 import socket
@@ -17,15 +22,16 @@ from paraforge.base.shards.libraries import installed, merged, warn_of_mixture
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Failed, open_jobs
 from paraforge.base.shards.store import ShardRecord, ShardView, read_aligned
-from paraforge.base.shards.work import WorkDirectory, shard_key
+from paraforge.base.shards.work import WorkDirectory, libraries_of, shard_key
 
 logger = logging.getLogger(__name__)
 
 ShardFunction = Callable[[pa.Table], pa.Table]
-# The function of the current step in this process, by the step's identity.
+# The function that makes the current step's shards, by the step's description and arguments; at most one. It
+# stays between the jobs of a worker process, so that a model is loaded only once.
 _functions: dict[str, ShardFunction] = {}
 _building = threading.Lock()
-# Failures that the final error repeats.
+# So many failures are repeated in the final error.
 _LISTED = 10
 
 
@@ -34,22 +40,24 @@ class Step:
     """What to do to each shard, and everything that the result depends on.
 
     name: name of the work directory, ``work/NAME``.
-    version: raised whenever the same input gives another result.
+    version: raised whenever the same input gives another result; see ``versions.py``.
     parameters: JSON values that the result depends on.
     fingerprints: hashes of the files that the result depends on (models, vectors).
-    build: importable top-level function, called once in each worker with ``arguments``; returns the function
-        from input shard to output shard.
-    arguments: arguments of ``build``; picklable, can include resource parameters.
-    files: absolute paths of files and directories that ``build`` reads; a worker that does not see this disk
-        gets copies. None: it reads more than can be listed, so such workers get no jobs.
+    build: importable top-level function, called once in each worker process with ``arguments``. It loads what
+        is needed, such as a model, and returns the function from input shard to output shard.
+    arguments: named arguments of ``build``; picklable. They are in no key, so what decides the result must
+        also be in ``parameters`` or ``fingerprints``.
+    files: absolute paths of files and directories that ``build`` reads; workers that do not see this disk get
+        copies of them. None: they cannot be listed, so such workers get no jobs.
     columns: input columns to read, or None for all.
-    aligned: whether output shards have the same rows as their input shards, one to one.
+    aligned: whether row k of an output shard belongs to row k of its input shard.
     device: ``cpu``, or ``cuda`` for workers that declare a ``GPU`` resource.
     at_once: shards that a process works on at the same time, in threads, so that the device computes one
         while another is read or written. The function must be thread-safe.
-    libraries: distributions besides pyarrow whose version decides the result's bytes.
-    inherited: versions of the libraries that made parts that this step only joins, for the index.
-    notes: other entries of the index; not part of any key.
+    libraries: distributions besides pyarrow whose version decides the result's bytes. The shards and the
+        index record the versions; they are in no key.
+    inherited: for the index, the versions of libraries that made what ``build`` reads.
+    notes: other entries of the index; in no key.
     """
 
     name: str
@@ -79,7 +87,7 @@ class Step:
 
 @dataclass(frozen=True)
 class StepReport:
-    """What a run of a step did: all rows, all shards, shards reused from earlier runs, seconds."""
+    """The published rows and shards, how many of the shards earlier runs had made, and the seconds."""
 
     rows: int
     shards: int
@@ -96,10 +104,9 @@ def run_step(
 ) -> StepReport:
     """Run ``step`` over row-aligned shard directories and publish the result in ``output``.
 
-    Shards finished by an earlier run are reused. Nothing is published unless every shard exists.
+    Shards that an earlier run finished are reused. Nothing is published unless every shard exists.
 
-    step: what to do.
-    inputs: shard directories, seen as one :class:`~paraforge.base.shards.store.ShardView`.
+    inputs: shard directories, read as one :class:`~paraforge.base.shards.store.ShardView`.
     output: directory to publish, replaced as a whole; None leaves the shards in the work directory.
     resources: where to run.
     workers: number of processes, if different from ``resources``.
@@ -138,7 +145,7 @@ def run_step(
                         f"{step.name}: shard {index} has {record.rows} rows, its input has {rows}"
                     )
         if output is not None:
-            libraries = merged([step.inherited, *map(work.made_with, keys)])
+            libraries = merged([step.inherited, *(libraries_of(work.file(key)) for key in keys)])
             warn_of_mixture(step.name, libraries)
             description = {**step.description(), "libraries": libraries, **step.notes}
             if step.aligned:
@@ -163,8 +170,8 @@ def _make_missing(
     workers: int | None,
     failures: list[str],
 ) -> list[ShardRecord | None]:
-    """Make the shards that are missing in ``found``; those that fail stay None and are added to
-    ``failures``."""
+    """Return ``found`` with the missing shards made. A shard that fails stays None, and its number, input and
+    reason are added to ``failures``."""
     done = list(found)
     todo = [index for index, record in enumerate(found) if record is None]
     if not todo:
@@ -211,7 +218,8 @@ def _make_missing(
 
 
 def compute_shard(step: Step, key: str, inputs: Sequence[Path], root: Path) -> ShardRecord:
-    """Read a shard's input files, apply the step's function, and commit the result to the work directory.
+    """Make one shard; this is the job that workers run. Reads the input files, applies the step's function,
+    and commits the result to the work directory.
 
     root: the directory that contains the step's work directory.
     """
@@ -239,7 +247,8 @@ def _built(step: Step) -> ShardFunction:
 
 
 def shard_keys(step: Step, view: ShardView) -> list[str]:
-    """Return the key of each output shard, from the SHA-256 of its input shards."""
+    """Return the key of each output shard: the hash of the step's description, the shard's number, and the
+    SHA-256 of its input shards, as their indexes give it."""
     expected = [[d.records[index].sha256 for d in view.directories] for index in range(len(view))]
     description = step.description()
     # The position is part of the key, so two shards with equal content remain two shards.

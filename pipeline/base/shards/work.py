@@ -1,4 +1,5 @@
-"""The work directory: finished shards, named by the hash of what made them, with one writer at a time."""
+"""The work directory, which keeps the finished shards of a step for later runs: each is named by the hash of
+all that decides it. One process writes at a time. Also publishes directories, in one piece."""
 
 import json
 import os
@@ -43,10 +44,10 @@ _LINKED = (".parquet", ".npy", ".bin", ".pt", ".safetensors", ".model")
 
 
 class WorkDirectory:
-    """Finished pieces of one step, ``work/STEP/KEY.parquet``.
+    """Finished shards of one step, ``work/STEP/KEY.parquet``.
 
-    A key is the hash of everything that the result depends on, so nothing here becomes stale: a changed
-        parameter gives other keys.
+    A key is the hash of everything that the shard depends on (see :func:`shard_key`). A changed parameter
+    gives other keys, so nothing here becomes stale.
     """
 
     def __init__(self, step: str, root: Path = WORK) -> None:
@@ -68,10 +69,6 @@ class WorkDirectory:
         except (OSError, pa.ArrowInvalid):
             return None
 
-    def made_with(self, key: str) -> dict[str, str]:
-        """Return the versions of libraries that a shard's footer names; empty if none."""
-        return libraries_of(self.file(key))
-
     def commit(self, key: str, table: pa.Table, libraries: Mapping[str, str] | None = None) -> ShardRecord:
         """Write a finished shard.
 
@@ -88,7 +85,7 @@ class WorkDirectory:
     def find_or_make(
         self, key: str, make: Callable[[], pa.Table], libraries: Mapping[str, str]
     ) -> tuple[Path, str]:
-        """Find the finished shard with this key, or make and commit it, under the lock.
+        """Take the lock, and find the finished shard with this key, or make and commit it.
 
         libraries: see :meth:`commit`.
 
@@ -100,8 +97,8 @@ class WorkDirectory:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the step's work directory for this process. Raises WorkLockedError if another process holds
-        it; the message names its host and pid."""
+        """Hold the step's work directory for this process while the block runs, and remove what a killed one
+        left unfinished. Raises WorkLockedError, which names host and process, if another one holds it."""
         make_directory(self.path)
         holder = self.path / HOLDER_NAME
         lock = FileLock(self.path / LOCK_NAME)
@@ -124,7 +121,8 @@ class WorkDirectory:
             lock.release()
 
     def keep_only(self, names: Iterable[str]) -> None:
-        """Remove the results of earlier parameters or input if making them again takes only minutes.
+        """Remove the results of earlier parameters or input, if the step is one of those that take only
+        minutes; the results of other steps stay.
 
         names: what the finished run used: keys of shards and names of subdirectories. ``files/KEY`` keeps
             that entry of the directory ``files``.

@@ -29,12 +29,12 @@ _WARNED: set[str] = set()
 
 @dataclass(frozen=True)
 class Background:
-    """The number of sentences that contain each word.
+    """The number of sentences that contain each word, or how often each word occurs.
 
-    name: where the counts come from. documents: number of sentences.
-    counts: sentences with each word; words in no sentence are not included.
-    partial: a list from elsewhere, which may lack whole kinds of words. Lists of Wikipedia's words often have
-        no punctuation and no clitics, a fifth of a novel's tokens.
+    name: where the counts come from. documents: number of sentences, or of words.
+    counts: sentences with each word, or its occurrences; words without any are not included.
+    partial: a list of words from elsewhere, which may lack whole kinds of words. Lists of Wikipedia's words
+        often have no punctuation and no clitics, a fifth of a novel's tokens.
     """
 
     name: str
@@ -57,18 +57,15 @@ class Background:
         return lacking
 
     def completed(self, tokens: TokenColumn) -> Background:
-        """Return this with counts for the words that :meth:`missing` finds, estimated from a text: counts of
-        running words in proportion to the known ones, counts of sentences by their share."""
-        if not self.partial:
-            return self
-        running = self.documents == sum(self.counts.values())
-        text = tokens.occurrences() if running else count_documents(tokens)
+        """Return this with counts for the words that :meth:`missing` finds, estimated from a text in
+        proportion to the known words."""
+        text = tokens.occurrences()
         lacking = self.missing(text)
         if not lacking:
             return self
-        base = (sum(text.values()) - sum(lacking.values()) or sum(text.values())) if running else len(tokens)
-        found = {word: max(1, round(self.documents * count / base)) for word, count in lacking.items()}
-        documents = self.documents + sum(found.values()) * running
+        known = sum(text.values()) - sum(lacking.values()) or sum(text.values())
+        found = {word: max(1, round(self.documents * count / known)) for word, count in lacking.items()}
+        documents = self.documents + sum(found.values())
         return replace(self, documents=documents, counts={**self.counts, **found}, partial=False)
 
     def idf(self, words: Sequence[str]) -> npt.NDArray[np.float64]:
@@ -111,13 +108,9 @@ def background_of_sentences(path: Path) -> Background:
     return Background(path.name, documents, counts)
 
 
-def background_of_frequencies(path: Path, sentences: int | None) -> Background:
-    """Read words and their counts, one per line, e.g. ``the 167485604``. Words are lower-cased and their
-    counts added.
-
-    path: the file, plain or compressed.
-    sentences: number of sentences that the counts are based on. None if they count running words: then their
-        sum is used, and the IDF is the negative logarithm of the word's probability.
+def background_of_frequencies(path: Path) -> Background:
+    """Read words and how often they occur, one per line, e.g. ``the 167485604``, from a file, plain or
+    compressed. Words are lower-cased and their counts added.
 
     Raises InputError, with file and line, if a line is not a word and a positive whole number.
     """
@@ -129,8 +122,7 @@ def background_of_frequencies(path: Path, sentences: int | None) -> Background:
         counts[fields[0].lower()] += int(fields[1])
     if not counts:
         raise InputError("the file has no words", path)
-    documents = sum(counts.values()) if sentences is None else sentences
-    return Background(path.name, documents, counts, partial=True)
+    return Background(path.name, sum(counts.values()), counts, partial=True)
 
 
 def entropy(counts: Iterable[int]) -> float:

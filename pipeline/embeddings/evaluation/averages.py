@@ -66,7 +66,7 @@ def word_counts(path: Path) -> Background:
     integer.
     """
     if path.is_file():
-        return background_of_frequencies(path, sentences=None)
+        return background_of_frequencies(path)
     return count_pairs(corpus_blocks(path), path.name)
 
 

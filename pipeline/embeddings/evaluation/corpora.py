@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.base.text.pair_blocks import PairBlock, blocks_of_sources, read_corpus_pairs
 from paraforge.corpus.publication.datasets import is_published, open_published, published_tables
-
-SIDES = ("reference", "translation")
 
 
 def corpus_blocks(directory: Path) -> Iterator[PairBlock]:
@@ -19,6 +18,6 @@ def corpus_blocks(directory: Path) -> Iterator[PairBlock]:
         yield from read_corpus_pairs(directory)
         return
     dataset = open_published(directory).training
-    columns = [name for name in (*SIDES, "source") if name in dataset.schema.names]
+    columns = [name for name in (*TEXT_COLUMNS, "source") if name in dataset.schema.names]
     for table in published_tables(dataset, columns):
-        yield from blocks_of_sources(table, SIDES)
+        yield from blocks_of_sources(table, TEXT_COLUMNS)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, sha256_file
+from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.base.shards.store import INDEX_NAME, ShardDirectory
 from paraforge.base.text.normalisation import normalise
 from paraforge.base.text.pair_blocks import PairBlock, read_pair_file
@@ -21,7 +22,7 @@ from paraforge.base.text.paths import expand
 from paraforge.corpus.publication.datasets import Dataset, is_published, open_published, published_tables
 from paraforge.corpus.publication.manifest import MANIFEST_NAME, TRAIN
 from paraforge.embeddings.evaluation.comparing import Comparable
-from paraforge.embeddings.evaluation.corpora import SIDES, corpus_blocks
+from paraforge.embeddings.evaluation.corpora import corpus_blocks
 from paraforge.embeddings.evaluation.leakage import LeakageFilter
 from paraforge.embeddings.evaluation.sets import SentencePairs, read_sets
 from paraforge.embeddings.evaluation.sts import development_score
@@ -189,7 +190,7 @@ def _corpus_digests(directory: Path) -> list[str]:
 
 
 def _sentences(dataset: Dataset) -> Iterator[str]:
-    columns = [name for name in SIDES if name in dataset.schema.names]
+    columns = [name for name in TEXT_COLUMNS if name in dataset.schema.names]
     for table in published_tables(dataset, columns):
         for side in table.columns:
             yield from side.to_pylist()

@@ -54,15 +54,14 @@ def import_command(
         typer.echo(f"{path}: imported {counted(sentences, 'sentence')} into {found.path}", err=True)
 
 
-def memory_directory(memory: Path | None, project: Path = Path()) -> Path:
-    """Return the given directory, or the memory of a project."""
+def memory_directory(memory: Path | None) -> Path:
+    """Return the given directory, or the memory of the project here."""
     from paraforge.base.shards.resources import Resources
-    from paraforge.interface.configuration import load_parameters
+    from paraforge.interface.configuration import PARAMETERS, load_parameters
 
     if memory is not None:
         if memory.exists() and not memory.is_dir():
             raise InputError("not a directory", memory)
         return memory
-    parameters = project / "params.yaml"
-    resources = load_parameters(parameters).resources if parameters.is_file() else Resources()
-    return project / resources.memory_directory()
+    resources = load_parameters().resources if PARAMETERS.is_file() else Resources()
+    return resources.memory_directory()

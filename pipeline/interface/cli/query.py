@@ -14,6 +14,7 @@ import typer
 
 from paraforge.base.errors import InputError
 from paraforge.base.logs import counted
+from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.interface.cli.console import HOST, announcer, rendered, text_width
 from paraforge.interface.cli.settings import FORCE, OUTPUT, check_table
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 SHOWN_ROWS = 1_000
 WIDTH = 160
-_TEXTS = ("reference", "translation")
 
 
 def query(
@@ -167,7 +167,7 @@ def render_pairs(drawn: Sample) -> str:
     table.add_column("overlap", justify="right", no_wrap=True)
     table.add_column("from", style="dim", overflow="fold")
     for pair in drawn.pairs.to_pylist():
-        sides = [one_line(pair[name] or "") for name in _TEXTS]
+        sides = [one_line(pair[name] or "") for name in TEXT_COLUMNS]
         texts = []
         for words in marked_words(*sides):
             text = Text()

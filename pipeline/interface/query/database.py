@@ -176,10 +176,10 @@ def _damaged(error: Exception) -> InputError:
     return InputError(f"a file cannot be read: {first_line(error)}", remedy=remedy)
 
 
-def fetch(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
+def fetch(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
     """Return the result of a query that this program wrote, as a table in memory."""
     with explained():
-        return connection.sql(sql, params=list(parameters)).to_arrow_table()
+        return connection.sql(sql).to_arrow_table()
 
 
 def copy_options(output: Path) -> str:

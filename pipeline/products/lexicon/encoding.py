@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 from paraforge.base.errors import reading
 from paraforge.base.files import atomic_path, read_json_or_none, write_json
 from paraforge.base.shards.groups import scratch_database
+from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.corpus.publication.held_out import HeldOut
 from paraforge.products.lexicon.pair_sources import Piece, classify, select_pairs
 from paraforge.products.lexicon.pair_table import Counts, PairTable, Sentences
 from paraforge.products.lexicon.parameters import LexiconParameters
 
-SIDES = ("reference", "translation")
-_SENTENCES = (*SIDES, "both")
+_SENTENCES = (*TEXT_COLUMNS, "both")
 _VOCABULARY = "vocabulary.arrow"
 # A word in a sentence is one number, so that sorting orders sentences, and the words of each.
 _WORD_BITS = 32
@@ -68,7 +68,7 @@ def encode_piece(
     selected, dropped = select_pairs(piece.read(columns), parameters.filters, held_out)
     sides = classify(selected, parameters.classes, parameters.language)
     words = pa.table({"word": pa.array(sides[0].vocabulary, pa.string())})
-    for name, side in zip(SIDES, sides, strict=True):
+    for name, side in zip(TEXT_COLUMNS, sides, strict=True):
         distinct = np.sort(side.row_numbers << _WORD_BITS | side.ids)
         distinct = distinct[np.diff(distinct, prepend=-1) > 0]
         counts = np.bincount(distinct & _WORD_MASK, minlength=words.num_rows)
@@ -110,7 +110,8 @@ def rank_piece(directory: Path, index: int, pairs: int) -> Counts:
         ranks = pc.index_in(read_arrow(file_of(directory, "words", index))["word"], vocabulary)
         ranks = pc.fill_null(ranks, -1).to_numpy().astype(np.int64)
         sides = [
-            _ranked(read_arrow(file_of(directory, name, index))["word"].to_numpy(), ranks) for name in SIDES
+            _ranked(read_arrow(file_of(directory, name, index))["word"].to_numpy(), ranks)
+            for name in TEXT_COLUMNS
         ]
         sides.append(np.intersect1d(sides[0], sides[1], assume_unique=True))
         offsets = [np.searchsorted(side, np.arange(pairs + 1) << _WORD_BITS) for side in sides]
@@ -121,7 +122,7 @@ def rank_piece(directory: Path, index: int, pairs: int) -> Counts:
         write_arrow(pa.table(lists, list(_SENTENCES)), file_of(directory, "ids", index))
         increments = count_increments(sides, offsets, len(vocabulary))
         write_arrow(pa.table({"rows": increments}), path)
-    for name in SIDES:
+    for name in TEXT_COLUMNS:
         file_of(directory, name, index).unlink(missing_ok=True)
     return read_arrow(path)["rows"].to_numpy()
 

@@ -16,14 +16,13 @@ import pyarrow.compute as pc
 from paraforge.base.documentation import page
 from paraforge.base.errors import InputError, require
 from paraforge.base.files import hash_json, sha256_file
-from paraforge.base.shards.schema import holds_text
+from paraforge.base.shards.schema import TEXT_COLUMNS, holds_text
 from paraforge.base.shards.store import INDEX_NAME, ShardView, open_parquet, read_aligned, row_groups
 from paraforge.base.text.tokens import TokenColumn, tokenize_columns
 from paraforge.corpus.publication.datasets import is_published, open_published
 from paraforge.corpus.publication.held_out import HELD_OUT, HeldOut
 from paraforge.products.lexicon.parameters import ClassKind, LexiconFilters
 
-TEXT_COLUMNS = ("reference", "translation")
 # Columns that decide whether a pair is counted, if the input has them.
 DECIDING_COLUMNS = ("paraphrase_score", "rejected", "failed", "rank")
 _NUMBERS = ("paraphrase_score", "rank")

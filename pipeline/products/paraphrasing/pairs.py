@@ -24,6 +24,7 @@ from paraforge.base.progress import progress
 from paraforge.base.shards.groups import scratch_database
 from paraforge.base.shards.lineage import mixed, text_keys
 from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.normalisation import normalise
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 DROPPED = 0.4
 """The share of the sources that lack a tag, drawn for each tag, so that any subset of tags can be
 requested."""
-_SIDES = ("reference", "translation")
 _NUMBERS = ("paraphrase_score", "overlap_1", "reference_tokens", "translation_tokens")
 _SCHEMA = pa.schema([("source_text", pa.string()), ("reference", pa.string()), ("held_out", pa.bool_())])
 # The number of pairs for computing bucket edges.
@@ -142,14 +142,16 @@ def _prepare(
     parses = None
     if templates.parser is not None:
         chosen = "fate NOT IN ('unusable', 'leaked') AND (fate = 'held_out' OR for_parses)"
-        sides = (rows[name] for rows in _blocks(pairs, ", ".join(_SIDES), chosen) for name in _SIDES)
+        sides = (
+            rows[name] for rows in _blocks(pairs, ", ".join(TEXT_COLUMNS), chosen) for name in TEXT_COLUMNS
+        )
         parses = parse_sentences(sides, templates.parser, resources)
         report |= {"sentences_to_parse": len(parses.keys), "sentences_parsed": parses.parsed}
     controls = _controls(pairs, parses, templates)
     writer = ShardWriter(output, _SCHEMA)
     with progress(total=report["used"] + report["held_out"], unit="pairs", description="tag") as bar:
         for rows in _blocks(pairs, "*", "fate IN ('used', 'held_out')"):
-            for source, target in (_SIDES, _SIDES[::-1]):
+            for source, target in (TEXT_COLUMNS, TEXT_COLUMNS[::-1]):
                 writer.write(_tagged(rows, source, target, controls, parses))
             bar.update(rows.num_rows)
     writer.close({"step": "paraphraser", "report": report})
@@ -163,18 +165,18 @@ def _read(dataset: Dataset, parsed: int, pairs: duckdb.DuckDBPyConnection) -> No
     def drawn(draws: NDArray[np.uint64], purpose: str, wanted: int) -> NDArray[np.bool_]:
         return _uniform(draws, purpose) < min(1.0, wanted / max(1, dataset.rows))
 
-    columns = (*_SIDES, *_NUMBERS)
-    kinds = [(name, pa.string() if name in _SIDES else pa.float64()) for name in columns]
+    columns = (*TEXT_COLUMNS, *_NUMBERS)
+    kinds = [(name, pa.string() if name in TEXT_COLUMNS else pa.float64()) for name in columns]
     nothing = pa.schema(kinds).empty_table()
     for block, table in enumerate(itertools.chain([nothing], published_tables(dataset, columns))):
-        texts = [pc.fill_null(table[name], "").cast(pa.string()) for name in _SIDES]
+        texts = [pc.fill_null(table[name], "").cast(pa.string()) for name in TEXT_COLUMNS]
         blank = [pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(side)), 0) for side in texts]
         keys = text_keys(*texts)
         similarity, overlap, *tokens = (pc.cast(table[name], pa.float64()) for name in _NUMBERS)
         length = pc.divide(tokens[1], tokens[0])
         rows = {
-            **dict(zip(_SIDES, texts, strict=True)),
-            **{f"plain_{name}": normalise(side) for name, side in zip(_SIDES, texts, strict=True)},
+            **dict(zip(TEXT_COLUMNS, texts, strict=True)),
+            **{f"plain_{name}": normalise(side) for name, side in zip(TEXT_COLUMNS, texts, strict=True)},
             "similarity": similarity,
             "overlap": overlap,
             "length": pc.if_else(pc.greater(length, 0), length, None),

@@ -21,6 +21,7 @@ from paraforge.base.shards.clusters import find_clusters, read_clusters
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import open_jobs
+from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.base.shards.store import write_shard
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.base.text.ragged import offsets_of, ranges
@@ -40,7 +41,6 @@ from paraforge.products.triplets.layout import (
 from paraforge.products.triplets.parameters import NO_ENCODER, TripletsParameters
 from paraforge.products.triplets.pieces import (
     LINKS,
-    SIDES,
     Piece,
     cut_corpus,
     expanded,
@@ -273,13 +273,16 @@ def _tables(
     span = slice(piece.first, piece.first + piece.rows)
     arrays = {name: np.asarray(load(search.directory / f"{name}.npy", True)[span]) for name in _RESULTS}
     clusters = np.asarray(read_clusters(search.directory / "clusters.bin", search.rows)[span])
-    rows = piece.read([*SIDES, *lineage])
+    rows = piece.read([*TEXT_COLUMNS, *lineage])
     kept = np.flatnonzero(arrays["reasons"] == KEPT)
     negatives, cosines = arrays["negatives"][kept], arrays["cosines"][kept]
     own = rows.take(pa.array(kept))
     names = np.array([*REASONS, *[None] * (KEPT + 1 - len(REASONS))], dtype=object)[arrays["reasons"]]
     columns = {
-        "triplets": [*(own[name] for name in SIDES), *(_texts(column, search) for column in negatives.T)],
+        "triplets": [
+            *(own[name] for name in TEXT_COLUMNS),
+            *(_texts(column, search) for column in negatives.T),
+        ],
         "_lineage": [
             piece.first + kept,
             *(own[name] for name in lineage),

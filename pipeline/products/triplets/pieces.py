@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError, reading
 from paraforge.base.files import atomic_path, sha256_directory, sha256_file
+from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.base.shards.store import row_groups
 from paraforge.base.text.paths import expand
 from paraforge.corpus.publication.datasets import Dataset, open_file
@@ -22,7 +23,6 @@ from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
 from paraforge.corpus.selection.filters.near_duplicates import sentence_keys
 from paraforge.products.loading import load_fixed
 
-SIDES = ("reference", "translation")
 PIECE_ROWS = 50_000
 # Keys that connect pairs: both sides, the foreign side, and the image.
 LINKS = 4
@@ -74,7 +74,7 @@ def link_keys(rows: pa.Table, same_lines: Sequence[str]) -> NDArray[np.uint64]:
     same_lines: patterns of sources in which equal line numbers describe the same image.
     """
     keys = np.zeros((rows.num_rows, LINKS, 2), np.uint64)
-    texts = [name for name in (*SIDES, "source_text") if name in rows.column_names]
+    texts = [name for name in (*TEXT_COLUMNS, "source_text") if name in rows.column_names]
     keys[:, : len(texts)] = sentence_keys([rows[name] for name in texts])
     if "source_text" in texts:
         keys[keys[:, 2].any(1), 2, 0] ^= np.uint64(_SALTS[0])

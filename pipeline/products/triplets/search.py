@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from paraforge.base.devices import torch_threads
 from paraforge.base.files import atomic_path
 from paraforge.base.shards.clusters import read_clusters
+from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.ragged import text_bytes
 from paraforge.corpus.selection.filters.near_duplicates import blank
 from paraforge.products.triplets.parameters import TripletsParameters
 from paraforge.products.triplets.pieces import (
-    SIDES,
     Piece,
     link_keys,
     load,
@@ -100,9 +100,9 @@ def prepare_piece(piece: Piece, search: Search) -> None:
     reasons_file = part(search.directory, "reasons", piece.number)
     if reasons_file.is_file():
         return
-    rows = piece.read([*SIDES, "source_text", "source", "line"])
+    rows = piece.read([*TEXT_COLUMNS, "source_text", "source", "line"])
     keys = link_keys(rows, search.parameters.same_lines)
-    texts = [pc.fill_null(rows[name], "") for name in SIDES]
+    texts = [pc.fill_null(rows[name], "") for name in TEXT_COLUMNS]
     empty = [blank(column) for column in texts]
     vectors = np.stack([search.embed(column) for column in texts], axis=1)
     vectors[np.stack(empty, axis=1)] = 0

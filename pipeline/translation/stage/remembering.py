@@ -17,7 +17,7 @@ from paraforge.base.shards.pool import in_threads, threads_for
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import StepReport, run_step, shard_keys
 from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter, read_parquet
-from paraforge.base.shards.work import WorkDirectory, replaced_directory
+from paraforge.base.shards.work import WorkDirectory, libraries_of, replaced_directory
 from paraforge.translation.decoding.translator import Hypotheses
 from paraforge.translation.memory.distinct import DistinctSentences
 from paraforge.translation.memory.memory import HypothesisRows, MemorySet, Segment, open_set
@@ -203,7 +203,7 @@ def known_segments(choice: EngineChoice, resources: Resources) -> list[Segment]:
     results = WorkDirectory("translate-sentences", resources.work)
     for key in _finished(results).get(json.dumps(memory.description).encode(), []):
         file = results.file(key)
-        known.append(Segment(file, pq.read_metadata(file).num_rows, results.made_with(key)))
+        known.append(Segment(file, pq.read_metadata(file).num_rows, libraries_of(results.file(key))))
     return known
 
 
@@ -304,7 +304,9 @@ def _write_tasks(
 def _tables(
     results: WorkDirectory, keys: Iterable[str], threads: int = 1
 ) -> Iterator[tuple[pa.Table, Versions]]:
-    return in_threads(lambda key: (read_parquet(results.file(key)), results.made_with(key)), keys, threads)
+    return in_threads(
+        lambda key: (read_parquet(results.file(key)), libraries_of(results.file(key))), keys, threads
+    )
 
 
 def _adopt(results: WorkDirectory, root: Path, run: str) -> None:

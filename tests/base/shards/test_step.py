@@ -13,7 +13,7 @@ from paraforge.base.shards.libraries import described, installed, is_made_otherw
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import Step, compute_shard, run_step, shard_keys
 from paraforge.base.shards.store import ShardDirectory, ShardView, read_parquet
-from paraforge.base.shards.work import WorkDirectory
+from paraforge.base.shards.work import WorkDirectory, libraries_of
 from paraforge.translation.engines import ENGINES, engine_module
 from tests.base.shards.steps import (
     Spoilt,
@@ -218,7 +218,7 @@ def test_a_worker_records_its_own_versions(tmp_path: Path, upgrade: dict[str, st
     (key,) = shard_keys(STEP, ShardView(tmp_path / "in"))
     upgrade["sentencepiece"] = "0.1"
     compute_shard(STEP, key, [tmp_path / "in" / "shard-00000.parquet"], tmp_path / "work")
-    assert work.made_with(key)["sentencepiece"] == "0.1"
+    assert libraries_of(work.file(key))["sentencepiece"] == "0.1"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,13 @@ import pyarrow as pa
 import pytest
 
 from paraforge.base.errors import InputError, Interrupted, WorkLockedError
-from paraforge.base.shards.work import WorkDirectory, link_or_copy, replaced_directories, replaced_directory
+from paraforge.base.shards.work import (
+    WorkDirectory,
+    libraries_of,
+    link_or_copy,
+    replaced_directories,
+    replaced_directory,
+)
 
 
 def test_the_order_of_libraries_does_not_change_a_shard(tmp_path: Path) -> None:
@@ -23,7 +29,7 @@ def test_the_order_of_libraries_does_not_change_a_shard(tmp_path: Path) -> None:
 
 def test_truncated_and_swapped_shards_are_not_believed(tmp_path: Path) -> None:
     work = WorkDirectory("step", tmp_path)
-    assert work.find("k1") is None and work.made_with("k1") == {}
+    assert work.find("k1") is None and libraries_of(work.file("k1")) == {}
     assert work.commit("k1", pa.table({"a": list(range(5000))})) == work.find("k1")
     work.commit("k2", pa.table({"a": list(range(5000, 10000))}))
     one, two = work.file("k1"), work.file("k2")

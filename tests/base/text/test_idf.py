@@ -43,12 +43,11 @@ def test_a_file_of_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at
 def test_a_file_of_frequencies(tmp_path: Path) -> None:
     path = tmp_path / "counts.txt"
     path.write_text("The 4\nthe 1\ncat 5\n", encoding="utf-8")
-    background = background_of_frequencies(path, None)
+    background = background_of_frequencies(path)
     assert background.documents == 10
     assert background.idf(["the"])[0] == pytest.approx(-math.log(5 / 10))
-    assert background_of_frequencies(path, 20).idf(["the"])[0] == pytest.approx(math.log(4))
     path.write_text("New York\t7\n", encoding="utf-8")
-    assert background_of_frequencies(path, None).counts == {"new york": 7}
+    assert background_of_frequencies(path).counts == {"new york": 7}
 
 
 @pytest.mark.parametrize("line", ["word", "word many", "word 0", "two words 3"])
@@ -56,10 +55,10 @@ def test_malformed_frequencies(tmp_path: Path, line: str) -> None:
     path = tmp_path / "counts.txt"
     path.write_text(f"the 3\n{line}\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"counts.txt:2: expected a word and its count"):
-        background_of_frequencies(path, None)
+        background_of_frequencies(path)
     path.write_text("\n")
     with pytest.raises(InputError, match="no words"):
-        background_of_frequencies(path, None)
+        background_of_frequencies(path)
     with pytest.raises(InputError, match="no sentences"):
         background_of_sentences(path)
 
@@ -99,7 +98,7 @@ def test_words_that_a_list_lacks_are_estimated_from_the_text(
 ) -> None:
     """Of running words: the probabilities of a text of which 20 of 100 tokens are full stops."""
     (tmp_path / "listed-here.txt").write_text(FREQUENCIES)
-    background = background_of_frequencies(tmp_path / "listed-here.txt", None)
+    background = background_of_frequencies(tmp_path / "listed-here.txt")
     text = tokenize_column(pa.array(["the dog runs the ."] * 20))
     completed = background.completed(text)
     assert completed.documents == 1250
@@ -111,7 +110,7 @@ def test_words_that_a_list_lacks_are_estimated_from_the_text(
     # A word of the text was there at least once.
     rare = tokenize_column(pa.array(["the dog runs"] * 100 + list("abcde")))
     (tmp_path / "small.txt").write_text("the 1\ndog 1\nruns 1\n")
-    assert background_of_frequencies(tmp_path / "small.txt", None).completed(rare).documents == 3 + 5
+    assert background_of_frequencies(tmp_path / "small.txt").completed(rare).documents == 3 + 5
     # What is completed lacks nothing any more.
     assert completed.completed(text) is completed
 
@@ -123,19 +122,12 @@ def test_the_most_frequent_missing_words_are_named(caplog: pytest.LogCaptureFixt
     assert caplog.messages == ["named here has no count for 50% of the words in the text, such as y z a b w"]
 
 
-def test_words_that_a_list_of_sentences_lacks_have_their_share_of_sentences(tmp_path: Path) -> None:
-    (tmp_path / "sentences-here.txt").write_text(FREQUENCIES)
-    background = background_of_frequencies(tmp_path / "sentences-here.txt", 2000)
-    completed = background.completed(tokenize_column(pa.array(["the dog . .", "the dog"])))
-    assert (completed.documents, completed.counts["."]) == (2000, 1000)
-
-
 @pytest.mark.parametrize("missing", [0, 1])
 def test_a_list_that_lacks_few_words_is_left_as_it_is(
     tmp_path: Path, missing: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "few.txt").write_text(FREQUENCIES)
-    background = background_of_frequencies(tmp_path / "few.txt", None)
+    background = background_of_frequencies(tmp_path / "few.txt")
     text = tokenize_column(pa.array(["the dog"] * 49 + ["the", "gnu" if missing else "dog"]))
     assert background.completed(text) is background
     assert not caplog.messages

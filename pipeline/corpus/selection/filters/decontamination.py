@@ -16,6 +16,7 @@ from pydantic import Field
 from paraforge.base.errors import InputError
 from paraforge.base.logs import counted
 from paraforge.base.section import Section
+from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.base.text.lines import numbered_lines
 from paraforge.base.text.normalisation import normalise
 from paraforge.base.text.paths import FilePath, expand
@@ -25,7 +26,6 @@ from paraforge.corpus.selection.filters import Filter, FilterParameters, Mask
 if TYPE_CHECKING:
     from paraforge.corpus.selection.select import Selection
 
-SIDES = ("reference", "translation")
 ORIGINAL = "original"
 # Files with these names are read as text only if they have tabs, as the STS benchmark's sts-test.csv has.
 _OTHER_FORMATS = {".csv", ".json", ".jsonl", ".ndjson", ".tmx"}
@@ -78,7 +78,7 @@ def _split(sentences: pa.Array) -> Any:
 
 
 def build_decontamination(
-    name: str, sentences: Iterable[str], ngram: int | None = None, sides: tuple[str, ...] = SIDES
+    name: str, sentences: Iterable[str], ngram: int | None = None, sides: tuple[str, ...] = TEXT_COLUMNS
 ) -> Filter:
     """Build the filter that rejects pairs with a test sentence or with an n-gram of one.
 
@@ -179,7 +179,7 @@ class DecontaminationParameters(FilterParameters):
         "only whole sentences count",
     )
 
-    needs: ClassVar[tuple[str, ...]] = SIDES
+    needs: ClassVar[tuple[str, ...]] = TEXT_COLUMNS
 
     def refusal(self) -> str:
         """Return ``shares text with a test file``."""
@@ -196,5 +196,5 @@ class DecontaminationParameters(FilterParameters):
             sentence for file in self.files for sentence in read_test_sentences(file.location(), file.columns)
         )
         # For pairs of two translations, the reference that both were made from is also compared.
-        sides = (*SIDES, *({ORIGINAL} & {*pairs.column_names}))
+        sides = (*TEXT_COLUMNS, *({ORIGINAL} & {*pairs.column_names}))
         return build_decontamination(self.reason, sentences, self.ngram, sides)
