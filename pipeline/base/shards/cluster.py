@@ -1,4 +1,5 @@
-"""Connects to a Dask cluster or starts a local one, and finds this process' number among its workers."""
+"""Connects to a Dask cluster or starts a local one, counts its workers, and tells a process which of them it
+is."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 # A shard that kills its worker this often fails; the others continue.
 ATTEMPTS = 3
-# Tasks to have at the scheduler: so many per worker, but at least the first number in total.
+# Jobs that are submitted at a time: so many per worker, but at least the first number in total.
 _FEWEST_TASKS = 64
 _TASKS_PER_WORKER = 4
 _SECONDS_BETWEEN_COUNTS = 10.0
@@ -32,7 +33,7 @@ _POLL_SECONDS = 1.0
 # A local worker without a sign of life for this long is ended, and others do its tasks.
 _SILENT_SECONDS = 600
 _CONNECTING = "30s"
-# A worker's errors come back as results. If it loses its scheduler, it would log pages about that.
+# What Dask's workers log. Their errors come back as results, and about a lost scheduler they log pages.
 _LOGGED = {"distributed": "error", "distributed.worker": "critical"}
 # Schedulers without TLS that have been warned about.
 _warned: set[str] = set()
@@ -49,14 +50,14 @@ def _worker() -> Any:
 
 
 def worker_number() -> int | None:
-    """Return this process' number among the workers of a local cluster; 0 outside of one, and None for a
-    worker of another cluster whose name is not a number."""
+    """Return this process' number among the workers of its cluster, from 0; a local cluster's workers have it
+    as their name. 0 if it is no worker; None if its name is not a number, as in most other clusters."""
     name = str(getattr(_worker(), "name", 0))
     return int(name) if name.isdecimal() else None
 
 
 def worker_threads() -> int:
-    """Return the threads that this process got as a cluster worker; all cores if it is not one."""
+    """Return the threads that this worker was started with; the number of cores if this is no worker."""
     worker = _worker()
     return available_cores() if worker is None else int(worker.state.nthreads)
 
@@ -104,11 +105,11 @@ def watched_connection() -> Iterator[None]:
 
 
 def outcome(future: Future) -> tuple[Any, Exception | None]:
-    """Return a finished job's result, or the error that it raised. Raises IncompleteError if the scheduler is
-    gone.
+    """Return a finished job's result and None, or None and the error that it raised. Raises IncompleteError
+    if the scheduler is gone.
 
-    Both are requested together, because if the worker is lost before its result arrives, the job runs again
-    elsewhere and can raise then.
+    Asking first whether the job raised would not be enough: if the worker is lost before its result arrives,
+    the job runs again elsewhere and can raise then.
     """
     from distributed import CancelledError
     from distributed.comm import CommClosedError
@@ -124,8 +125,12 @@ def outcome(future: Future) -> tuple[Any, Exception | None]:
 
 @contextlib.contextmanager
 def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int = 1) -> Iterator[Client]:
-    """Provide a Dask client for the scheduler in ``resources``, or for a local cluster started for the
-    block."""
+    """Provide a Dask client for the scheduler in ``resources``, or without one for a local cluster that lives
+    as long as the block.
+
+    workers, gpu, at_once: the processes of the local cluster, whether they declare a ``GPU``, and the threads
+        of each.
+    """
     import dask
     from distributed import Client, Security
 
@@ -226,8 +231,8 @@ class Workers:
         self._last_seen = time.monotonic()
 
     def tasks_out(self) -> int:
-        """Return how many tasks to submit: enough for all workers, including new ones. Raises IncompleteError
-        if there was no usable worker for a quarter of an hour."""
+        """Return how many jobs should be submitted and not done: enough for all workers, including new ones.
+        Raises IncompleteError if there was no usable worker for a quarter of an hour."""
         now = time.monotonic()
         if now - self._asked > _SECONDS_BETWEEN_COUNTS:
             is_news = self._number or self._asked == -math.inf

@@ -28,7 +28,7 @@ def in_window(
     pool: Executor, work: Callable[[PieceT], ResultT], pieces: Iterable[PieceT], ahead: int
 ) -> Generator[ResultT, None, None]:
     """Yield ``work(piece)`` for each piece in order, while the pool works on the next ``ahead`` pieces. The
-    caller's thread takes the pieces."""
+    iterator of pieces runs in the caller's thread."""
     window: deque[Future[ResultT]] = deque()
     try:
         for piece in pieces:
@@ -95,7 +95,8 @@ def in_order(function: Callable[[int], ResultT], count: int, threads: int) -> It
 def in_threads(
     work: Callable[[PieceT], ResultT], pieces: Iterable[PieceT], threads: int
 ) -> Generator[ResultT, None, None]:
-    """Yield ``work(piece)`` for each piece in order; the caller's thread takes pieces as needed."""
+    """Yield ``work(piece)`` for each piece in order, computed by threads; one thread is the caller's own. The
+    iterator of pieces runs in the caller's thread, at most twice as many pieces ahead as threads."""
     if threads <= 1:
         for piece in pieces:
             yield work(piece)
@@ -106,10 +107,11 @@ def in_threads(
 
 @contextmanager
 def threads_of(pool: ThreadPoolExecutor) -> Iterator[ThreadPoolExecutor]:
-    """Provide threads for a generator. At its end, wait for them, but not if it is abandoned.
+    """Provide the threads of a pool to a generator. At the generator's end, wait for the threads, but not if
+    its caller abandons it before the end: then drop what has not begun.
 
-    The garbage collector may close an abandoned generator while a thread starts. Until Python 3.12, starting
-    and waiting need the same lock, so waiting then would block all threads forever.
+    The garbage collector closes an abandoned generator at any moment, perhaps while a thread starts. Until
+    Python 3.12, starting and waiting need the same lock, so waiting there would block all threads forever.
     """
     given_up = False
     try:

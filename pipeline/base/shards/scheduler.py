@@ -1,4 +1,9 @@
-"""Runs independent jobs in this process, on a local Dask cluster, or on an existing one."""
+"""Runs independent jobs in this process, on a local Dask cluster, or on an existing one.
+
+A job is a call of an importable function, such as :func:`paraforge.base.shards.step.compute_shard`.
+:func:`open_jobs` chooses where jobs run. :class:`Jobs` runs them, tries again what can be tried again, and
+counts their rows for the progress display.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +41,8 @@ _DIED = (
     f"its worker died {ATTEMPTS} times, perhaps because memory ran out: use fewer workers, or give each more "
     "memory (resources.workers, resources.memory_limit)"
 )
-# All runs on a scheduler share one topic and have their own numbers, because a scheduler never forgets a
-# topic.
+# Workers report rows as Dask events with this topic. A scheduler never forgets a topic, so all runs share
+# one, and an event also has the number of its run.
 _TOPIC = "paraforge-rows"
 # The versions of this program and its steps. A worker with others would give other bytes under the same keys.
 _VERSIONS = {name: value for name, value in vars(versions).items() if name.isupper() or name == "__version__"}
@@ -46,7 +51,7 @@ _report: ContextVar[Callable[[int], None] | None] = ContextVar("report_rows", de
 
 @dataclass(frozen=True)
 class Failed:
-    """Takes the place of the result of a job that failed."""
+    """Takes the place of the result of a job that failed. error: what it raised; None if its worker died."""
 
     reason: str
     error: BaseException | None = None
@@ -85,8 +90,11 @@ class Jobs:
     def run(
         self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], **display: Any
     ) -> Iterator[tuple[int, ResultT]]:
-        """Run jobs as :meth:`attempt` does, but stop when one fails. Raises IncompleteError if a job killed
-        its worker three times."""
+        """Run jobs as :meth:`attempt` does, but stop when one fails, with its error; with IncompleteError if
+        it killed its workers.
+
+        display: the other arguments of :meth:`attempt`.
+        """
         for index, result in self.attempt(function, arguments, **display):
             if isinstance(result, Failed):
                 raise result.error or IncompleteError(f"{display['description']} {index}: {result.reason}")
@@ -118,12 +126,15 @@ class Jobs:
         function: importable top-level function. arguments: one tuple per job.
         description: text of the progress display. unit: what ``sizes`` count.
         sizes: amount of work in each job; 1 by default. If all are 0, it is unknown and the jobs report it.
-        done: work that is already done, for the display.
+        done: work that earlier runs have done, for the display.
         files: what each job reads and writes, for workers that do not see this disk. None: such workers get
             no job.
 
+        A job that raises any other error than these is a :class:`Failed`, and the run goes on.
+
         Raises:
-            ParaforgeError, OSError, MemoryError: raised by a job; the run stops.
+            ParaforgeError, OSError, MemoryError: raised by a job, because the user must do something; the run
+                stops.
             IncompleteError: there was no worker for a quarter of an hour.
         """
         amounts = [1] * len(arguments) if sizes is None else list(sizes)
@@ -185,8 +196,9 @@ class Jobs:
             if whose == run:
                 counter.tell(index, rows)
 
-        # Only a few jobs per worker are submitted at a time. The scheduler need not hold a million of them,
-        # we need not search them all when one is done, and few are blamed when a worker dies.
+        # By number: jobs that are not submitted yet, submitted ones (by their futures), and jobs whose worker
+        # died. Only a few jobs per worker are submitted at a time. The scheduler need not hold a million of
+        # them, we need not search them all when one is done, and few are blamed when a worker dies.
         waiting = deque(range(len(arguments)))
         pending: dict[Any, int] = {}
         suspects: list[int] = []
@@ -200,8 +212,8 @@ class Jobs:
                     while waiting and len(pending) < out:
                         submit(waiting.popleft())
                     if not pending:
-                        # Dask blames every job that a dying worker held. Run alone, only the guilty one can
-                        # be blamed.
+                        # Dask blames every job that a dying worker held. So each suspect is run alone at the
+                        # end, and only one that kills its workers again has failed.
                         submit(suspects.pop())
                     try:
                         finished = wait(list(pending), timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED")
@@ -212,11 +224,12 @@ class Jobs:
                     result, error = outcome(future)
                     tries[index] += 1
                     if result is not None:
-                        if result[2] is not None:
+                        rows, value, contents = result
+                        if contents is not None:
                             assert files is not None
-                            files[index].commit(result[2])
-                        counter.finish(index, result[0])
-                        yield index, result[1]
+                            files[index].commit(contents)
+                        counter.finish(index, rows)
+                        yield index, value
                     elif isinstance(error, KilledWorker) and tries[index] == 1:
                         suspects.append(index)
                     elif isinstance(error, KilledWorker):
@@ -242,8 +255,10 @@ class Jobs:
 def _called(
     function: Callable[..., ResultT], given: tuple[Any, ...], tell: Callable[[int], None]
 ) -> tuple[int, ResultT]:
-    """Run a job; return the rows that it reported and its result. ``tell`` is called with the sum whenever it
-    grows."""
+    """Run a job. Returns the rows that it reported, and its result.
+
+    tell: called with all rows that the job has reported so far, whenever it reports more.
+    """
     told = 0
 
     def add(rows: int) -> None:
@@ -267,8 +282,18 @@ def _call_on_worker(
     disk: Disk | None,
     files: JobFiles | None,
 ) -> tuple[int, ResultT, list[bytes | None] | None]:
-    """Run a job on a worker; return the rows that it reported, its result, and, if the disk is not shared,
-    the files that it wrote. Raises InputError if the worker does not have the wanted versions."""
+    """Run a job on a worker.
+
+    wanted: the submitting host's :data:`_VERSIONS`. name: numbers of the run and of the job.
+    disk, files: see :class:`Jobs` and :meth:`Jobs.attempt`.
+
+    Returns the rows that the job reported, its result, and, if this worker does not see the disk, the content
+    of the files that it wrote.
+
+    Raises:
+        InputError: this worker has other versions.
+        RetryError: this worker cannot do the job now; another one may.
+    """
     from distributed import get_worker
 
     worker = get_worker()
@@ -315,16 +340,15 @@ def open_jobs(
     at_once: int = 1,
     travels: bool = False,
 ) -> Iterator[Jobs]:
-    """Provide a scheduler for work over ``rows`` rows: this process if they are few, otherwise Dask.
+    """Provide a place to run jobs over ``rows`` rows: this process if they are few, otherwise the scheduler
+    of ``resources``, or a local Dask cluster for the block.
 
-    resources: where to run. rows: the sum over all jobs.
+    rows: the sum over all jobs.
     jobs: the number of jobs if known, so that no more workers are started.
-    workers: number of processes, if different from ``resources``.
-    gpu: see :class:`Jobs`.
-    at_once: jobs that a process works on at the same time, in threads. The workers of ``resources`` are
-        then threads, ``at_once`` to a process.
-    travels: whether all jobs name their files, so that workers need not see this disk. Otherwise the work is
-        done on this host if a worker of the scheduler does not see it.
+    workers: number of processes; by default ``resources.workers`` divided by ``at_once``.
+    gpu: see :class:`Jobs`. at_once: jobs that a process works on at the same time, in threads.
+    travels: whether all jobs name their files, so that workers need not see this disk. Otherwise, if a worker
+        of the scheduler does not see it, the work is done on this host.
     """
     if not (travels or on_shared_disk(resources)):
         resources = resources.model_copy(update={"scheduler": None})

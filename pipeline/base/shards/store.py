@@ -1,4 +1,5 @@
-"""Directories of Parquet shards: read one, read several side by side, and write one."""
+"""Directories of Parquet shards with their index ``_shards.json``: reads one (:class:`ShardDirectory`), reads
+several whose rows belong together (:class:`ShardView`), and writes one (:class:`ShardWriter`)."""
 
 from __future__ import annotations
 
@@ -31,6 +32,7 @@ _LEVEL = 1
 # Readers of a Parquet directory skip names that begin with an underscore.
 INDEX_NAME = "_shards.json"
 INDEX_FORMAT = 1
+# Entries of the index: subdirectories with more columns of the same rows, and files beside the shards.
 _MORE_COLUMNS = "more_columns"
 _MORE_FILES = "files"
 # Text rarely repeats within a shard, so a dictionary would cost time and save nothing. These columns do
@@ -53,16 +55,19 @@ def shard_name(index: int, stem: str = "shard") -> str:
 
 
 def write_parquet(table: pa.Table, path: Path, level: int = _LEVEL, **options: Any) -> None:
-    """Write ``table`` in the project's Parquet dialect, not atomically: zstd, page checksums, statistics. The
-    bytes depend only on the table and the pyarrow version."""
+    """Write ``table`` as all Parquet files of the project are written: with zstd, page checksums and
+    statistics. The bytes depend only on the table and the pyarrow version. A kill leaves half a file; use
+    :func:`write_shard` for a final name.
+
+    options: further options of pyarrow's ``write_table``.
+    """
     pq.write_table(
         table, path, row_group_size=ROWS_PER_SHARD, **_parquet_options(table.column_names, level), **options
     )
 
 
 def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Return a writer of one Parquet file in the project's dialect, row group by row group, not
-    atomically."""
+    """Return a writer of one such file, row group by row group. A kill leaves half a file."""
     return pq.ParquetWriter(path, schema, **_parquet_options(schema.names))
 
 
@@ -79,8 +84,7 @@ def _parquet_options(names: Sequence[str], level: int = _LEVEL) -> dict[str, Any
 
 
 def write_shard(table: pa.Table, path: Path, level: int = _LEVEL, **options: Any) -> ShardRecord:
-    """Write one shard atomically and return its record. options: Parquet options besides the project's
-    dialect."""
+    """Write one shard as :func:`write_parquet` does, complete or not at all, and return its record."""
     with atomic_path(path) as temporary:
         write_parquet(table, temporary, level=level, **options)
         digest = sha256_file(temporary)
@@ -106,8 +110,8 @@ def open_parquet(path: Path, remedy: str | None = None) -> Iterator[pq.ParquetFi
 
 
 def row_groups(file: pq.ParquetFile, wanted: int = ROWS_PER_SHARD) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Group the row groups of a file into pieces of at least ``wanted`` rows (except the last); yields the
-    row groups and the rows of each piece."""
+    """Divide a file into pieces of at least ``wanted`` rows (the last may be smaller). Yields for each piece
+    the numbers of its row groups, and its rows."""
     groups: tuple[int, ...] = ()
     rows = 0
     for group in range(file.metadata.num_row_groups):
@@ -136,7 +140,8 @@ def read_schema(path: Path) -> pa.Schema:
 
 
 def write_index(directory: Path, records: Sequence[ShardRecord], description: dict[str, Any]) -> None:
-    """Write ``_shards.json``: what made the shards, and the rows and SHA-256 of each."""
+    """Write ``_shards.json``: the rows and SHA-256 of each shard, and as further entries ``description``,
+    what made them."""
     write_json(
         directory / INDEX_NAME,
         {
@@ -149,12 +154,14 @@ def write_index(directory: Path, records: Sequence[ShardRecord], description: di
 
 
 def aligned_with(names: Iterable[str]) -> dict[str, Any]:
-    """Return the index entry that names subdirectories with more columns of the same rows."""
+    """Return a description's entry for subdirectories with more columns of the same rows, which
+    :meth:`ShardDirectory.with_aligned` opens; no entry without names."""
     return {_MORE_COLUMNS: listed} if (listed := list(names)) else {}
 
 
 def accompanied_by(names: Iterable[str]) -> dict[str, Any]:
-    """Return the index entry that names files beside the shards, so that a missing one is noticed."""
+    """Return a description's entry for files beside the shards, so that :func:`file_beside` notices if one is
+    missing; no entry without names."""
     return {_MORE_FILES: listed} if (listed := list(names)) else {}
 
 
@@ -247,11 +254,13 @@ class ShardDirectory:
 
 
 class ShardView:
-    """A view of several row-aligned shard directories as one: shard n has the columns of all of them. If two
-    directories have the same column, the later one is used."""
+    """Several row-aligned directories as one: row k of shard n has the columns of row k of shard n in each.
+    If two directories have the same column, the later one is used."""
 
     def __init__(self, *paths: str | Path) -> None:
-        """Open the directories. Raises InputError if their shards do not have the same numbers of rows."""
+        """Open the directories, and the subdirectories that their indexes name. Raises InputError if their
+        shards have different numbers of rows, or if one was made from other shards of a step than are read
+        here."""
         self.directories = [one for path in paths for one in ShardDirectory(path).with_aligned()]
         first = self.directories[0]
         for other in self.directories[1:]:
@@ -288,7 +297,8 @@ class ShardView:
 
     @property
     def digests(self) -> dict[str, str]:
-        """Digest of each directory by the name of its step; directories without a step name are left out."""
+        """Digest of each directory by the name of the step that made it; a directory that no step made has
+        none."""
         return {str(d.description["step"]): d.digest for d in self.directories if "step" in d.description}
 
     @property
@@ -312,7 +322,9 @@ class ShardView:
 
 
 def read_aligned(paths: Sequence[Path], columns: Sequence[str] | None = None) -> pa.Table:
-    """Read row-aligned Parquet files as one table; a later file's column hides an earlier one's."""
+    """Read row-aligned Parquet files as one table with the named columns (all by default). If two files have
+    the same column, the later one is used. Raises InputError if no file has one of the columns, and
+    IncompleteError if the files have different numbers of rows."""
     holder: dict[str, Path] = {}
     for path in paths:
         holder.update(dict.fromkeys(read_schema(path).names, path))
@@ -337,8 +349,8 @@ def read_aligned(paths: Sequence[Path], columns: Sequence[str] | None = None) ->
 
 
 class ShardWriter:
-    """Writes a stream of tables as shards of equal size. The shards depend only on the rows, not on how the
-    stream was cut into tables."""
+    """Writes a stream of tables as shards with equally many rows; the last may have fewer. Only the rows
+    decide the shards, not how the stream was cut into tables."""
 
     def __init__(
         self,
@@ -349,8 +361,12 @@ class ShardWriter:
         options: Mapping[str, Any] | None = None,
         pool: Executor | None = None,
     ) -> None:
-        """stem: beginning of the file names. options: see :func:`write_shard`. pool: threads that write the
-        shards; at most two wait to be written."""
+        """Make the directory.
+
+        schema: columns to write; others of the tables are left out. stem: beginning of the file names.
+        options: named arguments of :func:`write_shard`.
+        pool: threads that write the shards; :meth:`write` waits while more than two are being written.
+        """
         if rows_per_shard < 1:
             raise ValueError("rows_per_shard must be at least 1")
         self.directory = directory
