@@ -26,7 +26,6 @@ def load(name: str | Path, device: str = "cpu") -> Any:
         ConfigurationError: no such device.
         InputError: no model, or a damaged one; pickles are never loaded.
     """
-    from paraforge.products import loading
-    from paraforge.products.paraphrasing.paraphraser import Paraphraser, is_paraphraser
+    from paraforge.products.loading import load_any
 
-    return Paraphraser(Path(name), device) if is_paraphraser(Path(name)) else loading.load(name, device)
+    return load_any(name, device)

@@ -16,6 +16,7 @@ from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
 from paraforge.embeddings.evaluation.averages import DESCRIPTION as SIF_DESCRIPTION
 from paraforge.embeddings.evaluation.averages import SifOfEachSet, WordAverage, describe_average, open_sif
 from paraforge.embeddings.evaluation.comparing import Model, OpenedModel
+from paraforge.products.paraphrasing.paraphraser import Paraphraser, is_paraphraser
 
 _TRAINED = "encoder.json"
 _SENTENCE_TRANSFORMERS = "modules.json"
@@ -56,6 +57,11 @@ def load(name: str | Path, device: str = "cpu") -> Model:
         raise InputError(f"'{name}' compares sentences and gives no vectors", remedy=f"{_WITH_VECTORS}.")
     opened: Model = model
     return opened
+
+
+def load_any(name: str | Path, device: str = "cpu") -> Any:
+    """Open a model like :func:`load`, or a paraphraser; see :func:`paraforge.load`."""
+    return Paraphraser(Path(name), device) if is_paraphraser(Path(name)) else load(name, device)
 
 
 def load_fixed(name: str | Path, device: str = "cpu") -> Model:
