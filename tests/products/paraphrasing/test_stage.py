@@ -1,6 +1,7 @@
 """The stage paraphraser: training once, both architectures, a ready model, and none. What a paraphraser
 gives: measured against arithmetic, and the rows of the curve."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ from pydantic import ValidationError
 from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.files import read_json
 from paraforge.base.shards.resources import Resources
+from paraforge.products.paraphrasing import stage
 from paraforge.products.paraphrasing.controls import Controls
+from paraforge.products.paraphrasing.pairs import PreparedPairs
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
 from paraforge.products.paraphrasing.stage import ParaphraserReport, build_paraphraser
 from paraforge.translation.decoding.translator import DecodingOptions
@@ -52,6 +55,32 @@ def test_a_training_has_the_parameters_of_the_paraphraser() -> None:
     assert (made.model, made.source_language, made.target_language) == ("train", "de", "de-paraphrase")
     for name in ("vocabulary", "architecture", "training", "validation", "maximum_tokens"):
         assert getattr(made, name) == getattr(own, name) != getattr(usual, name)
+
+
+def test_other_limits_of_tags_are_another_training(
+    published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pairs can have the same tags by other limits, and the model records the limits."""
+    directories: list[Path] = []
+    prepared = stage.prepare_pairs
+
+    def moved(*arguments: Any) -> PreparedPairs:
+        pairs = prepared(*arguments)
+        edges = {
+            name: [one + len(directories) for one in limits] for name, limits in pairs.controls.edges.items()
+        }
+        return replace(pairs, controls=replace(pairs.controls, edges=edges))
+
+    def trained(shards: Any, directory: Path, *others: Any, **options: Any) -> None:
+        directories.append(directory)
+        raise Interrupted()
+
+    monkeypatch.setattr(stage, "prepare_pairs", moved)
+    monkeypatch.setattr(stage, "trained_model", trained)
+    for _ in range(2):
+        with pytest.raises(Interrupted):
+            build(published, tmp_path)
+    assert directories[0] != directories[1]
 
 
 @pytest.mark.full
