@@ -157,6 +157,32 @@ def test_where_chance_holds_no_pair_out_no_process_is_started(rows: int, wanted:
     assert not (tmp_path / "work" / "settings.json").exists()
 
 
+@pytest.mark.parametrize("kind", ["transformer", "lstm"])
+def test_every_parameter_is_given_to_fairseq_under_its_name(kind: str, tmp_path: Path) -> None:
+    wanted = {
+        "lr": 0.01, "warmup-updates": 7, "label-smoothing": 0.14, "max-tokens": 255, "update-freq": 4,
+        "max-update": 90, "seed": 5, "weight-decay": 0.03, "clip-norm": 0.7, "dropout": 0.11,
+        "encoder-layers": 3, "decoder-layers": 3, "encoder-embed-dim": 24, "decoder-embed-dim": 24,
+    }  # fmt: skip
+    sizes = {"feed_forward": 40, "heads": 6, "attention_dropout": 0.12, "activation_dropout": 0.13}
+    own = {"encoder-hidden-size": 12, "decoder-hidden-size": 24, "decoder-out-embed-dim": 24}
+    if kind == "transformer":
+        own = {f"{side}-ffn-embed-dim": 40 for side in ("encoder", "decoder")}
+        own |= {f"{side}-attention-heads": 6 for side in ("encoder", "decoder")}
+        wanted |= {"attention-dropout": 0.12, "activation-dropout": 0.13}
+    names = {"lr": "learning_rate", "max-tokens": "batch_tokens", "update-freq": "accumulate"}
+    names |= {"max-update": "maximum_updates", "clip-norm": "clip"}
+    training = {names.get(name, name.replace("-", "_")): value for name, value in [*wanted.items()][:9]}
+    shape = {"kind": kind, "encoder_layers": 3, "decoder_layers": 3, "width": 24, "dropout": 0.11, **sizes}
+    chosen = parameters(training=training, architecture=shape)
+    prepared: Any = SimpleNamespace(parts=["part"])
+    settings = trainer_settings(tmp_path, chosen, prepared, Resources(threads=9, devices=["cpu"]))
+    assert (settings["ranks"], settings["threads"]) == (4, 2)
+    given = settings["arguments"]
+    found = {name: given[given.index(f"--{name}") + 1] for name in wanted | own}
+    assert found == {name: str(value) for name, value in (wanted | own).items()}
+
+
 @pytest.mark.parametrize(
     ("log", "told"),
     [
