@@ -259,6 +259,8 @@ def _converter(path: Path, stored: dict[str, Any]) -> Any:
                 model, report = model_class.from_pretrained(
                     model_name_or_path, local_files_only=True, output_loading_info=True, **options
                 )
+            except OSError as error:  # a part of the weights is missing
+                raise ValueError(last_line(error)) from error
             except RuntimeError as error:
                 if "ignore_mismatched_sizes" in str(error):  # its own message is in the log
                     raise ValueError("its weights have other sizes than its config.json says") from error

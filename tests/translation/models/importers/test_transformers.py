@@ -192,6 +192,18 @@ def _malicious(folder: Path) -> None:
     torch.save({"model.shared.weight": _Payload()}, folder / "pytorch_model.bin")
 
 
+def _in_two_parts(folder: Path) -> None:
+    """Without the second part."""
+    from safetensors.torch import load_file
+
+    names = sorted(load_file(folder / "model.safetensors"))
+    parts = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
+    places = {name: parts[name == names[-1]] for name in names}
+    index = json.dumps({"metadata": {}, "weight_map": places})
+    (folder / "model.safetensors.index.json").write_text(index)
+    (folder / "model.safetensors").rename(folder / parts[0])
+
+
 def _foreign_pieces(folder: Path) -> None:
     for side in ("source", "target"):
         train_vocabulary(["qwx zzz xqw"] * 30, folder / f"{side}.spm", size=32)
@@ -231,6 +243,7 @@ _LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n"
             for name in ("decoder_layers", "encoder_ffn_dim", "max_position_embeddings", "num_labels")
         ),
         (_edit_configuration(share_encoder_decoder_embeddings=False), "have separate vocabularies"),
+        (_in_two_parts, r"model: .*model-00002-of-00002.safetensors"),
         (_malicious, "refused: it holds more than weights"),
         (_foreign_pieces, "is not of this vocabulary"),
     ],
