@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from paraforge.base import interrupts
-from paraforge.base.errors import Interrupted
+from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.interrupts import graceful_interrupts
 from tests.project import environment, project_environment
 
@@ -77,6 +77,31 @@ def test_a_closed_pipe_is_quiet(project: Path, arguments: list[str]) -> None:
     process.stderr.close()
     assert process.wait(60) == 0
     assert "Traceback" not in words and "Broken pipe" not in words and "Exception" not in words
+
+
+@pytest.mark.parametrize(
+    ("error", "closed", "code", "said"),
+    [
+        (InputError("bad"), (), 2, ["bad"]),
+        (OSError("broken"), (), 1, ["broken"]),
+        (MemoryError(), (), 1, ["memory ran out"]),
+        (BrokenPipeError("another program ended"), (), 1, ["another program ended"]),
+        (BrokenPipeError(), (1,), 0, []),
+        (BrokenPipeError(), (1, 2), 0, []),
+        (BrokenPipeError(), (2,), 1, []),
+        (UnicodeEncodeError("utf-8", "a\udce9", 1, 2, "surrogates not allowed"), (), 2, ["Rename it"]),
+    ],
+)
+def test_errors_become_words_and_exit_codes(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, closed: tuple[int, ...], code: int, said: list[str]
+) -> None:
+    monkeypatch.setattr(interrupts, "_is_closed", closed.__contains__)
+    monkeypatch.setattr(os, "dup2", lambda *_: None)
+    told: list[str] = []
+    with pytest.raises(SystemExit) as ended, interrupts.errors_in_words(told.append):
+        raise error
+    assert (ended.value.code, len(told)) == (code, len(said))
+    assert all(words in message for words, message in zip(said, told, strict=True))
 
 
 @pytest.mark.parametrize(

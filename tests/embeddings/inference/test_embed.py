@@ -67,6 +67,20 @@ def test_vectors_are_its(model: Path, texts: Path, tmp_path: Path, monkeypatch: 
     assert not vectors[1].any()
 
 
+def test_a_gpu_does_all_the_work(
+    model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_blocks(monkeypatch)
+    opened: list[tuple[Path, str]] = []
+
+    def load(directory: Path, device: str) -> SentenceModel:
+        opened.append((directory, device))
+        return SentenceModel.open(directory)
+
+    embed_file(model, texts, tmp_path / "vectors.npy", load, workers=2, device="cuda:1")
+    assert opened == [(model, "cuda:1")]
+
+
 @pytest.mark.full
 def test_processes_change_nothing(
     model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

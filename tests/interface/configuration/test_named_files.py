@@ -241,6 +241,12 @@ def test_a_model_is_a_path_a_word_or_a_hub_name(tmp_path: Path, monkeypatch: pyt
     assert check_files(parameters) == []
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert "'huggingface_hub'" in str(check_files(parameters))
+    (tmp_path / "alone.en").write_text("A dog runs.\n" * 20)
+    source = {"name": "d", **ALONE, "paths": {"reference": "alone.en"}}
+    content["ingest"] = {"kind": "references", "sources": [source]}
+    content["nmt"] |= {"model": "Helsinki-NLP/opus-mt-cs-en", "forward": "Helsinki-NLP/opus-mt-en-cs"}
+    found = check_files(check_parameters(content, "here"))
+    assert [one.partition(": ")[0] for one in found] == ["nmt.model", "nmt.forward"]
 
 
 def test_what_is_read_beside_a_checkpoint_is_watched(tmp_path: Path) -> None:
