@@ -17,6 +17,7 @@ from paraforge.base.errors import InputError
 from paraforge.corpus.columns import COLUMNS, SCALES
 from paraforge.corpus.publication.datasets import open_publication
 from paraforge.corpus.scorer import Scale
+from paraforge.corpus.selection.filters.bounds import BoundsParameters
 from paraforge.corpus.selection.parameters import SelectParameters, selection_of
 from paraforge.corpus.selection.select import select
 from paraforge.interface.browse import pairs as module
@@ -174,6 +175,8 @@ def test_new_filters_come_before_one_that_needs_all_pairs() -> None:
     found = parameters_of(view, SelectParameters.model_validate({"filters": filters})).filters
     reasons = ["length", "overlap_3", "runaway", "near_duplicate", "sample"]
     assert [one.reason for one in found] == reasons
+    assert isinstance(found[1], BoundsParameters)
+    assert found[1].missing == "refuse"
 
 
 def test_the_published_corpus(browser: Browser) -> None:
