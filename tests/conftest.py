@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -120,8 +119,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
 def _own_log() -> Iterator[None]:
     """What a test had logged goes no further: the standard error of the next one is another."""
     yield
-    if logs.remove_handlers():
-        logging.getLogger().setLevel(logging.WARNING)
+    logs.remove_handlers()
 
 
 @pytest.fixture(autouse=True)

@@ -37,14 +37,16 @@ def configure_logging(name: str, directory: Path | None = LOG_DIRECTORY, brief: 
         root.addHandler(handler)
 
 
-def remove_handlers() -> bool:
-    """Undo :func:`configure_logging`. Returns whether it had been called."""
+def remove_handlers() -> None:
+    """Undo :func:`configure_logging`."""
     root = logging.getLogger()
     ours = [handler for handler in root.handlers if getattr(handler, "paraforge", False)]
     for handler in ours:
         root.removeHandler(handler)
         handler.close()
-    return bool(ours)
+    if ours:
+        root.setLevel(logging.WARNING)
+        logging.getLogger("paraforge").setLevel(logging.NOTSET)
 
 
 class _File(logging.FileHandler):

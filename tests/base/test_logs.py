@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paraforge.base.logs import configure_logging, counted, say_result
+from paraforge.base.logs import configure_logging, counted, remove_handlers, say_result
 from paraforge.base.progress import JobCounter, _Bar, progress
 
 
@@ -94,6 +94,8 @@ def test_a_second_call_replaces_the_first(tmp_path: Path, capsys: pytest.Capture
     logging.getLogger("paraforge").info("once")
     assert capsys.readouterr().err == "select: once\n"
     assert "once" not in (tmp_path / "score.log").read_text()
+    remove_handlers()
+    assert not logging.getLogger("paraforge").isEnabledFor(logging.INFO)
 
 
 def test_counts_have_their_nouns() -> None:

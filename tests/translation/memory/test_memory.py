@@ -62,7 +62,7 @@ def test_what_a_killed_run_finished_is_known_to_a_run_over_another_corpus_and_no
             run(tmp_path / name, before, CHOSEN)
     with pytest.raises(SystemExit), ended_at(0.6 * calls.count):
         run(tmp_path, before, CHOSEN)
-    finished = len(list((tmp_path / "work" / "translate-sentences").glob("?" * 40 + ".json")))
+    finished = len(list((tmp_path / "work" / "translate-sentences").glob("?" * 40 + ".parquet")))
     assert finished > 0
     seen.clear()
     run(tmp_path, before, other)
