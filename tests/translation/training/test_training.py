@@ -19,7 +19,7 @@ from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.training import training_run as trainer
 from paraforge.translation.training.binarisation import PreparedBitext, prepare_bitext
 from paraforge.translation.training.parameters import NmtParameters
-from paraforge.translation.training.ranks import Ranks
+from paraforge.translation.training.ranks import Ranks, join
 from paraforge.translation.training.training import trainer_settings
 from paraforge.translation.training.training_run import TrainingRun
 from paraforge.translation.training.validation import Scores
@@ -112,7 +112,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
     assert last.updates == 9
     last.train()
     assert_equal(weights(whole), weights(last))
-    for name in ("bleu", "valid_loss", "target_tokens"):
+    for name in ("bleu", "train_loss", "valid_loss", "target_tokens"):
         assert [row[name] for row in last.history] == [row[name] for row in whole.history]
 
 
@@ -123,10 +123,21 @@ def test_a_checkpoint_counts_batches_of_all_processes(begin: Begin, monkeypatch:
         run.train()
     run.ranks = Ranks(0, 2)  # as if another process had trained on as many
     monkeypatch.setattr("time.time", lambda: 0.0)  # the clock is set back
+    run._begun -= 1000
     run.save()
     again = begin()
     assert again.epochs.iterations_in_epoch == 2 * run.epochs.iterations_in_epoch > 0
-    assert again.seconds() > 0
+    assert again.seconds() > 1000
+    monkeypatch.setattr(
+        trainer, "join", lambda rank, count, *others: join(rank, count, *others) and Ranks(0, 2)
+    )
+    assert begin().epochs.iterations_in_epoch == run.epochs.iterations_in_epoch
+
+
+def test_losses_of_a_validation(trained: TrainingRun) -> None:
+    assert trained._recent == []  # the next validation has the mean since this one
+    for row in trained.history:
+        assert row["valid_perplexity"] != pytest.approx(2 ** row["valid_loss"], rel=1e-3)  # smoothed
 
 
 def test_a_full_disk_costs_no_checkpoint_and_a_damaged_one_is_named(
