@@ -157,9 +157,9 @@ def find_distinct(
     maximum: most sentences, those with the smallest keys, so that a higher limit keeps all of them; the rows
         of the others fail as ``not_chosen``. About 50 bytes of memory for each. None: all.
     """
-    if (written := written_distinct(ingested, root, maximum)) is not None:
-        return written
     found = _distinct_of(ingested, root, maximum)
+    if _is_written(found):
+        return found
     if root.is_dir():
         # The files of another corpus are large, and cheap to make again.
         for old in root.iterdir():
@@ -177,11 +177,16 @@ def written_distinct(
     Raises InputError if one of them was cut.
     """
     found = _distinct_of(ingested, root, maximum)
+    return found if _is_written(found) else None
+
+
+def _is_written(found: DistinctSentences) -> bool:
+    """Return whether the files are there. Raises InputError if one of them was cut."""
     if not found.path.is_dir():
-        return None
+        return False
     if found.keys.stat().st_size != 16 * len(found):
         raise InputError("damaged", found.path, remedy=found.remedy)
-    return found
+    return True
 
 
 def _distinct_of(ingested: ShardDirectory, root: Path, maximum: int | None) -> DistinctSentences:

@@ -203,7 +203,7 @@ def known_segments(choice: EngineChoice, resources: Resources) -> list[Segment]:
     results = WorkDirectory("translate-sentences", resources.work)
     for key in _finished(results).get(json.dumps(memory.description).encode(), []):
         file = results.file(key)
-        known.append(Segment(file, pq.read_metadata(file).num_rows, libraries_of(results.file(key))))
+        known.append(Segment(file, pq.read_metadata(file).num_rows, libraries_of(file)))
     return known
 
 
