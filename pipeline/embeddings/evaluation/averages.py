@@ -20,7 +20,7 @@ from paraforge.base.text.lines import numbered_lines
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.tokens import TOKENIZER_NAME, tokenize_column, tokenize_columns
 from paraforge.base.word_vectors.vectors import FloatArray, WordVectors
-from paraforge.embeddings.evaluation.comparing import Model, strings_of
+from paraforge.embeddings.evaluation.comparing import Model
 from paraforge.embeddings.evaluation.corpora import corpus_blocks
 from paraforge.embeddings.evaluation.sets import read_sets
 
@@ -219,15 +219,14 @@ class SifOfEachSet(Model):
         self.dimension = average.dimension
 
     def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """Return vectors without the common components of these texts; a single text keeps all components,
-        (dimension,)."""
-        return self.average.encode(texts) if isinstance(texts, str) else self.adapted_to(texts).encode(texts)
+        """See `Model`; a single text keeps all components."""
+        return self.average.encode(texts) if isinstance(texts, str) else super().encode(texts)
 
-    def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.floating]:
-        """Return cosines of vectors without the common components of all these texts."""
-        return self.adapted_to(strings_of(first) + strings_of(second)).similarity(first, second)
+    def vectors_of(self, column: Any) -> FloatArray:
+        """Return vectors without the common components of these texts."""
+        return self.adapted_to(column).vectors_of(column)
 
-    def adapted_to(self, texts: Sequence[str]) -> WordAverage:
+    def adapted_to(self, texts: Sequence[str] | Any) -> WordAverage:
         """Return the average without the common components of these texts, from which p(w) of uncounted words
         is also estimated. If none of the texts has a vector, all components stay."""
         average = WordAverage(self.average.vectors, completed_from(self.average.weighting, texts))

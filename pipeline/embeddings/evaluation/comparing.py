@@ -1,5 +1,6 @@
 """Compares the sentences of pairs, with or without vectors, and correlates the results with judgments."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -31,7 +32,7 @@ class Comparable(Protocol):
         """
 
 
-class Model:
+class Model(ABC):
     """Base of all models that embed sentences. Vectors are compared by cosine, unless a subclass has another
     measure.
 
@@ -50,9 +51,9 @@ class Model:
         is_column = isinstance(texts, pa.Array | pa.ChunkedArray)
         return self.vectors_of(texts if is_column else pa.array(texts, pa.string()))
 
+    @abstractmethod
     def vectors_of(self, column: Any) -> npt.NDArray[np.float32]:
         """Return the vectors of a pyarrow string column."""
-        raise NotImplementedError
 
     def similarity(self, first: Any, second: Any, /) -> npt.NDArray[np.floating]:
         """Return the similarity of each text of `first` with the one at the same index of `second`, (texts,):

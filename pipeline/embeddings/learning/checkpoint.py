@@ -88,7 +88,7 @@ def load_parameters(module: nn.Module, path: Path) -> None:
     module: without buffers; its parameters can be without memory (on the device `meta`).
     """
     loaded = read_tensors(path, dict(module.named_parameters()))
-    # Copied, because products depend on how the file's tensors lie in memory.
+    # Clones, because the last digits of a matrix product depend on how its factors are aligned in memory.
     module.load_state_dict({name: value.clone() for name, value in loaded.items()}, assign=True)
 
 

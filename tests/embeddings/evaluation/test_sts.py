@@ -29,8 +29,8 @@ VECTORS = {"east": [2, 0], "north": [0, 1], "north east": [3, 3], "west": [-1, 0
 class Compass(Model):
     """Embeds directions."""
 
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        return np.array([VECTORS[text] for text in texts], dtype=np.float32)
+    def vectors_of(self, column: Any) -> npt.NDArray[np.float32]:
+        return np.array([VECTORS[text] for text in column.to_pylist()], dtype=np.float32)
 
 
 class Lengths:

@@ -1,7 +1,7 @@
 """Lists of word pairs in their several forms, what is wrong with bad ones, and word similarity of vectors."""
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -130,8 +130,8 @@ VECTORS = {"dog": [1.0, 0.2], "cat": [1.0, 0.4], "sky": [-0.2, 1.0], UNKNOWN_WOR
 
 
 class Embedder(Model):
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        return np.array([VECTORS.get(text, [0, 0]) for text in texts], dtype=np.float32)
+    def vectors_of(self, column: Any) -> npt.NDArray[np.float32]:
+        return np.array([VECTORS.get(text, [0, 0]) for text in column.to_pylist()], dtype=np.float32)
 
 
 def cosine(first: str, second: str) -> float:
