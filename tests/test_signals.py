@@ -262,32 +262,37 @@ def test_after_an_error_nothing_waits_for_threads() -> None:
 
 
 CHILDREN = """
-from paraforge.base.interrupts import end_on_signals, last_words
-end_on_signals()
-import multiprocessing, time
+from paraforge.base import interrupts
+interrupts.end_on_signals()
+import contextlib, multiprocessing, sys, time
 
 def work(ready):
     ready.set()
     time.sleep(60)
 
 if __name__ == "__main__":
-    with last_words():
+    if sys.argv[1] == "swallowed":
+        interrupts._GRACE_SECONDS = 0.1
+    with interrupts.last_words():
         context = multiprocessing.get_context("spawn")
         ready = context.Event()
         context.Process(target=work, args=(ready,), daemon=True).start()
         ready.wait()
         print("ready", flush=True)
+        with contextlib.suppress(SystemExit) if sys.argv[1] == "swallowed" else contextlib.nullcontext():
+            time.sleep(60)
         time.sleep(60)
 """
 
 
-def test_ctrl_c_in_a_terminal_is_said_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("exit_is", ["raised", "swallowed"])
+def test_ctrl_c_in_a_terminal_is_said_once_and_ends_workers(tmp_path: Path, exit_is: str) -> None:
     """A terminal sends it to the workers, too, whose main module is the program's."""
     (tmp_path / "program.py").write_text(CHILDREN)
-    command = [sys.executable, str(tmp_path / "program.py")]
+    command = [sys.executable, "-W", "ignore", str(tmp_path / "program.py"), exit_is]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         os.killpg(process.pid, signal.SIGINT)
-        _, words = process.communicate(timeout=60)
+        _, words = process.communicate(timeout=30)
     assert (process.returncode, words) == (130, "interrupted\n")
