@@ -1,9 +1,10 @@
-"""Finds the values at some ranks of a whole corpus, digit by digit, in bounded memory.
+"""Finds the values at some ranks of a whole corpus, in files rather than in memory.
 
 Rows with equal values are ranked in row order, so a place is a value and a row, and is unique.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,6 @@ from paraforge.base.files import remove_directory
 
 Values = npt.NDArray[Any]
 _BLOCK = 1 << 20
-_BITS = np.uint64(16)
-_MASK = np.uint64(0xFFFF)
-_SIGN = np.uint64(1 << 63)
 
 
 @dataclass(frozen=True)
@@ -57,51 +55,38 @@ def rank(shards: Iterable[Values], ranks: Callable[[int], Sequence[int]], direct
             file.write((values + values.dtype.type(0)).data)
             starts.append(starts[-1] + len(values))
             kind = values.dtype
-    last = starts[-1] - 1
-    wanted = list(ranks(starts[-1])) if last >= 0 else []
-    places = _places(np.memmap(path, kind, "r"), {min(one, last) for one in wanted}) if wanted else {}
-    # After the last row, so no row reaches it.
-    places |= {one: (places[last][0], places[last][1] + 1) for one in wanted if one > last}
+    last, places = starts[-1] - 1, list[tuple[Any, int]]()
+    if last >= 0:
+        rows = np.memmap(path, kind, "r")
+        shutil.copyfile(path, directory / "ordered")
+        ordered = np.memmap(directory / "ordered", kind, "r+")
+        wanted = ranks(starts[-1])
+        ordered.partition([min(one, last) for one in wanted])
+        # A rank beyond the last row is a place after this row.
+        places = [_place(rows, ordered, min(one, last), one > last) for one in wanted]
     remove_directory(directory)
-    return Ranked(starts, [places[one] for one in wanted])
+    return Ranked(starts, places)
 
 
-def _places(values: Values, ranks: Iterable[int]) -> dict[int, tuple[Any, int]]:
-    """Return the value and the row at each rank: its key digit by digit, then its row among equal ones."""
-    blocks = range(0, len(values), _BLOCK)
-    # For each rank, the leading digits of its key, and its rank among the keys that begin with them.
-    found = {one: (0, one) for one in ranks}
-    for shift in (48, 32, 16, 0):
-        counts = {leading: np.zeros(1 << 16, np.int64) for leading, _ in found.values()}
-        for first in blocks:
-            keys = _keys(values[first : first + _BLOCK]) >> np.uint64(shift)
-            for leading, count in counts.items():
-                digits = keys[keys >> _BITS == np.uint64(leading)] & _MASK
-                count += np.bincount(digits.astype(np.int64), minlength=len(count))
-        for one, (leading, place) in found.items():
-            ends = np.cumsum(counts[leading])
-            digit = int(np.searchsorted(ends, place, side="right"))
-            found[one] = leading << 16 | digit, place - int(ends[digit] - counts[leading][digit])
-    places = {}
-    for first in blocks:
-        block = values[first : first + _BLOCK]
-        keys = _keys(block)
-        for one, (key, place) in found.items():
-            rows = np.flatnonzero(keys == np.uint64(key))
-            if 0 <= place < len(rows):
-                places[one] = block[rows[place]].item(), first + int(rows[place])
-            found[one] = key, place - len(rows)
-    return places
+def _place(rows: Values, ordered: Values, rank: int, after: bool) -> tuple[Any, int]:
+    """Return the value at a rank, and the row that has it.
+
+    ordered: the values, with the one at this rank in its place. after: return the row after that one.
+    """
+    value = ordered[rank].item()
+    # All values before this place are at most as large, so the equal ones are those of earlier rows.
+    earlier = sum(map(len, _equal(ordered[:rank], value)))
+    for equal in _equal(rows, value):
+        if earlier < len(equal):
+            return value, int(equal[earlier]) + after
+        earlier -= len(equal)
+    raise ValueError(f"no row has the value {value} at rank {rank}")
 
 
-def _keys(values: Values) -> npt.NDArray[np.uint64]:
-    """Return unsigned numbers in the order of the values."""
-    if values.dtype.kind == "f":
-        bits = values.astype(np.float64).view(np.uint64)
-        return np.where(bits & _SIGN, ~bits, bits | _SIGN)
-    if values.dtype.kind == "u":
-        return values.astype(np.uint64)
-    return values.astype(np.int64).view(np.uint64) ^ _SIGN
+def _equal(values: Values, value: Any) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield the rows that have the value, block by block."""
+    for first in range(0, len(values), _BLOCK):
+        yield first + np.flatnonzero(values[first : first + _BLOCK] == value)
 
 
 def tenths(shards: Iterable[Values], directory: Path) -> Ranked:
