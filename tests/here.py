@@ -19,7 +19,6 @@ from typer.testing import CliRunner
 
 import paraforge
 from paraforge.base.errors import Interrupted
-from paraforge.base.section import Section
 from paraforge.interface import cli
 from paraforge.interface.project import creation
 from tests.project import stage_names
@@ -106,14 +105,3 @@ def inside(project: Path) -> Iterator[None]:
     finally:
         os.chdir(directory)
         sys.argv = arguments
-
-
-def each_changed(section: Section) -> Iterator[tuple[str, Section]]:
-    """A section with another value of one parameter, for each of them; the value is not checked."""
-    for name, value in section:
-        if isinstance(value, Section):
-            for inner, changed in each_changed(value):
-                yield f"{name}.{inner}", section.model_copy(update={name: changed})
-        else:
-            other = not value if isinstance(value, bool) else 7 if value is None else value + type(value)("1")
-            yield name, section.model_copy(update={name: other})

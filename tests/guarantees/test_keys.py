@@ -10,7 +10,6 @@ import pytest
 from pydantic import BaseModel
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import write_whole
 from paraforge.base.shards.resources import Resources
 from paraforge.corpus.scoring import score
 from paraforge.corpus.scoring.parameters import ScoreParameters
@@ -159,16 +158,6 @@ def test_what_is_worked_on_is_in_the_key() -> None:
          for tests in ([], [["a test"]])],
     ]  # fmt: skip
     assert [len({repr(one) for one in group}) for group in groups] == [len(group) for group in groups]
-
-
-@pytest.mark.parametrize("name", ["start", "vectors", "sentencepiece_model"])
-def test_the_content_of_files_that_a_training_begins_with_is_in_its_key(tmp_path: Path, name: str) -> None:
-    found = set()
-    for content in "ab":
-        path = tmp_path / name
-        write_whole(path / "weights" if name == "start" else path, content)
-        found.add(train_model._key(ModelParameters().model_copy(update={name: str(path)}), NO_DATA))
-    assert len(found) == 2
 
 
 def test_how_a_file_of_pairs_is_read_is_in_the_fingerprint(tmp_path: Path) -> None:

@@ -18,13 +18,12 @@ from paraforge.embeddings.encoders.parameters import (
     named_encoder,
     units_of,
 )
-from paraforge.embeddings.trainer import paragram, train_model
+from paraforge.embeddings.trainer import train_model
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.objective import encoder_trainer
 from paraforge.embeddings.trainer.parameters import (
     EmbeddingsParameters,
     ModelParameters,
-    ParagramParameters,
     TrainingParameters,
 )
 from paraforge.interface.configuration import check_parameters
@@ -133,23 +132,6 @@ def test_the_content_of_a_file_is_in_the_key(tmp_path: Path, name: str) -> None:
         section = ModelParameters().model_copy(update={name: str(path)})
         keys.append(train_model._key(section, TrainingData()))
     assert keys[0] == keys[1] != keys[2]
-
-
-@pytest.mark.parametrize(
-    ("module", "version", "settings", "changed"),
-    [
-        (train_model, "EMBEDDINGS", ModelParameters(), ModelParameters(unknown_words="shared")),
-        (paragram, "PARAGRAM", ParagramParameters(), ParagramParameters(dimension=7)),
-    ],
-)
-def test_version_parameters_and_data_are_in_the_key(
-    module: Any, version: str, settings: Any, changed: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = TrainingData()
-    given = ((settings, data), (changed, data), (settings, TrainingData(drop_leaked=False)))
-    keys = {module._key(*one) for one in given}
-    monkeypatch.setattr(module, version, 0)
-    assert len(keys | {module._key(settings, data)}) == 4
 
 
 def test_a_checkpoint_is_of_one_encoder_its_pairs_and_their_order(tmp_path: Path) -> None:

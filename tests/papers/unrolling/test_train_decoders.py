@@ -57,13 +57,6 @@ def test_a_model_is_trained_and_kept(tmp_path: Path) -> None:
     assert digests(tmp_path / "model") != before
 
 
-def test_version_parameters_and_data_are_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = [DecodersParameters.model_validate(values) for values in ({}, SMALL)]
-    keys = {train_module._key(one, data) for one in settings for data in ("data", "other")}
-    monkeypatch.setattr(train_module, "DECODERS", 0)
-    assert len(keys | {train_module._key(settings[0], "data")}) == 5
-
-
 def test_seed_and_threads_are_those_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
     for name in ("SentencePredictor", "PredictionObjective"):

