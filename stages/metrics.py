@@ -7,7 +7,6 @@ from typing import Any, Final
 from paraforge.base.files import write_json
 from paraforge.base.logs import say_result
 from paraforge.stages.common import plain
-from paraforge.stages.results import result_line
 
 METRICS: Final = Path("metrics")
 # 'dvc metrics show' makes one table of all stages, a column a name: so few names, the same ones everywhere.
@@ -103,19 +102,26 @@ def _sum(one: Any, other: Any) -> Any:
 def headline(stage: str, content: Mapping[str, Any]) -> dict[str, float]:
     """Return the figures of a stage that 'dvc metrics show' displays, of all its metrics; without missing
     ones."""
-    found = {"seconds": content.get("seconds")}
-    for name, figure in _FIGURES.get(stage, {}).items():
-        found[name] = content.get(figure) if isinstance(figure, str) else figure(content)
+    found = {
+        name: content.get(figure) if isinstance(figure, str) else figure(content)
+        for name, figure in {**_FIGURES.get(stage, {}), "seconds": "seconds"}.items()
+    }
     return {name: round(value, 4) for name, value in found.items() if value is not None}
 
 
 def write_metrics(stage: str, metrics: Any, name: str | None = None, result: str | None = None) -> None:
     """Write ``metrics/NAME.json`` and its headline, and log one line on the result.
 
-    metrics: a dataclass, a pydantic model or a dictionary. result: the line; by default made of the metrics.
+    metrics: a dataclass, a pydantic model or a dictionary. result: the line; the headline by default.
     name: of the files, where a stage has several of them; the stage's by default.
     """
     content = plain(metrics)
+    shown = headline(stage, content)
     write_json(METRICS / f"{name or stage}.json", content)
-    write_json(HEADLINES / f"{name or stage}.json", headline(stage, content))
-    say_result(result or result_line(stage, content))
+    write_json(HEADLINES / f"{name or stage}.json", shown)
+    say_result(result or result_line(shown))
+
+
+def result_line(figures: Mapping[str, float]) -> str:
+    """Return a headline as one line, such as `rows 1,200, kept 1,100, seconds 0.34`."""
+    return ", ".join(f"{name} {value:,}" for name, value in figures.items())

@@ -17,7 +17,9 @@ def main() -> None:
         output=Path("models/paragram"),
         resources=parameters.resources,
     )
-    write_metrics("paragram", report)
+    what = report.model or "word vectors"
+    made = f"{what}, dimension {report.dimension}, trained on {report.pairs:,} pairs"
+    write_metrics("paragram", report, result=made)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,6 @@ from paraforge.embeddings.trainer.train_model import EmbeddingsReport
 from paraforge.products.lexicon.extraction import LexiconReport
 from paraforge.stages import metrics
 from paraforge.stages.metrics import _FIGURES, headline, of_pivots, write_metrics
-from paraforge.stages.results import _PARTS, result_line
-from paraforge.translation.memory.distinct import NOT_CHOSEN
 from paraforge.translation.stage.translate import TranslationReport
 from tests.project import ROOT
 
@@ -57,64 +55,6 @@ def test_figures_are_of_what_the_stage_reports(stage: str) -> None:
     assert {figure for figure in _FIGURES[stage].values() if isinstance(figure, str)} <= there
 
 
-def test_every_stage_ends_with_one_line() -> None:
-    assert set(_PARTS) <= set(STAGES)
-    for stage in set(STAGES) - set(_PARTS):
-        text = (ROOT / "stages" / f"{stage}.py").read_text(encoding="utf-8")
-        assert "result=" in text or "say_result(" in text, (
-            f"{stage} needs a line in _PARTS of stages/results.py"
-        )
-
-
-@pytest.mark.parametrize(
-    ("stage", "content", "line"),
-    [
-        ("ingest", {"kept": 18, "rows": 20, "rejected": {"too_long": 2}, "seconds": 0.34},
-         "18 of 20 pairs kept; 10.0% too long; 0.3 s"),
-        ("ingest", {"kept": 17, "rows": 20, "rejected": {"short": 1, "too_long": 2}},
-         "17 of 20 pairs kept; 10.0% too long"),
-        ("nmt", {"origin": "none", "bleu": None, "seconds": 0.0}, "no model; 0.0 s"),
-        ("translate",
-         {"rows": 100, "translated": 90, "failed": {"a": 4, NOT_CHOSEN: 6}, "sentences_per_second": None},
-         "90 of 100 rows translated; 6.0% left for later; 4.0% failed"),
-        ("score", {"rows": 5, "scored": 5, "mean_paraphrase_score": 0.5, "mean_overlap_3": 0.25},
-         "5 of 5 pairs scored; mean paraphrase score 0.50, trigram overlap 25.0%"),
-        ("triplets", {"triplets": 7, "encoder": "word", "rows": 0}, "7 triplets"),
-        ("triplets", {"triplets": 0, "encoder": "none", "rows": 1, "clusters": 1},
-         "no triplets; 1 pair in 1 cluster"),
-        ("translate",
-         {"rows": 2000, "translated": 1990, "failed": {"a": 10}, "sentences_per_second": 1234.4,
-          "seconds": 2},
-         "1,990 of 2,000 rows translated; 0.5% failed; 1,234 sentences per second; 2.0 s"),
-        ("translate", {"rows": 5, "translated": 5, "failed": {}, "sentences_per_second": None, "seconds": 2},
-         "5 of 5 rows translated; 2.0 s"),
-        ("score",
-         {"rows": 5, "scored": 0, "mean_paraphrase_score": None, "mean_overlap_3": None, "seconds": 1},
-         "0 of 5 pairs scored; 1.0 s"),
-        ("score",
-         {"rows": 9, "scored": 9, "mean_paraphrase_score": None, "verdicts":
-          {"paraphrase_score": {"separation": {"value": 0.9, "low": 0.9, "high": 0.9}}}},
-         "9 of 9 pairs scored; separates right from mismatched pairs with 0.90"),
-        ("statistics", {"pairs": 7}, "7 pairs described"),
-        ("paraphraser", {"origin": "trained_here", "bleu": 3.14, "pairs": {"used": 8, "pairs": 9}},
-         "a model, trained here; BLEU 3.1; 8 of 9 pairs in both directions"),
-        ("translate",
-         {"rows": 5, "translated": 5, "failed": {}, "sentences_from_memory": 1, "sentences": 4,
-          "sentences_per_second": None},
-         "5 of 5 rows translated; 1 of 4 sentences from memory"),
-        ("paragram", {"model": "general"}, "the built-in English scorer"),
-        ("paragram", {"model": "word", "dimension": 8}, "a trained model (word) of 8 dimensions, as given"),
-        ("paragram", {"model": None, "words": 7, "dimension": 8, "trained": True, "pairs": 9},
-         "7 word vectors of 8 numbers, trained on 9 pairs"),
-        ("lexicon", {"entries": 7, "words_with_paraphrases": 5, "pairs": 3, "rows": 4},
-         "7 entries for 5 words; counted in 3 of 4 pairs"),
-        ("embeddings", {"pairs": 5, "best_score": 70.0}, "trained on 5 pairs; development 70.0"),
-    ],
-)  # fmt: skip
-def test_result_lines(stage: str, content: dict[str, Any], line: str) -> None:
-    assert result_line(stage, content) == line
-
-
 def test_metrics_of_pivots_are_sums_and_those_of_each() -> None:
     alike = {"changes": {}, "shards": 1, "rate": 7}
     # Two pivots can have a source of the same name.
@@ -153,8 +93,9 @@ def test_a_headline_and_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert headline("embeddings", {"sets": sets, "years": {}})["sts"] == 5.0
     write_metrics("embeddings", {"pairs": 5, "sets": {}, "years": {}}, "embeddings-word")
     assert read_json(Path("metrics/headlines/embeddings-word.json")) == {"rows": 5}
-    write_metrics("statistics", {"pairs": 7})
-    assert [said[0], said[2]] == ["done", "7 pairs described"]
+    write_metrics("statistics", {"pairs": 7000})
+    write_metrics("nmt", {"bleu": 23.45678, "chrf": None, "seconds": 12345.0})
+    assert [said[0], *said[2:]] == ["done", "rows 7,000", "bleu 23.4568, seconds 12,345.0"]
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from paraforge.base.errors import require
-from paraforge.corpus.columns import schema_of
 from paraforge.corpus.statistics.counts import BANDS
 from paraforge.interface.annotation.draw import Draw
 from paraforge.interface.annotation.store import AnnotationStore, Answer
@@ -22,14 +19,6 @@ LEAST_ANSWERS = 10
 """The least number of graded pairs in a band. With 0 strong pairs of 3, the estimate would be 0 without an
 error."""
 QUESTIONS = ("paraphrase", "fluency")
-ANSWER_SCHEMA = schema_of(
-    ("source", "line", "rank", "rejected", "reference", "translation", "paraphrase_score", "overlap_3"),
-    [
-        *(pa.field(name, pa.string()) for name in ("band", "annotator")),
-        *(pa.field(name, pa.int8()) for name in QUESTIONS),
-        *(pa.field(name, pa.string()) for name in ("comment", "answered_at")),
-    ],
-)
 Judgements = dict[int, list[tuple[str, Answer]]]
 
 
@@ -202,14 +191,3 @@ def estimate_strong(table: Sequence[BandRow]) -> Estimate | None:
             variance += row.pairs**2 * (1 - row.graded / row.pairs) * spread
     error = math.sqrt(variance) if math.isfinite(variance) else None
     return Estimate(total, error, min((row.graded for row in rows if row.graded < row.pairs), default=None))
-
-
-def answer_rows(store: AnnotationStore) -> pa.Table:
-    """Return every complete answer with its pair, one row per answer."""
-    rows = []
-    for number, name, answer, at in store.judgements():
-        pair = store.draw.pairs[number - 1]
-        rows.append(
-            {**vars(pair), "band": BANDS[pair.band], "annotator": name, **vars(answer), "answered_at": at}
-        )
-    return pa.Table.from_pylist(rows, ANSWER_SCHEMA)

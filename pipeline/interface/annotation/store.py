@@ -47,6 +47,13 @@ CREATE INDEX answers_of ON answers (annotator, pair, answer);
 CREATE VIEW current_answers AS SELECT *, paraphrase NOT NULL AND fluency NOT NULL AS complete
     FROM answers JOIN annotators USING (annotator)
     WHERE answer IN (SELECT max(answer) FROM answers GROUP BY annotator, pair);
+-- For users: every complete answer with its pair.
+CREATE VIEW grades AS SELECT name AS annotator, paraphrase, fluency, comment, answered_at,
+    drawn.value ->> 'source' AS source, drawn.value ->> 'line' AS line, drawn.value ->> 'rank' AS rank,
+    drawn.value ->> 'rejected' AS rejected, drawn.value ->> 'paraphrase_score' AS paraphrase_score,
+    drawn.value ->> 'reference' AS reference, drawn.value ->> 'translation' AS translation
+    FROM current_answers JOIN evaluation JOIN json_each(draw, '$.pairs') AS drawn ON drawn.key = pair - 1
+    WHERE complete ORDER BY pair, current_answers.annotator;
 COMMIT;
 """
 

@@ -10,7 +10,7 @@ import typer
 
 from paraforge.base.logs import counted
 from paraforge.interface.cli.console import HOST, announcer
-from paraforge.interface.cli.settings import FORCE, check_output, check_table, group
+from paraforge.interface.cli.settings import check_output, group
 
 if TYPE_CHECKING:
     from paraforge.interface.annotation.results import Report
@@ -96,27 +96,6 @@ def report(
     from paraforge.interface.annotation.store import AnnotationStore
 
     typer.echo("\n".join(report_lines(build_report(AnnotationStore(database)))))
-
-
-@app.command()
-def export(
-    database: Path = typer.Argument(DATABASE, metavar="DATABASE", help="the file with the answers"),
-    output: Path = typer.Option(..., "--output", "-o", metavar="FILE", help="file to write"),
-    force: bool = FORCE,
-) -> None:
-    """Write every complete answer with its pair, one row per answer: .tsv, .csv, .json, .jsonl, .parquet.
-
-    \b
-    Example:
-      paraforge annotate export pilot.sqlite -o answers.parquet
-    """
-    from paraforge.interface.annotation.results import answer_rows
-    from paraforge.interface.annotation.store import AnnotationStore
-    from paraforge.interface.query.database import write_table
-
-    check_table(output, force)
-    written = write_table(answer_rows(AnnotationStore(database)), output)
-    typer.echo(f"{output}: {counted(written, 'answer')}", err=True)
 
 
 def report_lines(found: Report) -> list[str]:

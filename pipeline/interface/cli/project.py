@@ -185,11 +185,6 @@ def _lines(found: Configured, output: Path) -> list[str]:
 
 
 def doctor(
-    repair: bool = typer.Option(
-        False,
-        "--repair",
-        help="remove an unreadable lock that a killed DVC left, and broken links in inputs/",
-    ),
     install_fairseq: bool = typer.Option(
         False, "--install-fairseq", help="build and install fairseq, which trains translation models"
     ),
@@ -202,16 +197,8 @@ def doctor(
         from paraforge.translation.models.fairseq_installation import install_fairseq as install
 
         raise typer.Exit(0 if install() else 1)
-    from paraforge.interface.project.diagnosis import RWLOCK, broken_links, diagnose, has_cut_rwlock
+    from paraforge.interface.project.diagnosis import diagnose
 
-    if repair:
-        if has_cut_rwlock():
-            RWLOCK.unlink()
-            typer.echo(f"{RWLOCK}: removed; DVC was killed and left it unreadable")
-        for path in broken_links():
-            typer.echo(f"{path}: removed; it was a link to {path.readlink()}, which no longer exists")
-            path.unlink()
-        return
     broken = False
     for section, findings in diagnose():
         if findings:

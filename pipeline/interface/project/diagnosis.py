@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from shlex import quote
 
 from paraforge.base.errors import InputError, MissingPackageError, ParaforgeError, install_command
 from paraforge.base.parsing.parser import PARSERS, describe_parser
@@ -25,7 +26,7 @@ from paraforge.interface.project.files import STAGES, VERSIONS, check_versions
 _OTHER_EXTRAS = {"test", "docs", "experiments", "fairseq-needs", "gpu"}
 _LEAST_DISK = 2.0
 """GiB that a run of the sample needs."""
-RWLOCK = Path(".dvc/tmp/rwlock")
+_RWLOCK = Path(".dvc/tmp/rwlock")
 _ACTIVATE = f"source {Path(sys.prefix) / 'bin' / 'activate'}"
 
 
@@ -124,11 +125,13 @@ def project() -> Iterator[Finding]:
     except ParaforgeError as error:
         # The message says what to do; composing the file again would undo the user's choices.
         yield Finding(str(PARAMETERS), "broken", str(error))
-    if has_cut_rwlock():
-        remedy = "DVC was killed while it wrote the file: 'paraforge doctor --repair' removes it"
-        yield Finding(str(RWLOCK), "broken", "not JSON", remedy)
-    for path in broken_links():
-        remedy = "'paraforge doctor --repair' removes the link; 'paraforge configure' names what is missing"
+    try:
+        json.loads(_RWLOCK.read_bytes() if _RWLOCK.is_file() else b"{}")
+    except ValueError:
+        yield Finding(str(_RWLOCK), "broken", "DVC was killed while it wrote the file", f"rm {_RWLOCK}")
+    # DVC fails on links to missing files before a stage can report what is missing.
+    for path in sorted(path for path in INPUTS.glob("*/*") if not path.exists()):
+        remedy = f"rm {quote(str(path))}; then 'paraforge configure' names what is missing"
         yield Finding(str(path), "broken", f"a link to {path.readlink()}, which no longer exists", remedy)
     if shutil.which("dvc") is None:
         yield Finding("dvc on PATH", "note", "not found", _ACTIVATE)
@@ -176,19 +179,3 @@ def _multiplies(engine: str, device: str, detail: str) -> str:
 
     multiply(engine, device)
     return detail
-
-
-def has_cut_rwlock() -> bool:
-    """Return whether a killed DVC left a lock file that it cannot read."""
-    try:
-        json.loads(RWLOCK.read_bytes())
-    except FileNotFoundError:
-        return False
-    except (OSError, ValueError):
-        return True
-    return False
-
-
-def broken_links() -> list[Path]:
-    """List links to missing files, on which DVC fails before a stage can report what is missing."""
-    return sorted(path for path in INPUTS.glob("*/*") if not path.exists())

@@ -1,12 +1,13 @@
-"""Table 3, agreement and export from answers; the paper's own table gives the paper's estimate."""
+"""Table 3, agreement and the view of grades; the paper's own table gives the paper's estimate."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from paraforge.interface.annotation.results import (
     BandRow,
-    answer_rows,
     build_report,
     cohen_kappa,
     estimate_strong,
@@ -104,11 +105,14 @@ def test_no_estimate_without_grades(store: AnnotationStore, tmp_path: Path) -> N
     assert estimate is not None and estimate.standard_error is None
 
 
-def test_rows_of_answers(store: AnnotationStore) -> None:
-    answers = answer_rows(store).to_pylist()
-    assert [row["annotator"] for row in answers] == ["Anna"] * 6 + ["Boris", "Anna", "Boris"]
-    assert (answers[-1]["comment"], answers[-1]["translation"]) == ("a\tcomment", f"Translation 6: {NASTY}")
-    assert (answers[0]["band"], answers[0]["rejected"]) == ("(-0.1, 0.2]", "paraphrase_score")
+def test_the_view_of_grades(store: AnnotationStore) -> None:
+    """What docs/query.md tells users to read."""
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.row_factory = sqlite3.Row
+        rows = connection.execute("SELECT * FROM grades").fetchall()
+    assert [row["annotator"] for row in rows] == ["Anna"] * 6 + ["Boris", "Anna", "Boris"]
+    assert (rows[-1]["comment"], rows[-1]["translation"]) == ("a\tcomment", f"Translation 6: {NASTY}")
+    assert (rows[0]["paraphrase"], rows[0]["fluency"], rows[0]["rejected"]) == (1, 3, "paraphrase_score")
 
 
 # Ten items. Equal: 6. First gives 1, 2, 3: 3, 3, 4 times; second: 3, 4, 3 times.

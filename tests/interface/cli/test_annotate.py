@@ -1,6 +1,5 @@
-"""``paraforge annotate``: serving, reports and exports as a user types them."""
+"""``paraforge annotate``: serving, and reports as a user types them."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,15 +81,6 @@ def test_report(database: Path) -> None:
 def test_the_number_of_strong_paraphrases(manifests: dict[str, str], estimate: Estimate, told: str) -> None:
     report = Report(replace(small_draw(), manifests=manifests), [], {}, [], estimate)
     assert report_lines(report)[-1].startswith(f"Strong paraphrases (grade 3) in {told}")
-
-
-def test_machine_readable(database: Path, tmp_path: Path) -> None:
-    answers = tmp_path / "answers.json"
-    result = run_command("annotate", "export", database, "-o", answers)
-    assert "16 answers" in result.stderr and json.loads(answers.read_text())[0]["paraphrase"] == 1
-    with pytest.raises(InputError, match="already exists"):
-        run_command("annotate", "export", database, "-o", answers)
-    run_command("annotate", "export", database, "-o", answers, "--force")
 
 
 def test_mistakes(tmp_path: Path) -> None:
