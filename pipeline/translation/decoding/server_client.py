@@ -82,7 +82,8 @@ class ServerClient:
         fields: other fields; None leaves one out.
         simple: messages that any working server answers. They are sent after a failure, to find out whether
             only this request fails.
-        again: whether to repeat the request if the answer has no message, as a gateway's can.
+        again: whether to repeat the request if the answer has no message, as a gateway's can, or if it does
+            not come while another request is answered.
 
         Raises:
             Untranslatable: the server refuses or does not answer this request, but answers others.
@@ -106,6 +107,11 @@ class ServerClient:
             raise self._refusal(error, alone) from None
         except self._library.APIConnectionError as error:  # a timeout is one, too
             reason = self._hidden(error.__cause__ or error).rstrip(".")
+            if simple:
+                self.ask(simple, fields)  # raises if other requests fail as well
+                if again:  # the server may have been away for a while
+                    return self.ask(messages, fields, simple, again=False)
+                raise Untranslatable("no answer", reason) from None
             raise EngineError(f"the server at ${_ADDRESS} does not answer: {reason}. {_KEPT}") from None
         except ValueError as error:  # not JSON, or without messages
             if again:

@@ -377,13 +377,14 @@ _WITHOUT_ANSWER: list[Any] = [
         (4, Reply("no", 400), 0, "HTTP 400"),
         *((place, Reply("no", 500), 1, "HTTP 500") for place in (0, 4)),
         *((4, Reply(body), 1, "no answer") for body in _WITHOUT_ANSWER),
+        *((4, reply, 2, "no answer") for reply in (Reply(status=0), Reply(seconds=math.inf))),
     ],
 )
 def test_a_sentence_that_the_server_refuses_fails_alone(
     server: FakeServer, place: int, reply: Reply, looks: int, reason: str
 ) -> None:
     server.behave = lambda sentence, body, nth: reply if sentence == SENTENCES[place] else None
-    found = texts(translate(SENTENCES[:6], concurrency=1, max_retries=0))
+    found = texts(translate(SENTENCES[:6], concurrency=1, max_retries=0, timeout_seconds=2))
     assert found == [*EXPECTED[:place], reason, *EXPECTED[place + 1 : 6]]
     assert server.asked["1"] == looks  # whether it answers others
 
