@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -201,11 +202,7 @@ def test_a_mistake_is_one_line_and_ctrl_c_is_130(
         command_line.start(program.app)
     said = capsys.readouterr().err
     assert ended.value.code == 2 and "no STS set of stsb-dev" in said and "Traceback" not in said
-
-    def interrupt(*arguments: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(program, "Bench", interrupt)
+    monkeypatch.setattr(program, "Bench", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(SystemExit) as ended:
         command_line.start(program.app)
     assert ended.value.code == 130
@@ -296,12 +293,8 @@ def test_pools_of_other_pairs_do_not_touch_each_other(data: Path, monkeypatch: p
     writer.write(table)
     writer.close({})
     own = Pool(data / "pools", [])
-
-    def killed(*arguments: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("experiments.pool.write_parquet", killed)
+        patch.setattr("experiments.pool.write_parquet", Mock(side_effect=KeyboardInterrupt))
         Pool(data / "pools", [data / "corpus"])
     again = Pool(data / "pools", [])
     assert (again.names, len(again.store), len(again.labels)) == (["ppdb"], 100, 100)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import numpy.typing as npt
@@ -154,12 +155,8 @@ def test_no_such_table(tmp_path: Path) -> None:
 def test_a_table_that_is_half_replaced_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise, words of the old one would have vectors of the new one."""
     some_vectors().save(tmp_path / "table")
-
-    def killed(_: object) -> None:
-        raise Interrupted("killed")
-
     with monkeypatch.context() as patched, pytest.raises(Interrupted):
-        patched.setattr("paraforge.base.word_vectors.vectors._lines", killed)
+        patched.setattr("paraforge.base.word_vectors.vectors._lines", Mock(side_effect=Interrupted("killed")))
         some_vectors(unknown=True).save(tmp_path / "table")
     with pytest.raises(InputError, match=r"table\.json"):
         WordVectors.open(tmp_path / "table")

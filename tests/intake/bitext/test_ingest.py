@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -408,12 +409,8 @@ def test_killed_while_it_writes_it_leaves_the_older_result(
     sources = corpus(tmp_path)
     run(tmp_path, *sources[:1])
     older = digests(tmp_path / "ingested")
-
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(ingest, "add_up", killed)
+        patch.setattr(ingest, "add_up", Mock(side_effect=KeyboardInterrupt))
         run(tmp_path, *sources)
     assert digests(tmp_path / "ingested") == older
     run(tmp_path, *sources)

@@ -6,6 +6,7 @@ import re
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -212,11 +213,8 @@ def test_threads_change_no_byte(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small_parts")
 def test_a_file_that_was_read_in_part_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(parts, "write_index", killed)
+        patch.setattr(parts, "write_index", Mock(side_effect=KeyboardInterrupt))
         read(tmp_path, 1)
     assert len(list((tmp_path / "parts-1").iterdir())) == 15
     one, other = read(tmp_path, 1), read(tmp_path, 2)

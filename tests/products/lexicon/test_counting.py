@@ -3,6 +3,7 @@ plain Python, rows cut completely, without overlap, within the memory."""
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -122,11 +123,10 @@ def test_finished_pieces_are_not_made_again(tmp_path: Path, monkeypatch: pytest.
 
     with pytest.raises(Broken):
         count_pairs(source, EACH_PAIR, tmp_path / "work", 4_000, StopsEarly())
-
-    def refuse(*arguments: Any) -> None:
-        raise AssertionError("tokenised again")
-
-    monkeypatch.setattr("paraforge.products.lexicon.encoding.select_pairs", refuse)
+    monkeypatch.setattr(
+        "paraforge.products.lexicon.encoding.select_pairs",
+        Mock(side_effect=AssertionError("tokenised again")),
+    )
     counts = count_pairs(source, EACH_PAIR, tmp_path / "work", 4_000, Jobs())
     assert as_dictionary(counts) == expected(corpus, 1)
 

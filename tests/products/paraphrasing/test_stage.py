@@ -4,6 +4,7 @@ gives: measured against arithmetic, and the rows of the curve."""
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from pydantic import ValidationError
@@ -98,11 +99,7 @@ def test_training_once(published: Path, tmp_path: Path, monkeypatch: pytest.Monk
     tokens = translator.encode(["⟦overlap1⟧⟦length2⟧ a"])[0].tokens
     assert {"⟦overlap1⟧", "⟦length2⟧"} <= set(tokens)
     before = digests(tmp_path / "model")
-
-    def fail(*arguments: Any) -> None:
-        raise AssertionError("trained twice")
-
-    monkeypatch.setattr(nmt_stage, "train_model", fail)
+    monkeypatch.setattr(nmt_stage, "train_model", Mock(side_effect=AssertionError("trained twice")))
     (tmp_path / "model" / "model.json").unlink()
     build(published, tmp_path)
     assert digests(tmp_path / "model") == before
@@ -127,11 +124,8 @@ def test_an_lstm_trains_resumes_translates_and_is_imported(
     # another run, stopped after its first checkpoint, ends with the same weights
     from paraforge.translation.training import training
 
-    def follow(*arguments: Any) -> Any:
-        raise Interrupted()
-
     with monkeypatch.context() as patch:
-        patch.setattr(training, "follow", follow)
+        patch.setattr(training, "follow", Mock(side_effect=Interrupted))
         with pytest.raises(Interrupted):
             build(published, tmp_path / "again", architecture=lstm)
     build(published, tmp_path / "again", architecture=lstm)

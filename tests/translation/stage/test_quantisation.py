@@ -4,6 +4,7 @@ import logging
 import math
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -71,11 +72,9 @@ def test_a_sample_is_translated_once_for_a_model_and_its_options(
     # How many hypotheses are equal depends on the processor, on which the tiny model was trained.
     assert 0 < report.calibration.identical < 1
     assert report.compute_type == ("int8" if report.calibration.within(9.0) else "float32")
-
-    def never(*arguments: object) -> None:
-        raise AssertionError("measured again")
-
-    monkeypatch.setattr(quantisation, "measured_on_worker", never)
+    monkeypatch.setattr(
+        quantisation, "measured_on_worker", Mock(side_effect=AssertionError("measured again"))
+    )
     write_corpus(tmp_path / "other", SENTENCES[:150], rows=100)  # another corpus, even a small one
     again, _ = run(tmp_path, tmp_path / "other", lenient, model=tiny_model)
     assert again.calibration == report.calibration

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -40,10 +41,7 @@ def test_an_arena_is_as_large_as_the_largest_state() -> None:
 def test_steps_run_when_a_recording_fails(
     message: str, failures: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError(message)
-
-    monkeypatch.setattr(RecordedSteps, "_recorded", fail)
+    monkeypatch.setattr(RecordedSteps, "_recorded", Mock(side_effect=RuntimeError(message)))
     plain = Search(random_weights(), rules(3), PACE)
     recorded = RecordedSteps(plain)
     replaying = Search(plain.weights, plain.rules, PACE, recorded.state, recorded.step)

@@ -3,6 +3,7 @@
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -231,11 +232,7 @@ def test_a_finished_preparation_is_taken_as_it_is(tmp_path: Path, monkeypatch: p
     )
     first = prepare(tmp_path)
     assert synced == [(tmp_path / "work", False)]  # before the record says that everything is there
-
-    def fail(*arguments: Any, **options: Any) -> None:
-        raise AssertionError("prepared twice")
-
-    monkeypatch.setattr(binarisation, "train_vocabulary", fail)
+    monkeypatch.setattr(binarisation, "train_vocabulary", Mock(side_effect=AssertionError("prepared twice")))
     assert prepare(tmp_path) == first
 
 
@@ -245,12 +242,8 @@ def test_a_killed_preparation_begins_again(
 ) -> None:
     """write_json: killed with everything written but the record of it."""
     expected = prepare(tmp_path / "whole", rows_per_shard=20)
-
-    def kill(*arguments: Any, **options: Any) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patched:
-        patched.setattr(binarisation, killed, kill)
+        patched.setattr(binarisation, killed, Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             prepare(tmp_path, rows_per_shard=20)
     assert prepare(tmp_path, rows_per_shard=20) == expected
