@@ -18,7 +18,7 @@ import typer
 
 from benchmarks.command_line import start
 from paraforge.base.devices import chosen_device
-from paraforge.base.errors import ConfigurationError
+from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import write_json
 from paraforge.base.logs import configure_logging, counted
 from paraforge.base.shards.resources import Resources
@@ -26,10 +26,20 @@ from paraforge.interface.cli.settings import with_settings
 from paraforge.papers.evaluation import open_model
 
 if TYPE_CHECKING:
+    from paraforge.base.word_vectors.vectors import WordVectors
     from paraforge.papers.transfer.fine_tuning import Variant
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 _NONE: list[Path] = []
+
+
+def words_of(name: Path) -> WordVectors:
+    """Open the word vectors of a file, a table, or a model that averages them. Raises InputError if it has
+    none."""
+    words = open_model(str(name)).words
+    if words is None:
+        raise InputError("not the mean of its words' vectors", name)
+    return words
 
 
 @app.command()
@@ -39,14 +49,15 @@ def sif(
     counts: Path | None = None,
     fit: list[Path] = _NONE,
     a: float = 1e-3,
-    components: int = 1,
+    components: Annotated[int, typer.Option(min=0)] = 1,
     weights: str = "sif",
 ) -> None:
     """Fit averages weighted by smooth inverse frequency, without their common component."""
     from paraforge.embeddings.evaluation.averages import describe_average, fit_sif, save_sif
-    from paraforge.products.loading import open_word_vectors
 
-    model, about = fit_sif(vectors, counts, fit, weights, a, components, open_word_vectors)
+    if not {"sif": counts, "idf": fit, "none": True}.get(weights):
+        raise ConfigurationError([f"--weights {weights}: use sif with --counts, idf with --fit, or none"])
+    model, about = fit_sif(words_of(vectors), counts, fit, weights, a, components)
     save_sif(model, output, about)
     typer.echo(f"{output}: {describe_average(model)}")
 
@@ -63,13 +74,12 @@ def fit_words(
     lists."""
     from paraforge.embeddings.evaluation.word_lists import read_similarity_lists
     from paraforge.papers.counter_fitting import counter_fit, read_word_pairs
-    from paraforge.products.loading import open_word_vectors
 
     if not synonyms and not antonyms:
         raise ConfigurationError(["give --synonyms, --antonyms or both"])
     left_out = {(min(pair), max(pair)) for judged in read_similarity_lists(without) for pair in judged.pairs}
     near, apart = read_word_pairs(synonyms) - left_out, read_word_pairs(antonyms) - left_out
-    fitted, used = counter_fit(open_word_vectors(vectors), near - apart, apart)
+    fitted, used = counter_fit(words_of(vectors), near - apart, apart)
     fitted.write_text(output, header=True)
     typer.echo(
         f"{output}: {counted(used['synonyms'], 'pair')} of synonyms, {used['antonyms']:,} of antonyms",
@@ -82,9 +92,8 @@ def expand(model: Path, vectors: Path, output: Path) -> None:
     """Add words to trained decoders by a linear map of word vectors (Kiros et al. 2015)."""
     from paraforge.papers.unrolling.model import DecoderModel
     from paraforge.papers.unrolling.model import expand as expanded
-    from paraforge.products.loading import open_word_vectors
 
-    larger = expanded(DecoderModel.open(model), open_word_vectors(vectors))
+    larger = expanded(DecoderModel.open(model), words_of(vectors))
     larger.save(output)
     counts = larger.about["expanded"]
     typer.echo(f"{output}: {counted(counts['words'], 'word')} more, by a map fitted on {counts['shared']:,}")
@@ -142,7 +151,6 @@ def evaluate(
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE,... of --fine-tune")] = None,
     by_length: Annotated[bool, typer.Option("--by-length", help="STS by sentence length, too")] = False,
     baseline: Annotated[list[str] | None, typer.Option(help="model to compare with")] = None,
-    against: Annotated[list[str] | None, typer.Option(help="the same, and the mean difference to it")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="file of all figures, JSON")] = None,
     seed: Annotated[int, typer.Option(min=0, max=1 << 31, help="of the transfer tasks")] = 1,
     device: str = "auto",
@@ -165,7 +173,6 @@ def evaluate(
         folds=folds,
         lengths=by_length,
         beside=baseline or [],
-        against=against or [],
         seed=seed,
     )
     if output is not None:

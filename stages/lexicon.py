@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from paraforge.base.text.paths import expand
 from paraforge.corpus.publication.held_out import open_held_out
 from paraforge.papers.lexicon_evaluation import evaluate_lexicon, read_lists
 from paraforge.products.lexicon.extraction import extract_lexicon
@@ -15,7 +16,10 @@ def main() -> None:
     """Extract data/lexicon from data/translated and data/scored, without the pairs in data/held_out."""
     parameters = parameters_of("lexicon")
     lexicon = parameters.lexicon
-    lists = read_lists(lexicon.word_list_paths(), lexicon.reference_lexicon_paths())
+    words, references = (
+        [Path(expand(name)) for name in names] for names in (lexicon.word_lists, lexicon.reference_lexicons)
+    )
+    lists = read_lists(words, references)
     inputs = [Path("data/translated"), Path("data/scored")]
     held_out = Path("data/held_out")
     # The lexicon may be empty, because the next stages also work without entries.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from paraforge.base.devices import chosen_device
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.markdown import text_table
-from paraforge.embeddings.evaluation.comparing import OpenedModel, SentenceEmbedder
+from paraforge.embeddings.evaluation.comparing import Model, OpenedModel
 from paraforge.embeddings.evaluation.evaluate import Evaluation, OpenModel, evaluate, figure, rounded
 from paraforge.papers.lexical import BASELINES
 from paraforge.papers.transfer.evaluate import TransferScore, evaluate_transfer
@@ -136,7 +136,7 @@ def evaluate_for_papers(
             remedy="experiments/README.md lists the file names.",
         )
     opened = open_model(name, ())
-    if not isinstance(opened.model, SentenceEmbedder):
+    if not isinstance(opened.model, Model):
         raise ConfigurationError([f"--transfer: {name} only compares pairs; give a model that embeds"])
     encoder = None
     if variants:  # torch takes seconds

@@ -14,7 +14,7 @@ from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.scorers.models import CrossEncoderScore, is_cross_encoder
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
 from paraforge.embeddings.evaluation.averages import DESCRIPTION as SIF_DESCRIPTION
-from paraforge.embeddings.evaluation.averages import SifOfEachSet, WordAverage, describe_average, open_sif
+from paraforge.embeddings.evaluation.averages import WordAverage, describe_average, open_sif
 from paraforge.embeddings.evaluation.comparing import Model, OpenedModel
 from paraforge.products.paraphrasing.paraphraser import Paraphraser, is_paraphraser
 
@@ -71,7 +71,7 @@ def load_fixed(name: str | Path, device: str = "cpu") -> Model:
     Raises InputError for such a model, and as :func:`load`.
     """
     model = load(name, device)
-    if isinstance(model, SifOfEachSet):
+    if isinstance(model, WordAverage) and model.of_each_set:
         remedy = "Make it again: python -m experiments.programs sif VECTORS OUTPUT --fit SENTENCES"
         raise InputError("this SIF model was saved without a common component", name, remedy=remedy)
     return model
@@ -99,8 +99,7 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
         return _open_trained(path, device)
     if (path / SIF_DESCRIPTION).is_file():
         sif = open_sif(path)
-        average = sif.average if isinstance(sif, SifOfEachSet) else sif
-        return OpenedModel(name, describe_average(sif), sif, average.vectors)
+        return OpenedModel(name, describe_average(sif), sif, sif.vectors)
     if is_cross_encoder(path):
         return OpenedModel(name, "cross-encoder", CrossEncoderScore(path, chosen_device(device)))
     if (path / _SENTENCE_TRANSFORMERS).is_file():
@@ -114,28 +113,6 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
     raise InputError("not a model" if path.exists() else "no such model", path, remedy=_KNOWN)
 
 
-def open_word_vectors(name: Path) -> WordVectors:
-    """Open the word vectors of a table's directory, a vector file, or a trained Word model.
-
-    Raises:
-        InputError: none of these, or a trained model that is more than the mean of its words' vectors.
-    """
-    _refuse_pickle(name)
-    if (name / DESCRIPTION).is_file():
-        remedy = (
-            "Use a file of vectors or a Word model; with paragram=corpus the stage paragram trains a table."
-        )
-        raise InputError("a scorer, which has no table of word vectors", name, remedy=remedy)
-    if not (name / _TRAINED).is_file():
-        return WordVectors.open(table_directory(name))
-    words = _open_trained(name, "cpu").words
-    if words is None:
-        raise InputError(
-            "this model is not the mean of its words' vectors", name, remedy="Use a model of kind average."
-        )
-    return words
-
-
 def _refuse_pickle(path: Path) -> None:
     """Raise a clear error for a PyTorch checkpoint, instead of reading it as text."""
     if path.suffix.lower() in _PICKLES and path.is_file():
@@ -143,10 +120,10 @@ def _refuse_pickle(path: Path) -> None:
 
 
 def _open_trained(path: Path, device: str) -> OpenedModel:
-    from paraforge.embeddings.inference.export import is_word_average, word_vectors
+    from paraforge.embeddings.inference.export import averaged_words, word_vectors
     from paraforge.embeddings.trainer.model import SentenceModel
 
     model = SentenceModel.open(path, chosen_device(device))
-    words = word_vectors(model) if is_word_average(model) else None
+    words = None if averaged_words(model.parameters) is None else word_vectors(model)
     kind = f"trained {model.parameters.kind}, {model.dimension} dimensions"
     return OpenedModel(str(path), kind, model, words)

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.programs import app
+from experiments.programs import app, words_of
 from paraforge.base.errors import ConfigurationError, InputError
-from paraforge.embeddings.evaluation.averages import SifOfEachSet, WordAverage, fit_sif
+from paraforge.embeddings.evaluation.averages import WordAverage, fit_sif
 from paraforge.embeddings.evaluation.sets import read_sets
 from paraforge.embeddings.evaluation.sts import evaluate_sts
 from paraforge.papers.evaluation import evaluate_for_papers as evaluate
 from paraforge.papers.evaluation import open_model
-from paraforge.products.loading import open_word_vectors
 from tests.embeddings.evaluation.test_averages import COUNTS, table
 from tests.embeddings.evaluation.test_evaluate import write_sets_and_models
 from tests.here import run_command
+from tests.products.test_loading import save_word_model
 
 DEVELOPMENT = "4\tcat sits\tthe cat sits\n0\tcat\truns .\n3\tdog runs\tcat runs\n"
 
@@ -40,13 +40,13 @@ def run(*arguments: str | Path) -> str:
 def test_everything_at_once(place: Path) -> None:
     output = run(
         *("evaluate", place / "model", "--sts", place / "sts", "--similarity", place / "words.csv"),
-        *("--transfer", place / "transfer", "--by-length", "--baseline", "tfidf", "--against", "jaccard"),
+        *("--transfer", place / "transfer", "--by-length", "--baseline", "tfidf", "--baseline", "jaccard"),
         *("--output", place / "scores.json"),
     )
     content = json.loads((place / "scores.json").read_text())
     assert [item["name"] for item in content["sets"]] == ["2012.a", "2012.b", "dev"]
     assert list(content["beside"]) == ["tfidf", "jaccard"]
-    assert list(content["differences"]) == ["jaccard"]
+    assert list(content["differences"]) == ["tfidf", "jaccard"]
     assert {"words", "by_length"} <= content.keys()
     (task,) = content["transfer"]["tasks"]
     assert (task["name"], task["accuracy"], task["repeated"]) == ("MR", 100, 38)
@@ -97,35 +97,35 @@ def test_what_sif_is_fitted_on(place: Path) -> None:
     lines.write_text("the dog runs\na cat sits\n")
 
     def fitted(*files: Path, components: int = 1) -> Any:
-        return fit_sif(place / "vectors", None, files, "none", 1e-3, components, open_word_vectors)
+        return fit_sif(table(True), None, files, "none", 1e-3, components)
 
     of_lines, about = fitted(lines)
     assert about["sentences"] == 2
     expected = WordAverage(table(True)).fitted_to(["the dog runs", "a cat sits"])
     np.testing.assert_array_equal(of_lines.components, expected.components)
     assert fitted(place / "sts" / "dev.tsv")[1]["sentences"] == 6
-    assert isinstance(fitted()[0], SifOfEachSet)
-    with pytest.raises(ConfigurationError, match="--components 99: must be less than the"):
-        fitted(components=99)
+    assert fitted(components=2)[0].of_each_set == 2
+    with pytest.raises(InputError, match="99 components cannot be removed"):
+        fitted(lines, components=99)
     (place / "empty.txt").write_text("\n")
     with pytest.raises(InputError, match="empty"):
         fitted(place / "empty.txt")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("sif", 1e-3, 1), "--counts"),
-        (("idf", 1e-3, 1), "--fit"),
-        (("tf", 1e-3, 1), "use sif"),
-        (("none", 0.0, 1), "--a 0.0: must be"),
-        (("none", float("nan"), 1), "--a nan: must be"),
-        (("none", 1e-3, -1), "--components -1: must be"),
-    ],
-)
-def test_sif_is_refused_before_anything_is_read(options: tuple[str, float, int], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        fit_sif(Path("none"), None, [], *options, open_word_vectors)
+@pytest.mark.parametrize("weights", ["sif", "idf", "tf"])
+def test_weights_need_counts_or_sentences(place: Path, weights: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"--weights {weights}: use sif with --counts"):
+        run("sif", place / "vectors", place / "w", "--weights", weights)
+
+
+def test_word_vectors_of_other_models(tmp_path: Path, place: Path) -> None:
+    save_word_model(tmp_path / "trigrams", "trigram")
+    for name in ("general", str(tmp_path / "trigrams")):
+        with pytest.raises(InputError, match="not the mean of its words"):
+            words_of(Path(name))
+    trained = open_model(str(place / "model")).model
+    plain = WordAverage(words_of(place / "model"))
+    np.testing.assert_allclose(plain.encode(["a dog"]), trained.encode(["a dog"]), atol=1e-6)
 
 
 @pytest.mark.parametrize("options", [["--components", "0"], ["--fit", "sts"]])

@@ -12,11 +12,10 @@ from paraforge.base.text.vocabulary import Vocabulary
 from paraforge.corpus.scoring import general
 from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.encoders.parameters import AverageParameters
-from paraforge.embeddings.evaluation.averages import SifOfEachSet, WordAverage, save_sif
-from paraforge.embeddings.evaluation.comparing import SentenceEmbedder
+from paraforge.embeddings.evaluation.averages import WordAverage, save_sif
 from paraforge.embeddings.trainer.initial import random_table
 from paraforge.embeddings.trainer.model import SentenceModel
-from paraforge.products.loading import open_model, open_word_vectors
+from paraforge.products.loading import open_model
 from tests import here
 from tests.embeddings.evaluation.test_averages import TEXTS, WEIGHTING, WORDS, table
 
@@ -38,22 +37,16 @@ def test_the_built_in_scorer_compares_and_has_no_vectors() -> None:
         assert same > other + 0.3
         with pytest.raises(InputError, match="gives no vectors"):
             paraforge.load(name)
-    with pytest.raises(InputError, match="no table of word vectors"):
-        open_word_vectors(general.DIRECTORY)
 
 
-def test_a_trained_model_and_sif_over_its_words(tmp_path: Path) -> None:
+def test_a_trained_model(tmp_path: Path) -> None:
     trained = save_word_model(tmp_path / "model")
     opened = open_model(str(tmp_path / "model"))
     assert opened.kind == "trained average, 5 dimensions"
-    assert isinstance(opened.model, SentenceEmbedder)
+    assert isinstance(opened.model, SentenceModel)
     assert np.array_equal(opened.model.encode(TEXTS), trained.encode(TEXTS))
-    plain = WordAverage(open_word_vectors(tmp_path / "model"))
-    np.testing.assert_allclose(plain.encode(TEXTS), trained.encode(TEXTS), atol=1e-6)
     save_word_model(tmp_path / "trigrams", "trigram")
     assert open_model(str(tmp_path / "trigrams")).words is None
-    with pytest.raises(InputError, match="not the mean of its words"):
-        open_word_vectors(tmp_path / "trigrams")
 
 
 def test_every_model_has_vectors_and_similarities_of_texts(
@@ -65,7 +58,7 @@ def test_every_model_has_vectors_and_similarities_of_texts(
     table(False).save(tmp_path / "table")
     table(False).write_text(tmp_path / "vectors.txt")
     average = WordAverage(table(False), WEIGHTING)
-    save_sif(SifOfEachSet(average), tmp_path / "each")
+    save_sif(WordAverage(table(False), WEIGHTING, of_each_set=1), tmp_path / "each")
     save_sif(average.fitted_to(TEXTS), tmp_path / "fitted")
     kinds = {
         "trained": "trained average, 5 dimensions",
@@ -103,7 +96,7 @@ def test_every_model_has_vectors_and_similarities_of_texts(
 
 def test_a_model_that_adapts_is_not_taken_for_a_file(tmp_path: Path) -> None:
     """Each block of lines would have vectors of another model."""
-    save_sif(SifOfEachSet(WordAverage(table(True), WEIGHTING)), tmp_path / "each")
+    save_sif(WordAverage(table(True), WEIGHTING, of_each_set=1), tmp_path / "each")
     (tmp_path / "lines.tsv").write_text("the dog\ta cat\n")
     with pytest.raises(InputError, match="was saved without a common component"):
         here.run_command("embed", tmp_path / "each", tmp_path / "lines.tsv", tmp_path / "o.npy")
@@ -119,4 +112,4 @@ def test_what_is_no_model(tmp_path: Path) -> None:
         open_model(str(tmp_path / "model.pt"))
     (tmp_path / "model.pt").rename(tmp_path / "model.PKL")
     with pytest.raises(InputError, match="pickles are never loaded"):
-        open_word_vectors(tmp_path / "model.PKL")
+        open_model(str(tmp_path / "model.PKL"))

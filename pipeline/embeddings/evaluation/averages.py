@@ -3,7 +3,7 @@ frequency, with common components removed. Such models are stored in directories
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paraforge.base.errors import ConfigurationError, InputError, check_format, describing
+from paraforge.base.errors import InputError, check_format, describing
 from paraforge.base.files import read_json, write_json
 from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.idf import Background, background_of_frequencies, count_documents
@@ -109,12 +109,19 @@ class WordAverage(Model):
     Without weighting and components, this is plain averaging; with the weighting `sif` and one component, it
     is SIF (Arora 2017, Algorithm 1). A word without a vector gets the unknown word's vector, if the table has
     one, with its own weight; otherwise it is left out of the sum and of |s|.
+
+    of_each_set: how many common components of the compared texts to remove, as in Arora 2017's evaluation,
+        instead of fitted ones; a single text keeps all components.
     """
 
     uses_threads = False
 
     def __init__(
-        self, vectors: WordVectors, weighting: Weighting | None = None, components: FloatArray | None = None
+        self,
+        vectors: WordVectors,
+        weighting: Weighting | None = None,
+        components: FloatArray | None = None,
+        of_each_set: int = 0,
     ) -> None:
         """vectors: table in memory or memory-mapped; only the rows of words that occur are read.
         weighting: weights of words; None for equal weights.
@@ -124,9 +131,12 @@ class WordAverage(Model):
         self.dimension = vectors.dimension
         self.weighting = weighting
         self.components = np.empty((0, vectors.dimension), np.float32) if components is None else components
+        self.of_each_set = of_each_set
 
     def vectors_of(self, column: Any) -> FloatArray:
         """See `Model`; also zeros if only rounding errors are left after removing the components."""
+        if self.of_each_set and len(column) > 1:
+            return self.adapted_to(column).vectors_of(column)
         blocks = [self._without_components(block) for block in self.averages(column)]
         return np.concatenate(blocks) if blocks else np.empty((0, self.dimension), np.float32)
 
@@ -143,6 +153,17 @@ class WordAverage(Model):
         """
         found = common_components(self.averages(texts), components)
         return WordAverage(self.vectors, self.weighting, found)
+
+    def adapted_to(self, texts: Sequence[str] | Any) -> WordAverage:
+        """Return the average for a set of texts: with `of_each_set` without their common components, and with
+        p(w) of uncounted words estimated from them. If none of the texts has a vector, all components
+        stay."""
+        if not self.of_each_set:
+            return self
+        average = WordAverage(self.vectors, completed_from(self.weighting, texts))
+        if not any(block.any() for block in average.averages(texts)):
+            return average
+        return average.fitted_to(texts, self.of_each_set)
 
     def weighted(self, words: Sequence[str]) -> FloatArray:
         """Return the weighted vector of each word, (words, dimension); zeros for a word without one."""
@@ -202,64 +223,30 @@ def common_components(blocks: Iterable[FloatArray], components: int = 1) -> Floa
 DESCRIPTION: Final = "sif.json"
 FORMAT: Final = 2
 _TABLE: Final = "vectors"
-WEIGHTS = ("sif", "idf", "none")
 
 
-class SifOfEachSet(Model):
-    """SIF that removes the common components of the set being compared, as in Arora 2017's evaluation.
-
-    average: weighted average with all components. components: how many to remove.
-    """
-
-    uses_threads = False
-
-    def __init__(self, average: WordAverage, components: int = 1) -> None:
-        self.average = average
-        self.components = components
-        self.dimension = average.dimension
-
-    def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """See `Model`; a single text keeps all components."""
-        return self.average.encode(texts) if isinstance(texts, str) else super().encode(texts)
-
-    def vectors_of(self, column: Any) -> FloatArray:
-        """Return vectors without the common components of these texts."""
-        return self.adapted_to(column).vectors_of(column)
-
-    def adapted_to(self, texts: Sequence[str] | Any) -> WordAverage:
-        """Return the average without the common components of these texts, from which p(w) of uncounted words
-        is also estimated. If none of the texts has a vector, all components stay."""
-        average = WordAverage(self.average.vectors, completed_from(self.average.weighting, texts))
-        if not any(block.any() for block in average.averages(texts)):
-            return average
-        return average.fitted_to(texts, self.components)
-
-
-def save_sif(model: WordAverage | SifOfEachSet, directory: Path, about: dict[str, Any] | None = None) -> None:
+def save_sif(model: WordAverage, directory: Path, about: dict[str, Any] | None = None) -> None:
     """Write a model, replacing the whole directory: `sif.json` (weighting with counts, components, `about`)
     and the table `vectors`."""
-    average = model.average if isinstance(model, SifOfEachSet) else model
     description = {
         "format": FORMAT,
         "tokenizer": TOKENIZER_NAME,
-        "weighting": _describe(average.weighting),
-        "components": average.components.tolist(),
-        "components_of_each_set": model.components if isinstance(model, SifOfEachSet) else 0,
+        "weighting": _describe(model.weighting),
+        "components": model.components.tolist(),
+        "components_of_each_set": model.of_each_set,
         "about": about or {},
     }
     with replaced_directory(directory) as temporary:
         write_json(temporary / DESCRIPTION, description)
-        average.vectors.save(temporary / _TABLE)
+        model.vectors.save(temporary / _TABLE)
 
 
-def describe_average(model: WordAverage | SifOfEachSet) -> str:
+def describe_average(model: WordAverage) -> str:
     """Describe an average of word vectors in a few words."""
-    average = model.average if isinstance(model, SifOfEachSet) else model
-    weighting = average.weighting
-    text = "plain average" if weighting is None else f"average weighted by {weighting.kind}"
-    if isinstance(model, SifOfEachSet):
-        return f"{text}, {model.components} component(s) of each set removed"
-    count = len(average.components)
+    text = "plain average" if model.weighting is None else f"average weighted by {model.weighting.kind}"
+    if model.of_each_set:
+        return f"{text}, {model.of_each_set} component(s) of each set removed"
+    count = len(model.components)
     return f"{text}, {count} fitted component(s) removed" if count else text
 
 
@@ -270,7 +257,7 @@ def _describe(weighting: Weighting | None) -> dict[str, Any] | None:
     return {"kind": weighting.kind, "background": background, "a": weighting.a}
 
 
-def open_sif(directory: Path) -> WordAverage | SifOfEachSet:
+def open_sif(directory: Path) -> WordAverage:
     """Open what :func:`save_sif` wrote. Raises InputError if it is damaged."""
     path = directory / DESCRIPTION
     content = read_json(path)
@@ -281,8 +268,7 @@ def open_sif(directory: Path) -> WordAverage | SifOfEachSet:
         if not np.isfinite(components).all():
             raise ValueError("a component is not finite")
         of_each_set = int(content["components_of_each_set"])
-        average = WordAverage(vectors, _weighting(content["weighting"]), components)
-    return SifOfEachSet(average, of_each_set) if of_each_set else average
+        return WordAverage(vectors, _weighting(content["weighting"]), components, of_each_set)
 
 
 def _weighting(described: dict[str, Any] | None) -> Weighting | None:
@@ -295,67 +281,34 @@ def _weighting(described: dict[str, Any] | None) -> Weighting | None:
 
 
 def fit_sif(
-    vectors: Path,
-    counts: Path | None,
-    fit: Sequence[Path],
-    weights: str,
-    a: float,
-    components: int,
-    open_vectors: Callable[[Path], WordVectors],
-) -> tuple[WordAverage | SifOfEachSet, dict[str, Any]]:
+    vectors: WordVectors, counts: Path | None, fit: Sequence[Path], weights: str, a: float, components: int
+) -> tuple[WordAverage, dict[str, Any]]:
     """Fit a weighted average of word vectors without common components.
 
-    vectors: file or directory of the word vectors, opened by `open_vectors` once everything else is checked.
     counts: file of word counts, or corpus to count; required for the weights `sif`.
     fit: sentences to fit the components, the weights `idf` and the probabilities of uncounted words on;
         without them, the components of each evaluated set are removed.
-    weights: one of `WEIGHTS`. a: constant of the weights `sif`. components: how many to remove.
+    weights: `sif`, `idf`, or `none`. a: constant of the weights `sif`. components: how many to remove.
 
-    Returns the model and a description of what it was made from.
-
-    Raises:
-        ConfigurationError: an argument is missing or wrong.
-        InputError: a file cannot be read; with file and line.
+    Returns the model and a description of what it was made from. Raises InputError if a file cannot be read.
     """
-    problems = []
-    if weights not in WEIGHTS:
-        problems.append(f"--weights {weights}: use {', '.join(WEIGHTS)}")
-    if weights == "sif" and counts is None:
-        problems.append("--weights sif needs --counts: a file of words and their counts, or a corpus")
-    if weights == "idf" and not fit:
-        problems.append("--weights idf needs --fit: sentences to count words in")
-    if not 0 < a < np.inf:
-        problems.append(f"--a {a}: must be greater than 0")
-    if components < 0:
-        problems.append(f"--components {components}: must be at least 0")
-    if problems:
-        raise ConfigurationError(problems)
-    table = open_vectors(vectors)
-    if components >= table.dimension:
-        problems = [f"--components {components}: must be less than the vectors' dimension, {table.dimension}"]
-        raise ConfigurationError(problems)
     texts = [text for path in fit for text in read_sentences(path)]
-    weighting = _named_weighting(weights, counts, texts, a)
-    average = WordAverage(table, completed_from(weighting, texts) if texts else weighting)
+    weighting = None
+    if weights == "sif":
+        assert counts is not None
+        weighting = Weighting("sif", word_counts(counts), a)
+    elif weights == "idf":
+        weighting = Weighting("idf", sentence_counts(texts, "--fit"))
     about = {
-        "vectors": str(vectors),
-        "vectors_fingerprint": table.fingerprint,
+        "vectors_fingerprint": vectors.fingerprint,
         "counts": None if counts is None else str(counts),
         "fitted_on": [str(path) for path in fit],
         "sentences": len(texts),
     }
-    if not components:
-        return average, about
     if not texts:
-        return SifOfEachSet(average, components), about
-    return average.fitted_to(texts, components), about
-
-
-def _named_weighting(weights: str, counts: Path | None, texts: Sequence[str], a: float) -> Weighting | None:
-    if weights == "sif":
-        assert counts is not None
-        return Weighting("sif", word_counts(counts), a)
-    return Weighting("idf", sentence_counts(texts, "--fit")) if weights == "idf" else None
+        return WordAverage(vectors, weighting, of_each_set=components), about
+    average = WordAverage(vectors, completed_from(weighting, texts))
+    return average.fitted_to(texts, components) if components else average, about
 
 
 def read_sentences(path: Path) -> list[str]:

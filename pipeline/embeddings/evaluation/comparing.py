@@ -1,9 +1,11 @@
 """Compares the sentences of pairs, with or without vectors, and correlates the results with judgments."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,15 +13,6 @@ import pyarrow as pa
 
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring.cosine import cosine_of_rows
-
-
-@runtime_checkable
-class SentenceEmbedder(Protocol):
-    """Embeds sentences, as `SentenceModel` and sentence-transformers' `SentenceTransformer` do."""
-
-    def encode(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
-        """Return vectors in the order of the texts, (texts, dimension) float32; zeros for a text without
-        one."""
 
 
 class Comparable(Protocol):
@@ -54,6 +47,10 @@ class Model(ABC):
     @abstractmethod
     def vectors_of(self, column: Any) -> npt.NDArray[np.float32]:
         """Return the vectors of a pyarrow string column."""
+
+    def adapted_to(self, texts: Sequence[str] | Any) -> Model:
+        """Return the model for a set of texts: itself, unless it learns from the texts that it compares."""
+        return self
 
     def similarity(self, first: Any, second: Any, /) -> npt.NDArray[np.floating]:
         """Return the similarity of each text of `first` with the one at the same index of `second`, (texts,):

@@ -143,7 +143,6 @@ def evaluate(
     word_lists: Sequence[Path] = (),
     lengths: bool = False,
     beside: Sequence[str] = (),
-    against: Sequence[str] = (),
 ) -> Evaluation:
     """Evaluate a model, and others for comparison. Reads all files and opens all models before computing
     anything.
@@ -152,7 +151,7 @@ def evaluate(
         `sts`, e.g. :func:`paraforge.products.loading.open_model`.
     sts: files and directories of scored sentence pairs. lengths: whether to also report by length.
     word_lists: word similarity lists, for models with word vectors.
-    beside: other models to report STS scores of. against: the same, with differences.
+    beside: other models to report STS scores of, and differences from.
 
     Raises:
         ConfigurationError: nothing is requested, or something that needs `sts` without it.
@@ -163,15 +162,15 @@ def evaluate(
         problems.append("nothing to evaluate on: pass --sts or --similarity")
     if not sts and lengths:
         problems.append("--by-length needs --sts")
-    if not sts and (beside or against):
-        problems.append("--baseline and --against need --sts")
+    if not sts and beside:
+        problems.append("--baseline needs --sts")
     if problems:
         raise ConfigurationError(problems)
     sets = read_sets(sts) if sts else []
     lists = read_similarity_lists(word_lists)
     sentences = [sentence for pairs in sets for sentence in pairs.sentences]
     opened = open_model(name, sentences)
-    others = {other: open_model(other, sentences) for other in dict.fromkeys([*beside, *against])}
+    others = {other: open_model(other, sentences) for other in beside}
     result = Evaluation(opened.name, opened.kind)
     result.words = {judgements.name: _words(opened, judgements) for judgements in lists}
     if sets:
@@ -179,7 +178,7 @@ def evaluate(
         result.sts = score(compared)
         result.lengths = by_length(compared) if lengths else []
         result.beside = {other: evaluate_sts(model.model, sets) for other, model in others.items()}
-        result.differences = {other: difference(result.sts, result.beside[other]) for other in against}
+        result.differences = {other: difference(result.sts, result.beside[other]) for other in others}
     return result
 
 

@@ -137,7 +137,7 @@ def export_model(directory: Path, output: Path, format: Format) -> None:
         if format == "safetensors":
             copy_files(directory, target)
             usage, library = _code("import paraforge", "paraforge.load"), None
-        elif _averaged_words(model.parameters) is not None:
+        elif averaged_words(model.parameters) is not None:
             if model.unknown_words == "own":
                 logger.warning("%s: there, %s", output, _SHARED)
             _write_static(model, target)
@@ -165,16 +165,11 @@ def _code(line: str, name: str, options: str = "") -> str:
     )
 
 
-def is_word_average(model: SentenceModel) -> bool:
-    """Return whether a sentence's vector is exactly the mean of its words' vectors: of one table, or of
-    several that are concatenated or added."""
-    return _averaged_words(model.parameters) is not None
-
-
-def _averaged_words(parameters: EncoderParameters) -> str | None:
-    """Return the kind of words whose vectors are averaged; None for other models."""
+def averaged_words(parameters: EncoderParameters) -> str | None:
+    """Return the kind of words whose vectors are averaged, in one table or in several that are concatenated
+    or added; None if a sentence's vector is not exactly the mean of its words' vectors."""
     if isinstance(parameters, CombinationParameters):
-        units = {_averaged_words(part) for part in parameters.parts}
+        units = {averaged_words(part) for part in parameters.parts}
         return units.pop() if len(units) == 1 else None
     averages = isinstance(parameters, AverageParameters) and parameters.unit in WORD_UNITS
     return parameters.unit if averages else None
@@ -192,7 +187,7 @@ def word_vectors(model: SentenceModel) -> WordVectors:
     """Return the words and their vectors. Raises InputError if the model has no table of words, or several
     and is not a mean of word vectors."""
     encoder = model.encoder
-    unit = _averaged_words(model.parameters)
+    unit = averaged_words(model.parameters)
     if unit is not None:
         return WordVectors(model.vocabularies[unit].units, _word_table(encoder).numpy())
     tables = [name for name, unit in encoder.table_units().items() if unit in WORD_UNITS]

@@ -26,9 +26,11 @@ def evaluate(
         "--by-length",
         help="also show STS by the length of the longer sentence (Wieting 2016, Table 7)",
     ),
-    baseline: list[str] = typer.Option([], "--baseline", help="model to compare MODEL with; may be repeated"),
-    against: list[str] = typer.Option(
-        [], "--against", help="the same, and the mean absolute difference from it (ParaNMT, Table 10)"
+    baseline: list[str] = typer.Option(
+        [],
+        "--baseline",
+        help="model to compare MODEL with, also by the mean absolute difference (ParaNMT, Table 10); may be "
+        "repeated",
     ),
     output: Path | None = OUTPUT,
     device: str = DEVICE,
@@ -47,7 +49,7 @@ def evaluate(
     Examples:
       paraforge evaluate models/embeddings/word --sts sts
       paraforge evaluate models/embeddings/word --sts sts --baseline models/sif -o scores.json
-      paraforge evaluate models/embeddings/word --sts sts --by-length --against models/embeddings/trigram
+      paraforge evaluate models/embeddings/word --sts sts --by-length --baseline models/embeddings/trigram
       paraforge evaluate glove.840B.300d.txt --sts sts --similarity SimLex-999.txt
     """
     from functools import partial
@@ -63,7 +65,6 @@ def evaluate(
         word_lists=similarity,
         lengths=by_length,
         beside=baseline,
-        against=against,
     )
     if output is not None:
         write_json(output, result.as_json())

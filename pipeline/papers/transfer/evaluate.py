@@ -14,7 +14,7 @@ import numpy.typing as npt
 from paraforge.base.errors import InputError, require
 from paraforge.base.progress import progress
 from paraforge.base.word_vectors.vectors import FloatArray
-from paraforge.embeddings.evaluation.comparing import Comparable, SentenceEmbedder
+from paraforge.embeddings.evaluation.comparing import Comparable, Model
 from paraforge.papers.transfer.tasks import FOLDS, Examples, Task
 
 PENALTIES: Final = (0.0001, 0.001, 0.01, 0.1, 1.0)
@@ -123,22 +123,20 @@ def do_task(model: Comparable, task: Task, seed: int = 1, folds: int = FOLDS) ->
     return transfer_score(task, 0, accuracy=100 * float(np.mean(predicted == test[1])), f1=f1)
 
 
-def fixed_embedder(model: Comparable, texts: Sequence[str]) -> SentenceEmbedder:
+def fixed_embedder(model: Comparable, texts: Sequence[str]) -> Model:
     """Return the embedder for a task; an adaptive model adapts to the task's training texts.
 
     Raises InputError if the model has no vectors.
     """
-    if hasattr(model, "adapted_to"):
-        model = model.adapted_to(texts)
-    if not isinstance(model, SentenceEmbedder):
+    if not isinstance(model, Model):
         raise InputError(
             "transfer tasks need sentence vectors, and this model only compares pairs",
             remedy="Use a model that embeds sentences; the baselines only support --sts.",
         )
-    return model
+    return model.adapted_to(texts)
 
 
-def features(embedder: SentenceEmbedder, examples: Examples) -> FloatArray:
+def features(embedder: Model, examples: Examples) -> FloatArray:
     """Return the vector u of each text, (examples, dimension) float32.
 
     For pairs, return |u - v| and u * v concatenated (W16 Eq. 12), (examples, 2 x dimension).

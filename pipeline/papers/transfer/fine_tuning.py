@@ -93,7 +93,7 @@ def encoder_of(opened: OpenedModel, tasks: Sequence[Task]) -> SentenceModel:
     Raises ConfigurationError if the model has no encoder to train.
     """
     model = opened.model
-    if isinstance(model, WordAverage):
+    if isinstance(model, WordAverage) and not model.of_each_set:
         parts = [part for task in tasks for part in (task.train, task.development, task.test) if part]
         return average_as_encoder(model, [text for part in parts for text in part.texts])
     if not isinstance(model, SentenceModel):

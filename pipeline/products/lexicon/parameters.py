@@ -1,12 +1,11 @@
 """Parameters of the paraphrase lexicon."""
 
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
 from paraforge.base.section import Section
-from paraforge.base.text.paths import FilePath, expand
+from paraforge.base.text.paths import FilePath
 
 ClassKind = Literal["words", "lemmas"]
 
@@ -37,11 +36,3 @@ class LexiconParameters(Section):
     reference_lexicons: list[FilePath] = Field(
         default_factory=list, description="PPDB files or lists of word pairs to evaluate next to the lexicon"
     )
-
-    def word_list_paths(self) -> list[Path]:
-        """Return ``word_lists`` with environment variables and ``~`` expanded."""
-        return [Path(expand(name)) for name in self.word_lists]
-
-    def reference_lexicon_paths(self) -> list[Path]:
-        """Return ``reference_lexicons`` with environment variables and ``~`` expanded."""
-        return [Path(expand(name)) for name in self.reference_lexicons]

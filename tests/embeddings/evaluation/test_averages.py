@@ -19,7 +19,6 @@ from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors
 from paraforge.corpus.publication.datasets import open_published, published_tables
 from paraforge.embeddings.evaluation import averages as module
 from paraforge.embeddings.evaluation.averages import (
-    SifOfEachSet,
     Weighting,
     WordAverage,
     common_components,
@@ -185,9 +184,9 @@ def test_saved_and_opened(tmp_path: Path, weighting: Weighting | None, component
 
 
 def test_one_that_is_fitted_to_each_set(tmp_path: Path) -> None:
-    save_sif(SifOfEachSet(WordAverage(table(True), WEIGHTING), 2), tmp_path / "sif")
+    save_sif(WordAverage(table(True), WEIGHTING, of_each_set=2), tmp_path / "sif")
     opened = open_sif(tmp_path / "sif")
-    assert isinstance(opened, SifOfEachSet)
+    assert opened.of_each_set == 2
     expected = WordAverage(table(True), WEIGHTING).fitted_to(TEXTS[:5], 2).encode(TEXTS[:5])
     assert np.array_equal(opened.adapted_to(TEXTS[:5]).encode(TEXTS[:5]), expected)
     first, second = TEXTS[:2], TEXTS[2:4]
@@ -197,7 +196,7 @@ def test_one_that_is_fitted_to_each_set(tmp_path: Path) -> None:
 
 
 def test_a_set_of_which_no_word_has_a_vector_is_left_as_it_is() -> None:
-    model = SifOfEachSet(WordAverage(table(False), WEIGHTING))
+    model = WordAverage(table(False), WEIGHTING, of_each_set=1)
     adapted = model.adapted_to(["zzz qqq", ""])
     assert not adapted.encode(["zzz qqq", ""]).any()
 

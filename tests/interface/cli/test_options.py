@@ -40,7 +40,7 @@ def call(*given: Any, **named: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 CASES: dict[str, tuple[str, str, Any]] = {
     "evaluate": (
         "embeddings.evaluation.evaluate:evaluate",
-        "evaluate m --sts a --sts b --similarity c --by-length --baseline d --against e --device cpu",
+        "evaluate m --sts a --sts b --similarity c --by-length --baseline d --device cpu",
         call(
             "m",
             ANY,
@@ -48,13 +48,12 @@ CASES: dict[str, tuple[str, str, Any]] = {
             word_lists=[Path("c")],
             lengths=True,
             beside=["d"],
-            against=["e"],
         ),
     ),
     "evaluate alone": (
         "embeddings.evaluation.evaluate:evaluate",
         "evaluate m",
-        call("m", ANY, sts=[], word_lists=[], lengths=False, beside=[], against=[]),
+        call("m", ANY, sts=[], word_lists=[], lengths=False, beside=[]),
     ),
     "embed": (
         "embeddings.inference.embed:embed_file",

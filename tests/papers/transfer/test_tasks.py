@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
-from paraforge.embeddings.evaluation.comparing import OpenedModel, pearson, spearman
+from paraforge.embeddings.evaluation.comparing import Model, OpenedModel, pearson, spearman
 from paraforge.embeddings.evaluation.evaluate import Evaluation
 from paraforge.embeddings.learning.loop import Trainer
 from paraforge.papers.evaluation import PaperEvaluation, evaluate_for_papers, open_model
@@ -29,11 +29,11 @@ from paraforge.papers.transfer.tasks import TASKS, Examples, Task, find_tasks, r
 from paraforge.papers.transfer.training import expected_score, relatedness
 
 
-class Numbers:
+class Numbers(Model):
     """Embeds texts of numbers by themselves."""
 
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        return np.array([[float(number) for number in text.split()] for text in texts], dtype=np.float32)
+    def vectors_of(self, column: Any) -> npt.NDArray[np.float32]:
+        return np.array([[*map(float, text.split())] for text in column.to_pylist()], dtype=np.float32)
 
 
 def as_texts(numbers: npt.NDArray[np.float64]) -> list[str]:
@@ -57,8 +57,8 @@ def labelled(count: int, seed: int, classes: int) -> Examples:
 class Moved(Numbers):
     """Of another mean and scale, which a classifier must not notice."""
 
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        return 5 + super().encode(texts) / 10
+    def vectors_of(self, column: Any) -> npt.NDArray[np.float32]:
+        return 5 + super().vectors_of(column) / 10
 
 
 @pytest.mark.parametrize("classes", [2, 3])
