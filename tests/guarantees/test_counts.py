@@ -2,6 +2,7 @@
 has been translated once is never translated again. Two runs of a stage never write at once."""
 
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -100,6 +101,16 @@ def test_every_stage_counts_the_same_rows(published: Path) -> None:
     reasons = Counter(row["rejected"] or row["failed"] for row in others)
     assert reasons == Counter({**counts["rejected"], **counts["failed"]})
     assert reasons == Counter({**metrics["select"]["rejected"], **metrics["select"]["failed"]})
+
+
+def test_finished_stages_leave_only_what_a_later_run_reuses(published: Path) -> None:
+    work = published / "work"
+    found = {str(path.relative_to(work)) for path in work.glob("*/*") if path.is_dir()}
+    assert {re.sub("[0-9a-f]{32,}", "KEY", name) for name in found} == {
+        "ingest/files",
+        "memory/KEY",
+        "translation/distinct",
+    }
 
 
 @pytest.mark.parametrize(

@@ -140,8 +140,10 @@ def add_up(sources: dict[str, SourceReport], rows: int, written: Sequence[int]) 
     rejected: Counter[str] = sum((Counter(one.rejected) for one in sources.values()), Counter())
     changes: Counter[str] = sum((Counter(one.changes) for one in sources.values()), Counter())
     kept = sum(source.kept for source in sources.values())
-    if not rows == sum(written) == kept + rejected.total():
-        raise IncompleteError(f"{rows} rows were read, {sum(written)} are in the shards")
+    found = kept + rejected.total()
+    if not rows == sum(written) == found:
+        told = f"{rows} rows were read, {sum(written)} are in the shards, and {found} were counted"
+        raise IncompleteError(told)
     if kept == 0:
         told = ", ".join(f"{count:,} {reason}" for reason, count in _in_order(rejected).items())
         remedy = "Check that each source names the right columns, and the limits in ingest.cleaning."

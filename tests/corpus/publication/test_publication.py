@@ -272,9 +272,15 @@ def test_against_row_by_row() -> None:
         itertools.pairwise(edges), statistics.bands(), statistics.examples, strict=True
     ):
         inside = [row for row in scored if low < np.float32(row["paraphrase_score"]) <= high]
-        assert band["kept"] == len(inside)
-        overlap = np.mean([row["overlap_3"] for row in inside])
-        assert band["kept_overlap_3"] == pytest.approx(overlap)
+        everywhere = [
+            row
+            for row in rows
+            if (score := row["paraphrase_score"]) is not None and low < np.float32(score) <= high
+        ]
+        for kind, pairs in (("kept", inside), ("pairs", everywhere)):
+            assert band[kind] == len(pairs)
+            overlap = np.mean([row["overlap_3"] for row in pairs])
+            assert band[f"{kind}_overlap_3".removeprefix("pairs_")] == pytest.approx(overlap)
         assert len(shown) == min(40, len(inside))
         places = {(row["source"], row["line"]) for row in inside}
         assert {(pair["source"], pair["line"]) for pair in shown} <= places

@@ -96,6 +96,17 @@ def test_only_a_perfect_area_is_1(value: float, low: float, high: float, text: s
     assert area_text({"value": value, "low": low, "high": high}) == text
 
 
+def test_altered_meanings_are_said_of_the_chosen_maximum_or_else_of_the_suggested_one() -> None:
+    area = {"value": 0.7, "low": 0.7, "high": 0.7}
+    figures = {"separation": area, "maximum": 0.3, "found": 0.8}
+    chosen = {"chosen": 0.5, "chosen_found": 0.6, "chosen_lost": 0.012}
+    for given, said in (
+        (figures, "above 0.3 catches 80% of these and loses at most 2% of"),
+        (figures | chosen, "above 0.5 catches 60% of these and loses 1.2% of"),
+    ):
+        assert said in module._of_altered_meanings(given)
+
+
 def test_a_good_score(tmp_path: Path) -> None:
     text = told(published(tmp_path, drawn(2_000, {"news": 0.7, "tatoeba": 0.7}), NUMBER | {"minimum": 0.15}))
     assert text.startswith("Paraphrase score: AUC 0.99")

@@ -129,7 +129,7 @@ def test_thirty_pairs_are_enough() -> None:
 def test_the_verdict_is_on_the_pairs_within_all_bounds() -> None:
     """A pair without a score passes a maximum, but has no decile."""
     scores, contradictions = [0.9, 0.1, 0.9, 0.5], [0.0, 0.0, 0.9, 0.0]
-    table = sample(np.repeat(scores, 100).tolist())
+    table = sample(np.repeat(scores, 100).tolist(), np.repeat([3.0, 1.0, 1.0, 1.0], 100).tolist())
     values = adequacy(np.array(scores), np.array(contradictions)).repeat(100)
     table = table.set_column(4, "right_contradiction", pa.array(np.repeat(contradictions, 100)))
     table = table.set_column(5, "right_adequacy", pa.array(values))
@@ -141,7 +141,8 @@ def test_the_verdict_is_on_the_pairs_within_all_bounds() -> None:
     decile = {"kind": "decile", "score": "overlap_1", "keep": [1, 5, 10]}
     for filters, kept in ((bounds, [0, 300]), ([*bounds, decile], [0])):
         judged = verdict(SelectParameters.model_validate({"filters": filters}), table, {})["adequacy"]
-        assert judged["share"] == pytest.approx(float(values[kept].mean()), abs=1e-3)
+        expected = np.average(values[kept], weights=[3, 1][: len(kept)])
+        assert judged["share"] == pytest.approx(float(expected), abs=1e-3)
 
 
 def test_the_verdict_begins_with_it() -> None:

@@ -94,6 +94,7 @@ def test_few_pairs_change_little() -> None:
     assert deviation == pytest.approx(0.2, abs=0.01)
     for farthest in (-5, 5):  # more is counted as this
         assert lengths([1.4 * farthest])[0] == pytest.approx(farthest / 101, abs=1e-6)
+    assert lengths([0.008] * 1_000)[0] == pytest.approx(0.0091, abs=1e-4)  # 0.01 is the nearest bin
     assert lengths([0.0] * 10_000)[1] == pytest.approx(0.02, abs=0.001)  # never 0
 
 
@@ -119,6 +120,7 @@ def test_shards_at_equal_distances_of_a_long_corpus() -> None:
     assert counted_shards([]) == []
     assert counted_shards([50_000] * 40) == list(range(40))
     assert counted_shards([50_000] * 41) == list(range(0, 41, 2))
+    assert counted_shards([50_000] * 41, [1, 2]) == sorted({1, *range(0, 41, 2)})
     chosen = counted_shards([50_000] * 1028)
     assert len(chosen) * 50_000 <= corpus_counts.MOST_ROWS
     assert chosen[-1] > 1000

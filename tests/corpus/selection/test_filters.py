@@ -124,7 +124,8 @@ def test_words_and_signature(one: dict[str, Any], text: str, field: str | None) 
 
 
 @pytest.mark.parametrize(
-    ("keep", "minimum"), [([9, 10], 0.8), ([2, 10], None), ([1], None), (list(range(1, 11)), None)]
+    ("keep", "minimum"),
+    [([9, 10], 0.8), ([2, 10], None), ([8, 9], None), ([1], None), (list(range(1, 11)), None)],
 )
 def test_the_minimum_that_kept_tenths_are(keep: list[int], minimum: float | None) -> None:
     (one,) = SelectParameters.model_validate({"filters": [DECILE | {"keep": keep}]}).filters

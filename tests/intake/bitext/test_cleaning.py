@@ -69,6 +69,8 @@ def reason(cs: str, reference: str, **options: Any) -> str | None:
         # line breaks and tabs inside a text become one space
         ([("a\r\n\tb", "c\nd\n"), ("e", "f\rg")], [("a b", "c d"), ("e", "f g")],
          {"line_breaks": 3, "trimmed": 1}),
+        ([("a &amp; &lt;b", "c\u00add"), ("x", "y &gt; z")], [("a & <b", "cd"), ("x", "y > z")],
+         {"entities": 2, "invisible_characters": 1}),
     ],
 )  # fmt: skip
 def test_what_is_repaired_is_counted_and_kept(
@@ -262,7 +264,11 @@ def test_sources_are_some_of_the_kind_and_their_names_unique() -> None:
 
 @pytest.mark.parametrize(
     ("character", "others"),
-    [("a", 1), ("é", 1), ("ж", 1), ("あ", 2), ("ヲ", 2), ("한", 2), ("漢", 3), ("𠀀", 3), ("\U000323af", 3)],
+    [
+        *((one, 1) for one in "aéж\u3001"),
+        *((one, 2) for one in "\u3041あヲ\u30ff\uac00한\ud7a3"),  # first and last ones of each script
+        *((one, 3) for one in "\u3400漢\u9fff𠀀\U000323af"),
+    ],
 )
 def test_a_character_counts_as_what_other_scripts_write_for_it(character: str, others: int) -> None:
     """A side is too long when it is more than four times as long as the other."""

@@ -116,14 +116,14 @@ def test_scores(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("score", ["high", "nan", "inf", "1,5"])
 def test_a_score_that_is_no_number(tmp_path: Path, score: str) -> None:
-    path = write(tmp_path / "a.tsv", f"a\tA\t0.75\nb\tB\t{score}\n")
+    path = write(tmp_path / "a.tsv", f"a\tA\t0.75\nb\tB\t{score}\nc\tC\t \n")
     columns: dict[str, int | str] = {"reference": 0, "translation": 1, "score": 2}
     with pytest.raises(InputError, match=rf"a\.tsv:2: the score is '{score}', not a number"):
         list(read_separated(path, columns, Reading()))
     (block,) = read_separated(path, columns, Reading(strict=False))
     assert block.scores is not None
-    assert block.scores.to_pylist() == [0.75, None]
-    assert block.codes.tolist() == [0, 1]
+    assert block.scores.to_pylist() == [0.75, None, None]
+    assert block.codes.tolist() == [0, 1, 0]
 
 
 def test_a_header_alone_gives_no_rows(tmp_path: Path) -> None:
