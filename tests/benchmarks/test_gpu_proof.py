@@ -31,15 +31,6 @@ def setting(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     return Setting(str(tiny_model), str(text), "cpu", True)
 
 
-def measured(setting: Setting, name: str) -> Figures:
-    return PARTS[name][0](setting)
-
-
-def test_all_parts_take_46_minutes_at_most_and_each_fits_into_one_call() -> None:
-    limits = [limit for _, limit in PARTS.values()]
-    assert sum(limits) <= 46 * 60 - len(limits) and max(limits) <= 9 * 60
-
-
 def test_hypotheses_are_compared_with_those_of_a_cpu() -> None:
     expected = [Hypothesis(f"text {number}", -1.0, 2) for number in range(24)]
     found = [replace(one, text="other", score=-9.0) for one in expected[:6]]
@@ -64,18 +55,16 @@ MEASURED: dict[str, tuple[Figures, dict[str, float]]] = {
     "float16": ({"failed_sentences": 0}, {"bleu": 30}),
     "tasks of 4000, 1 at once, torch": ({"failed_sentences": 0}, {"sentences_per_second": 0}),
     "tasks of 32000, 2 at once, ctranslate2": ({"failed_sentences": 0}, {"idle_percent": -1}),
-}
-SLOW: dict[str, tuple[Figures, dict[str, float]]] = {
     "two workers": ({"failed_sentences_1": 0, "failed_sentences_2": 0, "same_bytes": 1}, {}),
     "training": ({}, {"target_tokens_per_second": 0, "validation_loss_bits": 0}),
     "embeddings": ({}, {"average_pairs_per_second": 0, "lstm_pairs_per_second": 0}),
 }
 
 
-@pytest.mark.parametrize("name", [*MEASURED, *(pytest.param(name, marks=pytest.mark.full) for name in SLOW)])
+@pytest.mark.parametrize("name", MEASURED)
 def test_a_part(name: str, setting: Setting) -> None:
-    exact, more = (MEASURED | SLOW)[name]
-    found = measured(setting, name)
+    exact, more = MEASURED[name]
+    found = PARTS[name][0](setting)
     assert exact.items() <= found.items()
     assert all((found[figure] or 0) > least for figure, least in more.items())
 

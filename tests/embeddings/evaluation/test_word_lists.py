@@ -154,7 +154,24 @@ def test_no_word_is_known() -> None:
     assert (found.spearman, found.found) == (None, 0)
 
 
-def test_a_pair_with_a_score_in_both_orders_has_their_mean() -> None:
-    pairs = [("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")]
-    scores = {("a", "b"): 0.5, ("b", "a"): 0.3, ("c", "d"): 0.45, ("f", "e"): 0.7, ("g", "h"): 0.35}
-    assert correlate(SimilarityList("list", pairs, [1.0, 2.0, 3.0, 0.0]), scores).spearman == 100
+@pytest.mark.parametrize(
+    ("scores", "spearman", "found"),
+    [
+        ({("a", "b"): 0.1, ("c", "d"): 0.2, ("e", "f"): 0.3, ("g", "h"): 0.4}, 100.0, 4),
+        # either order is found
+        ({("b", "a"): 0.1, ("d", "c"): 0.2, ("f", "e"): 0.3, ("h", "g"): 0.4}, 100.0, 4),
+        # both orders are averaged: 0.25 is between 0.2 and 0.3
+        ({("a", "b"): 0.5, ("b", "a"): 0.0, ("c", "d"): 0.2, ("e", "f"): 0.3, ("g", "h"): 0.4}, 80.0, 4),
+        # unseen pairs are 0: ranks 2.5 1 2.5 4 against 1 2 3 4
+        ({("c", "d"): -1.0, ("g", "h"): 1.0}, 63.25, 2),
+        ({}, None, 0),
+    ],
+)
+def test_scores_of_pairs_in_either_order_are_correlated(
+    scores: dict[tuple[str, str], float], spearman: float | None, found: int
+) -> None:
+    judgements = SimilarityList(
+        "list", [("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")], [1.0, 2.0, 3.0, 4.0]
+    )
+    result = correlate(judgements, scores)
+    assert (result.spearman, result.found, result.pairs) == (spearman, found, 4)

@@ -26,11 +26,7 @@ from paraforge.embeddings.trainer.parameters import (
     ModelParameters,
     TrainingParameters,
 )
-from paraforge.interface.configuration import check_parameters
-from paraforge.interface.configuration.composition import compose
-from paraforge.interface.configuration.inputs import link_inputs
 from tests.embeddings.trainer.training import make_encoder, make_store, parameters
-from tests.project import ROOT
 
 
 @pytest.mark.parametrize(
@@ -100,23 +96,6 @@ def test_kinds_are_of_encoders_and_not_of_the_modules_beside_them() -> None:
     for module in ("parameters", "build", "protocol"):
         with pytest.raises(ValueError, match=f"unknown encoder '{module}'"):
             named_encoder(module)
-
-
-def test_dvc_watches_the_files_that_are_named(tmp_path: Path) -> None:
-    (tmp_path / "sts" / "2012").mkdir(parents=True)
-    for name in ("pairs.tsv", "vectors.txt", "sts/2012/a.tsv", "dev.tsv"):
-        (tmp_path / name).touch()
-    content = compose(ROOT / "configs", [])
-    content["embeddings"] |= {
-        "pair_files": [{"path": str(tmp_path / "pairs.tsv")}],
-        "models": {"word": {"vectors": str(tmp_path / "vectors.txt")}},
-        "development": [str(tmp_path / "dev.tsv")],
-        "test_sets": [str(tmp_path / "sts")],
-    }
-    link_inputs(check_parameters(content, "here"), ["embeddings"], tmp_path / "inputs")
-    found = sorted(path.readlink() for path in (tmp_path / "inputs" / "embeddings").iterdir())
-    names = ("dev.tsv", "pairs.tsv", "sts/2012/a.tsv", "vectors.txt")
-    assert found == [tmp_path / name for name in names]
 
 
 @pytest.mark.parametrize("name", ["vectors", "sentencepiece_model", "teacher", "start"])
