@@ -107,20 +107,21 @@ def translate_unknown(
         IncompleteError: a task failed, or sentences have no result.
     """
     memory = open_memory(choice, resources)
-    key = hash_json([distinct.path.name, memory.path.name, parameters.sentences_per_task])
+    run = hash_json([distinct.path.name, memory.path.name])
+    key = hash_json([run, parameters.sentences_per_task])
     results = WorkDirectory("translate-sentences", resources.work)
     tasks = _read_state(work)
     report = StepReport(0, 0, 0, 0.0)
     threads = threads_for(resources, len(distinct))
     complete = False  # whether this process made tasks of everything that the memory lacks
     if tasks is None or tasks.key != key or tasks.finished:
-        _adopt(results, memory.path.parent, key)
+        _adopt(results, memory.path.parent, run)
         recalled = recall(distinct.keys, usable_segments(memory, choice), [], work / "recall")
         warn_of_versions(recalled, choice)
         if not len(recalled.unknown):
             # Tasks left by another run are invalid, and are not resumed.
             _write_state(work, Tasks(key, finished=True))
-            return _remembered(recalled, Tasks(key), 0, report)
+            return _remembered(recalled, Tasks(key), run, 0, report)
         memory.begin()
         tasks = Tasks(key, unknown=len(recalled.unknown))
         tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters, workplace, threads)
@@ -147,14 +148,14 @@ def translate_unknown(
                 tasks.size = parameters.task_size(left, rate, workplace.worker_count, workplace.window)
                 logger.info("%.1f sentences/s for each worker: tasks of %d sentences", rate, tasks.size)
             keys = shard_keys(step, view)
-            tasks.segments += memory.add(_tables(results, keys, threads), key, threads)
+            tasks.segments += memory.add(_tables(results, keys, threads), run, threads)
             tasks.translating = False
             _write_state(work, tasks)
         _discard_all(results)
         segments = usable_segments(memory, choice)
         recalled = recall(distinct.keys, segments, tasks.segments, work / "recall")
         if not len(recalled.unknown):
-            return _remembered(recalled, tasks, now, report)
+            return _remembered(recalled, tasks, run, now, report)
         lacking = len(recalled.unknown)
         if complete:
             # Their keys or texts do not match the corpus.
@@ -224,14 +225,16 @@ def _versions(choice: EngineChoice) -> Versions:
     return {name: version for name, version in installed(libraries).items() if name in libraries}
 
 
-def _remembered(recalled: Recalled, tasks: Tasks, translated_now: int, step: StepReport) -> Remembered:
+def _remembered(
+    recalled: Recalled, tasks: Tasks, run: str, translated_now: int, step: StepReport
+) -> Remembered:
     count, failed, unknown = len(recalled.places), recalled.failed, tasks.unknown
     return Remembered(
         recalled=recalled,
         from_memory=count - unknown,
         translated=unknown - failed,
         failed=failed,
-        known_before=count - recalled.made_by(tasks.key),
+        known_before=count - recalled.made_by(run),
         tasks=tasks.tasks,
         translated_now=translated_now,
         step=step,

@@ -109,9 +109,10 @@ def test_projects_share_a_memory_and_the_first_translation_counts(tmp_path: Path
     report, published = run(tmp_path / "two", second, CHOSEN, **shared)
     assert report.sentences_from_memory == known > 0
     assert sorted(seen) == sorted(set(MANY))
-    # The index says how the corpus came about, and done again, the same.
+    # The index says how the corpus came about, and done again, the same, also with other tasks.
     _, again = run(tmp_path / "two", second, CHOSEN, **shared)
-    for said in (published.description, again.description):
+    _, cut = run(tmp_path / "two", second, CHOSEN.model_copy(update={"sentences_per_task": 3}), **shared)
+    for said in (published.description, again.description, cut.description):
         assert (said["sentences"], said["sentences_from_memory"]) == (len({*MANY[40:]}), known)
     assert not (tmp_path / "one" / "work" / "memory").exists()
 
