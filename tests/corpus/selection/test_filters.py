@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paraforge.base.errors import InputError
 from paraforge.corpus.publication.groups import joining_keys
 from paraforge.corpus.scorer import inside
-from paraforge.corpus.selection.filters import Filter
+from paraforge.corpus.selection.filters import Filter, apply_filters
 from paraforge.corpus.selection.filters.bounds import interval_filter
 from paraforge.corpus.selection.filters.near_duplicates import reference_keys, sentence_keys
 from paraforge.corpus.selection.parameters import SelectParameters, explain_reasons
@@ -62,6 +63,12 @@ def test_what_is_rejected_for_which_reason(
     one = made(name="mine", **parameters)
     assert one.judge(pa.table(columns), 0).tolist() == codes
     assert one.reasons[: max(codes)] == ("mine", *(f"no_{name}" for name in missing))
+
+
+def test_a_verdict_beyond_the_reasons_is_an_error_not_the_next_filters() -> None:
+    filters = [Filter("theirs", (), lambda rows, shard: np.array([0, 2])), made(name="mine", **SCORE)]
+    with pytest.raises(InputError, match="the filter 'theirs' rejects for reason 2 of 1"):
+        apply_filters(filters, pa.table({"paraphrase_score": [0.9, 0.9]}), np.ones(2, np.bool_), 0, 1)
 
 
 def test_case_punctuation_and_spaces_do_not_count() -> None:

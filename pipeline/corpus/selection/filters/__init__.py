@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import AfterValidator, Field
 
-from paraforge.base.errors import did_you_mean
+from paraforge.base.errors import InputError, did_you_mean
 from paraforge.base.plugins import found_classes
 from paraforge.base.section import Section
 from paraforge.corpus.columns import COLUMNS
@@ -202,7 +202,8 @@ def apply_filters(
     first_code: code of the first filter's first reason.
 
     Returns n codes: 0 if the row is accepted or was not alive, otherwise the code of the reason. Codes number
-    the filters' reasons in order.
+    the filters' reasons in order. Raises InputError if a filter, such as another package's, rejects for a
+    reason that it does not have.
     """
     codes = np.zeros(rows.num_rows, np.uint16)
     standing = alive.copy()
@@ -213,6 +214,8 @@ def apply_filters(
         verdicts = one.judge(judged if everything else judged.filter(pa.array(standing)), shard)
         places = np.flatnonzero(standing)
         refused = verdicts > 0
+        if (highest := verdicts.max(initial=0)) > len(one.reasons):  # it would be the next filter's
+            raise InputError(f"the filter '{one.name}' rejects for reason {highest} of {len(one.reasons)}")
         codes[places[refused]] = code + verdicts[refused].astype(np.uint16) - 1
         standing[places[refused]] = False
         code += len(one.reasons)
