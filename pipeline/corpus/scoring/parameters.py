@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from paraforge.base.section import Section
 from paraforge.base.text.paths import FilePath, expand
@@ -33,6 +33,13 @@ class ScoreParameters(Section):
         description="directory of a sentence-transformers cross-encoder (similarity or entailment) for the "
         "column cross_encoder; null: no such column",
     )
+
+    @field_validator("languages")
+    @classmethod
+    def _are_several(cls, languages: list[str] | None) -> list[str] | None:
+        if languages and len({*languages}) < len(languages):
+            raise ValueError("a language is listed twice")
+        return languages
 
     def directory(self, name: Literal["sentence_transformer", "cross_encoder"]) -> Path | None:
         """Return the model's directory with environment variables and ``~`` expanded; None if none is

@@ -139,6 +139,7 @@ class NmtParameters(Section):
     )
     forward: Annotated[str, _MODEL] | None = Field(
         None,
+        min_length=1,
         description="for ingest.kind references: the model from target_language to source_language. train "
         "(on bitext, with the sides exchanged), or a ready model as in model; null: the engine needs none",
     )

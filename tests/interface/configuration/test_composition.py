@@ -3,7 +3,7 @@
 import itertools
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -134,6 +134,30 @@ def test_no_stage_removes_what_is_kept() -> None:
     for key, path in (("work", "data/translated"), ("translation_memory", "./work/../models/nmt/memory")):
         with pytest.raises(ConfigurationError, match=f"resources.{key}: 'dvc repro' removes (data|models)/"):
             compose(CONFIGS, [f"resources.{key}={path}"])
+
+
+def sections(of: type[Section] = Section) -> Iterator[type[Section]]:
+    for section in of.__subclasses__():
+        yield section
+        yield from sections(section)
+
+
+def test_true_is_no_number_and_an_empty_text_no_path() -> None:
+    found = set()
+    for section in sections():
+        for name, schema in section.model_json_schema().get("properties", {}).items():
+            kinds = set(re.findall(r'"(?:type|format)": "(\w+)"', json.dumps(schema)))
+            wrong = "" if "path" in kinds else True
+            if kinds & {"integer", "number", "path"} and "boolean" not in kinds:
+                found |= kinds
+                with pytest.raises(ValidationError) as caught:
+                    section.model_validate({name: wrong})
+                said = [(*one["loc"], one["msg"]) for one in caught.value.errors()]
+                assert [one for one in said if name in one or f"{name}: the path is empty" in one[0]], name
+    assert found >= {"integer", "number", "path", "array"}
+    for choice in ("publish.splits={a: true}", "nmt.forward=''", "score.languages=[en, cs, en]"):
+        with pytest.raises(ConfigurationError, match=choice.partition("=")[0]):
+            compose(CONFIGS, [choice])
 
 
 @pytest.mark.parametrize(
