@@ -101,6 +101,35 @@ def test_languages_and_kinds(
     assert ("English side" in body) == (expected[0] == "en" and not given)
 
 
+FORWARD = {"parameters": {"beam": 4}, "fingerprints": {"model": "ab" * 32}}
+KNOWN = {"sentences": 9, "sentences_from_memory": 5, "forward": FORWARD, "chosen": {"maximum_sentences": 7}}
+INTO_GERMAN = "machine translation of the foreign side into the language de"
+
+
+@pytest.mark.parametrize(
+    ("translated", "reference", "translation", "made"),
+    [
+        (KNOWN, "a sentence, as it was given", INTO_GERMAN, "the machine translation of that back"),
+        ({}, "side of the bitext in the language de", INTO_GERMAN, "a machine translation of its foreign"),
+        ({"parameters": {"engine": "none"}}, "a sentence", "paraphrase of the reference, as it was given",
+         "given as paraphrases of each other"),
+    ],
+    ids=["round trip", "bitext", "paraphrases"],
+)  # fmt: skip
+def test_what_the_texts_are(
+    tmp_path: Path, translated: dict[str, Any], reference: str, translation: str, made: str
+) -> None:
+    """It is in the columns' descriptions and the card; the manifest has what is known of the translation."""
+    publish_pairs(tmp_path, 60, 30, translated=translated, languages=["de", "fr"])
+    manifest = read_manifest(tmp_path / "corpus")
+    meanings = {column["name"]: column["description"] for column in manifest.columns}
+    assert (meanings["reference"], meanings["translation"]) == (reference, translation)
+    foreign = "machine translation of the reference into another language"
+    assert (meanings["source_text"] == foreign) == ("forward" in translated)
+    assert made in describe(tmp_path / "corpus")
+    assert translated.items() <= manifest.steps["translate"].items() and manifest.group_score == 0.8
+
+
 def test_languages_of_pivots(tmp_path: Path) -> None:
     pivots = pa.array(["cs", "de+pl"] * 30)
     pairs = random_pairs(60, seed=1).append_column(COLUMNS["pivot"], pivots)

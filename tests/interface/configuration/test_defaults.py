@@ -1,5 +1,7 @@
-"""What every parameter is where nobody names it. ``python -m tests.interface.configuration.test_defaults``
-records it."""
+"""What every parameter and option is where nobody names it.
+
+``python -m tests.interface.configuration.test_defaults`` records it.
+"""
 
 import json
 from collections.abc import Iterator
@@ -9,6 +11,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from paraforge.interface.configuration.parameters import Parameters
+from tests.interface.cli.test_every_command import commands
 
 RECORDED = Path(__file__).with_name("defaults.json")
 
@@ -34,11 +37,19 @@ def defaults(section: type[BaseModel], found: dict[str, dict[str, Any]]) -> dict
     return found
 
 
+def options() -> dict[str, dict[str, Any]]:
+    """The defaults of each command's options and arguments, without those that are empty or false."""
+    return {
+        name: {one.name: one.default for one in command.params if one.default and not one.required}
+        for name, command in commands()
+    }
+
+
 def rendered() -> str:
-    """One line of JSON for each section."""
+    """One line of JSON for each section and each command."""
     lines = [
         f"{json.dumps(name)}: {json.dumps(own, default=str)}"
-        for name, own in defaults(Parameters, {}).items()
+        for name, own in {**defaults(Parameters, {}), **options()}.items()
         if own
     ]
     return "{\n" + ",\n".join(lines) + "\n}\n"
