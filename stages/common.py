@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,14 @@ from pydantic import BaseModel
 
 from paraforge.base.interrupts import errors_in_words
 from paraforge.base.logs import configure_logging
-from paraforge.interface.configuration import Parameters, load_parameters
+from paraforge.interface.configuration import Parameters as Parameters
+from paraforge.interface.configuration import load_parameters
 from paraforge.interface.configuration.choices import stale_words
 from paraforge.interface.configuration.inputs import link_inputs
 from paraforge.interface.project.files import check_versions
-from paraforge.stages.watched import Watch
+from paraforge.stages.watched import unchanged
 
 logger = logging.getLogger(__name__)
-# Parameters and input files at the start of the stage that this process runs.
-_watch: Watch | None = None
 
 
 def plain(value: Any) -> Any:
@@ -35,27 +35,21 @@ def parameters_of(stage: str) -> Parameters:
 
     Raises InputError if the project was made by another version, or if a value is not allowed.
     """
-    global _watch
     check_versions()
-    watch = Watch(stage)
     # Only in the first stage, because composing the parameters takes half a second.
     if stage == "ingest" and (stale := stale_words(Path())):
         logger.warning("%s", stale)
     parameters = load_parameters()
     link_inputs(parameters, [stage])
-    watch.note_files(parameters)
-    _watch = watch
     return parameters
 
 
-def run_stage(name: str, main: Callable[[], None]) -> None:
-    """Run a stage; if it fails, exit with the error's exit code (see docs/installation.md).
+def run_stage(name: str, main: Callable[[Parameters], None]) -> None:
+    """Run a stage of the project here; if it fails, exit with the error's exit code (docs/installation.md).
 
     A stage fails if its parameters or input files change while it runs: DVC would record the new ones for an
     output that was made with the old ones.
     """
-    global _watch
-    _watch = None
 
     def tell(message: str) -> None:
         logger.error("%s", message)
@@ -63,6 +57,5 @@ def run_stage(name: str, main: Callable[[], None]) -> None:
 
     with errors_in_words(tell):
         configure_logging(name, brief=True)
-        main()
-        if _watch is not None:
-            _watch.check()
+        with unchanged(name, partial(parameters_of, name)) as parameters:
+            main(parameters)

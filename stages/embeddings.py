@@ -4,14 +4,13 @@ import sys
 from pathlib import Path
 
 from paraforge.embeddings.trainer.train_model import train_named_model
-from paraforge.stages.common import parameters_of, run_stage
+from paraforge.stages.common import Parameters, run_stage
 from paraforge.stages.metrics import write_metrics
 
 
-def main() -> None:
+def main(parameters: Parameters) -> None:
     """Make models/embeddings/NAME, where NAME is the argument."""
     name = sys.argv[1] if len(sys.argv) > 1 else ""
-    parameters = parameters_of("embeddings")
     report = train_named_model(
         name,
         parameters.embeddings,

@@ -5,15 +5,14 @@ from pathlib import Path
 from paraforge.base.errors import ConfigurationError
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.interface.configuration.inputs import unreadable_files
-from paraforge.stages.common import parameters_of, run_stage
+from paraforge.stages.common import Parameters, run_stage
 from paraforge.stages.metrics import of_pivots, write_metrics
 from paraforge.translation.stage.pivots import shared_references
 from paraforge.translation.training.parameters import languages_of
 
 
-def main() -> None:
+def main(parameters: Parameters) -> None:
     """Ingest the sources into data/ingested, and those of other pivots into data/ingested/pivots."""
-    parameters = parameters_of("ingest")
     output = Path("data/ingested")
     # Check the files of other pivots now, before the first model is trained.
     if problems := [one for one in unreadable_files(parameters) if one.startswith("pivots.")]:

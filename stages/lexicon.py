@@ -6,15 +6,14 @@ from paraforge.base.text.paths import expand
 from paraforge.corpus.publication.held_out import open_held_out
 from paraforge.papers.lexicon_evaluation import evaluate_lexicon, read_lists
 from paraforge.products.lexicon.extraction import extract_lexicon
-from paraforge.stages.common import parameters_of, plain, run_stage
+from paraforge.stages.common import Parameters, plain, run_stage
 from paraforge.stages.metrics import write_metrics
 
 OUTPUT = Path("data/lexicon")
 
 
-def main() -> None:
+def main(parameters: Parameters) -> None:
     """Extract data/lexicon from data/translated and data/scored, without the pairs in data/held_out."""
-    parameters = parameters_of("lexicon")
     lexicon = parameters.lexicon
     words, references = (
         [Path(expand(name)) for name in names] for names in (lexicon.word_lists, lexicon.reference_lexicons)

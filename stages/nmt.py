@@ -2,18 +2,17 @@
 
 from pathlib import Path
 
-from paraforge.stages.common import parameters_of, plain, run_stage
+from paraforge.stages.common import Parameters, plain, run_stage
 from paraforge.stages.metrics import of_pivots, write_metrics
 from paraforge.translation.stage.round_trip import FORWARD
 from paraforge.translation.training.stage import build_nmt
 
 
-def main() -> None:
+def main(parameters: Parameters) -> None:
     """Build ``models/nmt``, and ``models/nmt/pivots`` for other pivots, and write metrics.
 
     A forward model is in the directory ``forward`` of each.
     """
-    parameters = parameters_of("nmt")
     reports = {}
     for name, place, one in parameters.by_pivot():
         output = Path("models/nmt") / place

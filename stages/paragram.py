@@ -4,13 +4,12 @@ trained."""
 from pathlib import Path
 
 from paraforge.embeddings.trainer.paragram import build_paragram
-from paraforge.stages.common import parameters_of, run_stage
+from paraforge.stages.common import Parameters, run_stage
 from paraforge.stages.metrics import write_metrics
 
 
-def main() -> None:
+def main(parameters: Parameters) -> None:
     """Make models/paragram."""
-    parameters = parameters_of("paragram")
     report = build_paragram(
         parameters.paragram,
         translated=Path("data/translated"),

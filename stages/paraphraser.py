@@ -3,13 +3,12 @@
 from pathlib import Path
 
 from paraforge.products.paraphrasing.stage import build_paraphraser
-from paraforge.stages.common import parameters_of, run_stage
+from paraforge.stages.common import Parameters, run_stage
 from paraforge.stages.metrics import write_metrics
 
 
-def main() -> None:
+def main(parameters: Parameters) -> None:
     """Build ``models/paraphraser`` and write metrics."""
-    parameters = parameters_of("paraphraser")
     report = build_paraphraser(
         parameters.paraphraser,
         corpus=Path("data/corpus"),

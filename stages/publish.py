@@ -4,13 +4,12 @@ card."""
 from pathlib import Path
 
 from paraforge.corpus.publication.publication import publish
-from paraforge.stages.common import parameters_of, run_stage
+from paraforge.stages.common import Parameters, run_stage
 from paraforge.stages.metrics import write_metrics
 
 
-def main() -> None:
+def main(parameters: Parameters) -> None:
     """Publish data/translated, data/scored and data/selected as data/corpus and data/rejected."""
-    parameters = parameters_of("publish")
     report = publish(
         parameters.publish.model_copy(update={"licences": parameters.licences}),
         inputs=[Path("data/translated"), Path("data/scored")],

@@ -4,12 +4,11 @@ from pathlib import Path
 
 from paraforge.base.logs import say_result
 from paraforge.interface.report.html import write_report
-from paraforge.stages.common import parameters_of, run_stage
+from paraforge.stages.common import Parameters, run_stage
 
 
-def main() -> None:
+def main(parameters: Parameters) -> None:
     """Write reports/report.html about data/corpus and the files next to it."""
-    parameters = parameters_of("report")
     write_report(
         Path("data/corpus"),
         Path("reports/report.html"),

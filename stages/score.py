@@ -5,13 +5,12 @@ from pathlib import Path
 
 from paraforge.corpus.scoring.score import score
 from paraforge.products.loading import load_fixed
-from paraforge.stages.common import parameters_of, run_stage
+from paraforge.stages.common import Parameters, run_stage
 from paraforge.stages.metrics import write_metrics
 
 
-def main() -> None:
+def main(parameters: Parameters) -> None:
     """Score data/translated into data/scored."""
-    parameters = parameters_of("score")
     report = score(
         parameters.score,
         translated=Path("data/translated"),

@@ -3,13 +3,12 @@
 from pathlib import Path
 
 from paraforge.corpus.selection.select import select
-from paraforge.stages.common import parameters_of, run_stage
+from paraforge.stages.common import Parameters, run_stage
 from paraforge.stages.metrics import write_metrics
 
 
-def main() -> None:
+def main(parameters: Parameters) -> None:
     """Judge the pairs of data/translated and data/scored, and write data/selected."""
-    parameters = parameters_of("select")
     report = select(
         parameters.select,
         inputs=[Path("data/translated"), Path("data/scored")],

@@ -4,13 +4,12 @@ from pathlib import Path
 
 from paraforge.corpus.statistics.statistics import describe_corpus
 from paraforge.corpus.statistics.tables import metrics, write_tables
-from paraforge.stages.common import parameters_of, run_stage
+from paraforge.stages.common import Parameters, run_stage
 from paraforge.stages.metrics import write_metrics
 
 
-def main() -> None:
+def main(parameters: Parameters) -> None:
     """Describe data/translated and data/scored, with the deciles of data/selected."""
-    parameters = parameters_of("statistics")
     inputs = [Path("data/translated"), Path("data/scored")]
     statistics = describe_corpus(inputs, Path("data/selected"), parameters.statistics, parameters.resources)
     write_tables(statistics, Path("data/statistics"), Path("plots"))

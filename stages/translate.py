@@ -3,19 +3,18 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from paraforge.stages.common import parameters_of, run_stage
+from paraforge.stages.common import Parameters, run_stage
 from paraforge.stages.metrics import of_pivots, write_metrics
 from paraforge.translation.stage.pivots import join_pivots, lineage_of, translated_of
 from paraforge.translation.stage.round_trip import FORWARD, finish_translations, round_trip
 from paraforge.translation.stage.translate import translate
 
 
-def main() -> None:
+def main(parameters: Parameters) -> None:
     """Translate ``data/ingested`` with ``models/nmt`` into ``data/translated``.
 
     Several pivots are translated separately and then joined.
     """
-    parameters = parameters_of("translate")
     output = Path("data/translated")
     # With several pivots, finish at the end, so that a killed run does not repeat failed sentences.
     finish = not parameters.pivots

@@ -3,13 +3,12 @@
 from pathlib import Path
 
 from paraforge.products.triplets.mining import mine_triplets
-from paraforge.stages.common import parameters_of, run_stage
+from paraforge.stages.common import Parameters, run_stage
 from paraforge.stages.metrics import write_metrics
 
 
-def main() -> None:
+def main(parameters: Parameters) -> None:
     """Mine data/triplets from data/corpus."""
-    parameters = parameters_of("triplets")
     # There may be no triplets, because the next stages also work without them.
     report = mine_triplets(
         parameters.triplets,

@@ -2,8 +2,9 @@
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,34 +28,27 @@ class _File:
     digest: str
 
 
-class Watch:
-    """The parameters and input files of a stage as they were at its start."""
+@contextmanager
+def unchanged(stage: str, read: Callable[[], Parameters]) -> Iterator[Parameters]:
+    """Read a stage's parameters, and give them to the block.
 
-    def __init__(self, stage: str) -> None:
-        """Record the parameters; call this before anything reads them."""
-        self._stage = stage
-        self._values = _sections(stage)
-        self._files: dict[Path, _File] = {}
-
-    def note_files(self, parameters: Parameters) -> None:
-        """Record the files; call this after ``inputs/STAGE`` has its links, and before the files are read."""
-        paths = sorted(_files_of(self._stage, parameters))
-        with ThreadPoolExecutor() as pool:
-            self._files = dict(zip(paths, pool.map(_look_at, paths), strict=True))
-
-    def check(self) -> None:
-        """Raise InputError if a parameter of the stage or one of the files has changed."""
-        now = _sections(self._stage)
-        changed = sorted(name for name, value in self._values.items() if now[name] != value)
-        if changed:
-            raise InputError(
-                f"{', '.join(changed)} changed while the stage '{self._stage}' was running",
-                PARAMETERS,
-                remedy=_REMEDY,
-            )
-        for path, before in self._files.items():
-            if _has_changed(path, before):
-                raise InputError(f"changed while the stage '{self._stage}' was running", path, remedy=_REMEDY)
+    read: reads params.yaml and makes the links in ``inputs/STAGE``. Raises InputError after the block if a
+    parameter of the stage or a file that it names has changed since.
+    """
+    values = _sections(stage)  # before anything reads them
+    parameters = read()
+    paths = sorted(_files_of(stage, parameters))
+    with ThreadPoolExecutor() as pool:
+        files = dict(zip(paths, pool.map(_look_at, paths), strict=True))
+    yield parameters
+    now = _sections(stage)
+    changed = ", ".join(sorted(name for name, value in values.items() if now[name] != value))
+    what = f"changed while the stage '{stage}' was running"
+    if changed:
+        raise InputError(f"{changed} {what}", PARAMETERS, remedy=_REMEDY)
+    for path, before in files.items():
+        if _has_changed(path, before):
+            raise InputError(what, path, remedy=_REMEDY)
 
 
 def _sections(stage: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ import paraforge
 from paraforge.base.errors import Interrupted
 from paraforge.interface import cli
 from paraforge.interface.project import creation
+from paraforge.stages.common import parameters_of
 from tests.project import stage_names
 
 _PROJECT = str(Path(paraforge.__file__).parent)
@@ -52,7 +53,7 @@ def run_command(
 def run_stage(name: str) -> None:
     """Run a stage here."""
     sys.argv = [name, *stage_names()[name]]
-    importlib.import_module(f"paraforge.stages.{name}").main()
+    importlib.import_module(f"paraforge.stages.{name}").main(parameters_of(name))
 
 
 def fewer_examples(divisor: int) -> settings:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from paraforge.base.errors import InputError
+from paraforge.interface.configuration import Parameters
 from paraforge.stages import common, embeddings, ingest, watched
 from tests.project import make_project, read_parameters, write_parameters
 
@@ -45,14 +46,9 @@ def project(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def run(stage: str, edit: Callable[[], object]) -> int:
-    """Run a stage that reads its parameters, does nothing, and is edited meanwhile; its exit code."""
-
-    def main() -> None:
-        common.parameters_of(stage)
-        edit()
-
+    """Run a stage that does nothing and is edited meanwhile; its exit code."""
     try:
-        common.run_stage(stage, main)
+        common.run_stage(stage, lambda _: edit())
     except SystemExit as end:
         return int(str(end.code))
     return 0
@@ -160,8 +156,8 @@ def test_a_log_that_cannot_be_written_is_an_error_in_one_line(
 
 
 def test_what_a_failed_stage_has_finished_is_kept(project: Path, caplog: pytest.LogCaptureFixture) -> None:
-    def main() -> None:
-        ingest.main()
+    def main(parameters: Parameters) -> None:
+        ingest.main(parameters)
         set_value("ingest.rows_per_shard")
 
     text = Path("params.yaml").read_text()
@@ -179,4 +175,4 @@ def test_what_a_failed_stage_has_finished_is_kept(project: Path, caplog: pytest.
 def test_a_model_needs_a_name(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["stage"])
     with pytest.raises(InputError, match=r"there is no model ''; params\.yaml has word"):
-        embeddings.main()
+        embeddings.main(common.parameters_of("embeddings"))
