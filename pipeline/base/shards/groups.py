@@ -18,6 +18,7 @@ from paraforge.base.files import atomic_path, remove_directory, scratch_director
 _MEMORY = "1GB"
 _MOST_THREADS = 8
 _RANKS = "ranks.npy"
+_BATCH_ROWS = 1 << 20
 _ENTRIES = pa.schema({"high": pa.uint64(), "low": pa.uint64(), "row": pa.int64()})
 _REPEATED = """
     SELECT row, row_number() OVER same - 1 AS earlier, first_value(row) OVER same AS first
@@ -116,7 +117,7 @@ def rank_groups(blocks: Iterable[tuple[Keys, Rows]], directory: Path) -> None:
     with atomic_path(directory / _RANKS) as output, pq.ParquetFile(result) as file:
         ranked = np.lib.format.open_memmap(output, "w+", np.int64, (3, file.metadata.num_rows))
         begin = 0
-        for batch in file.iter_batches(1 << 20):
+        for batch in file.iter_batches(_BATCH_ROWS):
             for place, column in enumerate(batch.columns):
                 ranked[place, begin : begin + len(batch)] = column
             begin += len(batch)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.shards import clusters
+from paraforge.base.shards import clusters, groups
 from paraforge.base.shards.clusters import find_clusters, read_clusters
 from paraforge.base.shards.groups import GroupRanks, rank_groups, run_query, scratch_database
 from paraforge.base.shards.lineage import Smallest, text_keys
@@ -64,7 +64,8 @@ def ranked(directory: Path, keys: NDArray[np.uint64]) -> GroupRanks:
     return GroupRanks(directory)
 
 
-def test_any_range_can_be_asked(tmp_path: Path) -> None:
+def test_any_range_can_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "_BATCH_ROWS", 100)
     numbers = np.random.default_rng(1).integers(0, 300, 2000).tolist()
     ranks = ranked(tmp_path / "ranks", keys_of(numbers))
     earlier, first = oracle(numbers)

@@ -25,7 +25,7 @@ from paraforge.base.errors import IncompleteError, InputError, RetryError
 from paraforge.base.shards import scheduler
 from paraforge.base.shards.pool import in_processes
 from paraforge.base.shards.resources import LEAST_JOB_MEMORY, MOST_JOB_MEMORY, Resources, job_memory
-from paraforge.base.shards.scheduler import Jobs, open_jobs, report_rows
+from paraforge.base.shards.scheduler import Failed, Jobs, open_jobs, report_rows
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
@@ -129,11 +129,14 @@ def test_jobs_know_where_their_workers_are(monkeypatch: pytest.MonkeyPatch) -> N
             assert jobs._client == client
 
 
-def test_errors_come_through() -> None:
+def test_errors_come_through(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="third"):
         dict(Jobs().run(fail, ARGUMENTS, description="test"))
     with pytest.raises(TypeError, match="can't multiply"):
         dict(Jobs().run(square, [("no number",)], description="test"))
+    monkeypatch.setattr(Jobs, "attempt", lambda *_, **__: [(0, Failed("its worker died"))])
+    with pytest.raises(IncompleteError, match="test 0: its worker died"):
+        Jobs().results(square, [(1,)], description="test")
 
 
 def test_the_log_says_where_a_job_failed(caplog: pytest.LogCaptureFixture) -> None:

@@ -11,7 +11,8 @@ import pytest
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.shards.libraries import described, installed, is_made_otherwise, own_versions
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.step import Step, compute_shard, run_step, shard_keys
+from paraforge.base.shards.scheduler import Jobs
+from paraforge.base.shards.step import Step, _functions, compute_shard, run_step, shard_keys
 from paraforge.base.shards.store import ShardDirectory, ShardView, read_parquet
 from paraforge.base.shards.work import WorkDirectory, libraries_of
 from paraforge.translation.engines import ENGINES, engine_module
@@ -39,6 +40,7 @@ def resources(place: Path, **values: object) -> Resources:
 def test_result_and_report(place: Path) -> None:
     report = run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
     assert (report.rows, report.shards, report.reused) == (95, 10, 0)
+    assert not _functions  # what they loaded is freed
     products = [
         value for table in ShardDirectory(place / "out").tables() for value in table["product"].to_pylist()
     ]
@@ -71,6 +73,11 @@ def test_keys_hold_all_that_decides_the_result_and_nothing_else(place: Path) -> 
     assert len({*keys}) == len(keys) == 3 * len(changes)
     elsewhere = replace(one, arguments={}, device="cuda", at_once=2, libraries=("torch",), notes={"a": 1})
     assert shard_keys(elsewhere, view) == keys[:3]
+    write_input(place / "other", rows=3, rows_per_shard=1, line=8)
+    both = [
+        ShardView(place / name, place / other) for name, other in (("equal", "other"), ("other", "equal"))
+    ]
+    assert not {*shard_keys(one, both[0])} & {*shard_keys(one, both[1])}  # the later one's columns are used
 
 
 def test_shards_of_other_parameters_are_removed_when_the_new_ones_are_published(place: Path) -> None:
@@ -117,9 +124,14 @@ def test_a_changed_input_shard_is_refused(place: Path) -> None:
         run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
 
 
-def test_more_input_reuses_the_shards_that_did_not_change(place: Path) -> None:
+def test_more_input_reuses_the_shards_that_did_not_change(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
     write_input(place / "more", rows=120)
+    with monkeypatch.context() as lost, pytest.raises(IncompleteError, match="3 shards were not made"):
+        lost.setattr(Jobs, "attempt", lambda *_, **__: ())
+        run_step(multiply_step(3), [place / "more"], place / "out", resources(place))
     report = run_step(multiply_step(3), [place / "more"], place / "out", resources(place))
     assert (report.shards, report.reused) == (12, 9)
 

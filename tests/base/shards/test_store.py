@@ -198,13 +198,13 @@ def test_a_damaged_footer_is_an_error_that_names_the_file(tmp_path: Path) -> Non
 @pytest.mark.parametrize("reverse", [False, True])
 def test_a_view_is_of_shards_that_were_made_from_each_other(tmp_path: Path, reverse: bool) -> None:
     def shards(name: str, values: list[int], description: dict[str, Any]) -> Path:
-        writer = ShardWriter(tmp_path / name, pa.schema([(name.partition("-")[0], pa.int64())]))
+        writer = ShardWriter(tmp_path / name, pa.schema([(name.partition("-")[0], pa.int64())]), 1)
         writer.write(pa.table({name.partition("-")[0]: values}))
         writer.close(description)
         return tmp_path / name
 
     first = shards("translated", [1, 2], {"step": "translate"})
-    other = shards("translated-again", [1, 3], {"step": "translate"})
+    other = shards("translated-again", [2, 1], {"step": "translate"})  # the same shards in another order
     scored = shards("scored", [5, 6], {"step": "score", "aligned_to": ShardView(first).digests})
     order = -1 if reverse else 1
     assert ShardView(*[first, scored][::order]).total_rows == 2

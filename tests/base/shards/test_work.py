@@ -68,6 +68,7 @@ def test_the_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
         other.communicate()
     with work.lock():  # a killed holder leaves nothing that has to be cleared by hand
         pass
+    assert [path.name for path in work.path.iterdir()] == ["lock"]  # nobody is named who has ended
 
 
 @pytest.mark.parametrize(("why", "said"), [((), "interrupted: finished work is kept in"), (("why",), "why$")])
