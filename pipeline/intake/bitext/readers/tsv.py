@@ -1,6 +1,7 @@
 """Reads TSV, in which quotation marks are text, and CSV, in which they quote fields."""
 
 import csv
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,12 +16,17 @@ from pydantic import Field
 
 from paraforge.base.errors import InputError
 from paraforge.base.logs import counted
-from paraforge.base.text.lines import Reading, line_blocks
+from paraforge.base.text.lines import LineBlock, Reading, line_blocks
 from paraforge.intake.bitext.block import CODES, Block, parse_scores, reason_codes
 from paraforge.intake.bitext.source import ONLY, SeparatedSource
 
 # The separator is guessed from this many rows, including a header, within this many bytes.
 _ROWS, _FIRST_BYTES = 1_001, 1 << 18
+# Rows at a time of a file with quotation marks.
+_MOST_ROWS = 50_000
+
+_Line = tuple[int, str, int]
+"""Number, text, and code (see :attr:`Block.codes`) of a line."""
 
 
 class TsvSource(SeparatedSource):
@@ -170,77 +176,54 @@ def separated_rows(path: Path, reading: Reading, separator: str | None) -> Itera
     separator: the character between quoted fields; None for tabs, with quotation marks as text.
     Raises InputError if :func:`paraforge.base.text.lines.line_blocks` does.
     """
-    lines: list[_Line] = []  # read, but not split into rows yet
     quotes_are_text, separator = separator is None, separator or "\t"
-    width = 0
-    for block in line_blocks(path, reading):
-        codes = reason_codes(block)
-        if not lines and (quotes_are_text or not pc.any(pc.match_substring(block.lines, '"')).as_py()):
-            width = width or len(block.lines[0].as_py().split(separator))
-            blank = pc.equal(block.lines, "").to_numpy(zero_copy_only=False)
-            yield Rows(block.numbers, pc.split_pattern(block.lines, separator), codes, blank)
-            continue
-        lines += zip(block.numbers.tolist(), block.lines.to_pylist(), codes.tolist(), strict=True)
-        rows, lines = _quoted_rows(lines, separator, width, reading.max_line_bytes, is_last=False)
-        if rows:
-            width = width or len(rows[0][1])
-            yield _rows_of(rows)
-    if lines:
-        yield _rows_of(_quoted_rows(lines, separator, width, reading.max_line_bytes, is_last=True)[0])
+    blocks, ahead, width = line_blocks(path, reading), deque[_Line](), 0
+
+    def lines(taken: list[_Line]) -> Iterator[str]:
+        """Yield and collect the lines of one row, at most ``max_line_bytes``; a faulty line comes alone."""
+        size = 0
+        while ahead or (more := next(blocks, None)):
+            if not ahead:
+                ahead.extend(_lines(more))
+            size += len(ahead[0][1].encode()) + 1
+            if taken and (size > reading.max_line_bytes or taken[0][2]):
+                return
+            taken.append(ahead.popleft())
+            yield f"{taken[-1][1]}\n"
+
+    while ahead or (block := next(blocks, None)):
+        if not ahead:
+            if quotes_are_text or not pc.any(pc.match_substring(block.lines, '"')).as_py():
+                width = width or len(block.lines[0].as_py().split(separator))
+                blank = pc.equal(block.lines, "").to_numpy(zero_copy_only=False)
+                fields = pc.split_pattern(block.lines, separator)
+                yield Rows(block.numbers, fields, reason_codes(block), blank)
+                continue
+            ahead.extend(_lines(block))
+        rows = []
+        while ahead and len(rows) < _MOST_ROWS:
+            number, line, code = ahead[0]
+            if '"' not in line:
+                found = line.split(separator)
+                ahead.popleft()
+            else:
+                found, taken = [], list[_Line]()
+                with suppress(csv.Error):
+                    found = next(csv.reader(lines(taken), delimiter=separator, strict=True))
+                if not found or (len(taken) > 1 and len(found) != (width or len(found))):
+                    ahead.extendleft(reversed(taken[1:]))
+                    found, taken = [], taken[:1]
+                code = max(code for _, _, code in taken)
+            rows.append((number, found, code, not line))
+            width = width or len(found)
+        numbers, every, codes, empty = zip(*rows, strict=True)
+        yield Rows(
+            np.array(numbers, np.int64),
+            pa.array(every, pa.list_(pa.string())),
+            np.array(codes, np.uint8),
+            np.array(empty, bool),
+        )
 
 
-_Line = tuple[int, str, int]
-"""Number, text, and code (see :attr:`Block.codes`) of a line."""
-_Row = tuple[int, list[str], int, bool]
-"""First line, fields, code, and whether it is blank, of a row."""
-
-
-def _quoted_rows(
-    lines: list[_Line], separator: str, width: int, longest: int, is_last: bool
-) -> tuple[list[_Row], list[_Line]]:
-    """Split lines into rows. Returns the complete rows, and the lines at the end that may continue.
-
-    width: number of columns; 0 if unknown. longest: most bytes of a row. is_last: whether the file ends here.
-    """
-    rows: list[_Row] = []
-    place = 0
-    while place < len(lines):
-        number, line, code = lines[place]
-        fields, count = line.split(separator), 1
-        if '"' in line:
-            reader = csv.reader(_from(lines, place, longest), delimiter=separator, strict=True)
-            fields = []
-            with suppress(csv.Error):
-                fields = next(reader)
-            count = reader.line_num
-            if count > 1 and len(fields) != (width or len(fields)):
-                fields = []
-            if not fields and place + count == len(lines) and not is_last:
-                break
-            count = count if fields else 1
-            code = max(code for _, _, code in lines[place : place + count])
-        rows.append((number, fields, code, not line))
-        width = width or len(fields)
-        place += count
-    return rows, lines[place:]
-
-
-def _from(lines: list[_Line], place: int, longest: int) -> Iterator[str]:
-    """Yield lines from ``place`` on for one row, at most ``longest`` bytes; a faulty line comes alone."""
-    size = 0
-    for number in range(place, len(lines)):
-        _, line, _ = lines[number]
-        size += len(line.encode()) + 1
-        if number > place and (size > longest or lines[place][2]):
-            return
-        yield f"{line}\n"
-
-
-def _rows_of(rows: list[_Row]) -> Rows:
-    numbers, fields, codes, blank = zip(*rows, strict=True)
-    return Rows(
-        np.array(numbers, np.int64),
-        pa.array(fields, pa.list_(pa.string())),
-        np.array(codes, np.uint8),
-        np.array(blank, bool),
-    )
+def _lines(block: LineBlock) -> Iterator[_Line]:
+    return zip(block.numbers.tolist(), block.lines.to_pylist(), reason_codes(block).tolist(), strict=True)
