@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -185,6 +186,7 @@ class Selection:
     Attributes:
         column_names: the columns of the corpus.
         directory: for files that are needed until the selection ends.
+        starts: for each shard, the number of accepted pairs in earlier shards, then their total.
         filters: the filters, in order. tenths: the deciles of each score that has them.
     """
 
@@ -200,7 +202,10 @@ class Selection:
         self.fate = [name for name in FATE_COLUMNS if name in view.column_names]
         self.tenths: dict[str, Ranked] = {}
         self.filters: list[Filter] = []
-        # Number of filters whose verdicts are already in files.
+        self.starts = [0]
+        # For each row the code of its reason, 0 for none, by the first ``judged`` filters.
+        self.codes = np.memmap(directory / "codes", np.uint16, "w+", shape=view.total_rows)
+        self.begins = [0, *accumulate(view.rows)]
         self.judged = 0
 
     def prepare(self) -> None:
@@ -248,7 +253,7 @@ class Selection:
 
         def accepted(index: int) -> Result:
             rows = self.view.read(index, list(dict.fromkeys([*columns, *self.fate])))
-            alive = kept_mask(rows) & (self._codes(index, rows.num_rows) == 0)
+            alive = kept_mask(rows) & (self._codes(index) == 0)
             return function(rows.filter(pa.array(alive)).select(list(columns)))
 
         return self._each(accepted)
@@ -274,15 +279,8 @@ class Selection:
         values, missing = numbers(rows.column(score))
         return values[kept_mask(rows) & ~missing]
 
-    def _codes_file(self, index: int) -> Path:
-        return self.directory / f"codes-{index:05d}.npy"
-
-    def _codes(self, index: int, rows: int) -> npt.NDArray[np.uint16]:
-        """Return the codes of the filters whose verdicts are in files."""
-        if not self.judged:
-            return np.zeros(rows, np.uint16)
-        codes: npt.NDArray[np.uint16] = np.load(self._codes_file(index), allow_pickle=False)
-        return codes
+    def _codes(self, index: int) -> npt.NDArray[np.uint16]:
+        return self.codes[self.begins[index] : self.begins[index + 1]]
 
     def _judge(self, index: int) -> tuple[pa.Table, npt.NDArray[np.uint16]]:
         """Return the shard's columns, and the codes of all filters so far."""
@@ -297,22 +295,20 @@ class Selection:
             found = np.zeros(rows.num_rows, np.int8)
             found[known] = ranked.parts(values[known], index)
             rows = rows.append_column(decile_field(score), pa.array(found, mask=~known))
-        earlier = self._codes(index, rows.num_rows)
+        earlier = self._codes(index)
         first_code = 1 + sum(len(one.reasons) for one in self.filters[: self.judged])
         return rows, earlier | apply_filters(new, rows, alive & (earlier == 0), index, first_code)
 
     def _judge_so_far(self) -> None:
-        """Apply the filters so far, and store their codes, because the next filter only sees what they
-        accept."""
-        if len(self.filters) == self.judged:
-            return
+        """Apply the filters so far, because the next filter only sees what they accept."""
 
-        def store(index: int) -> None:
-            np.save(self._codes_file(index), self._judge(index)[1], allow_pickle=False)
+        def store(index: int) -> int:
+            rows, codes = self._judge(index)
+            self._codes(index)[:] = codes
+            return int((kept_mask(rows) & (codes == 0)).sum())
 
         self.bar.begin("judging")
-        for _ in self._each(store):
-            pass
+        self.starts = [0, *accumulate(self._each(store))]
         self.judged = len(self.filters)
 
     def _write(self, index: int, path: Path) -> tuple[ShardRecord, Counts]:

@@ -101,6 +101,7 @@ class FilterParameters(Section):
 
     needs_all_pairs: ClassVar[bool] = False
     needs: ClassVar[tuple[str, ...]] = ()
+    usual_name: ClassVar[str] = ""
 
     @property
     def reason(self) -> str:
@@ -108,8 +109,8 @@ class FilterParameters(Section):
         return self.name or self.default_name()
 
     def default_name(self) -> str:
-        """Return the default name: the kind."""
-        return str(getattr(self, "kind"))  # noqa: B009 - subclasses declare it
+        """Return the default name: ``usual_name``, or the kind."""
+        return self.usual_name or str(getattr(self, "kind"))  # noqa: B009 - subclasses declare it
 
     def columns(self) -> tuple[str, ...]:
         """Return the columns of the corpus that it needs: ``needs``, unless its parameters name them."""

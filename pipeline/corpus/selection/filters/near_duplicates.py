@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import pairwise, starmap
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from paraforge.base.shards.groups import GroupRanks, Keys, Rows, rank_groups
+from paraforge.base.shards.groups import GroupRanks, rank_groups
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.text.normalisation import folded, normalise
 from paraforge.corpus.selection.filters import Filter, FilterParameters
@@ -62,10 +63,7 @@ class NearDuplicatesParameters(FilterParameters):
 
     needs_all_pairs: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("reference",)
-
-    def default_name(self) -> str:
-        """Return ``near_duplicate``."""
-        return "near_duplicate"
+    usual_name: ClassVar[str] = "near_duplicate"
 
     def refusal(self) -> str:
         """Return e.g. ``same reference as an earlier pair``."""
@@ -78,20 +76,13 @@ class NearDuplicatesParameters(FilterParameters):
 
     def prepare(self, pairs: Selection) -> Filter:
         """Rank the references of the pairs; memory does not grow with them."""
-        starts = [0]
-
-        def keys() -> Iterator[tuple[Keys, Rows]]:
-            for found in pairs.each(reference_keys, ["reference"]):
-                starts.append(starts[-1] + len(found))
-                yield found, np.arange(*starts[-2:])
-
-        rank_groups(keys(), pairs.directory / self.reason)
+        rows_of = list(pairwise(pairs.starts))
+        keys = zip(pairs.each(reference_keys, ["reference"]), starmap(np.arange, rows_of), strict=True)
+        rank_groups(keys, pairs.directory / self.reason)
         ranks = GroupRanks(pairs.directory / self.reason)
 
         def judge(rows: pa.Table, shard: int) -> npt.NDArray[np.bool_]:
-            start = starts[shard]
-            earlier, _ = ranks.of(start, start + rows.num_rows)
-            return earlier >= self.per_reference
+            return ranks.of(*rows_of[shard])[0] >= self.per_reference
 
         # No columns are needed, because the references were read while ranking.
         return Filter(self.reason, ("rejected",), judge)

@@ -38,10 +38,7 @@ class NearRepeatsParameters(FilterParameters):
 
     needs_all_pairs: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("reference", "paraphrase_score")
-
-    def default_name(self) -> str:
-        """Return ``near_repeat``."""
-        return "near_repeat"
+    usual_name: ClassVar[str] = "near_repeat"
 
     def refusal(self) -> str:
         """Return e.g. ``reference nearly the same as in a better pair (cosine 0.95)``."""
@@ -78,10 +75,9 @@ class NearRepeatsParameters(FilterParameters):
             vectors = rounded(tokens.sums(table.of_words(tokens.vocabulary)))
             return vectors, rows["paraphrase_score"].cast(pa.float32()).to_numpy()  # null becomes NaN
 
-        near, starts = NearVectors(pairs.directory / self.reason, self.cosine), [0]
+        near, starts = NearVectors(pairs.directory / self.reason, self.cosine), pairs.starts
         for vectors, scores in pairs.each(read, self.needs):
             near.add(vectors, scores)
-            starts.append(near.rows)
         found = near.find(pairs.pieces)
 
         def judge(rows: pa.Table, shard: int) -> npt.NDArray[np.bool_]:
