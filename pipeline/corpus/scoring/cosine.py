@@ -1,4 +1,4 @@
-"""Cosines of the rows of two matrices, and of both sides of pairs under any text encoder."""
+"""Cosines of the rows of two matrices, and of both sides of pairs by word vectors or any text encoder."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from paraforge.base.text.tokens import TokenColumn
+
 if TYPE_CHECKING:
     from paraforge.corpus.scoring.pairs import Pairs
 
 # Limits the memory of embeddings: 2 x 4096 x 1024 float32 are 32 MB.
 _BLOCK_ROWS: Final = 4096
+# The vector sums of this many pairs stay in the processor's cache.
+_CACHED_ROWS: Final = 2048
 
 
 def cosine_of_rows(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
@@ -41,6 +45,21 @@ def check_rows(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> None:
         raise ValueError(
             f"vectors of shapes {left.shape} and {right.shape}: pass two lists of the same length"
         )
+
+
+def averaged_cosine(
+    references: TokenColumn, translations: TokenColumn, vectors: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float32]:
+    """Return the cosine of the sums of both sides' word vectors: pairs, float32; NaN for a sum of zeros.
+
+    vectors: of the words of both sides' vocabulary, (words, dimension).
+    """
+    cosine = np.empty(len(references), dtype=np.float32)
+    for first in range(0, len(cosine), _CACHED_ROWS):
+        last = first + _CACHED_ROWS
+        sides = (side.slice(first, last).sums(vectors) for side in (references, translations))
+        cosine[first:last] = cosine_of_rows(*sides)
+    return cosine
 
 
 def encoded_cosine(encode: Callable[[Any], npt.NDArray[np.float32]], pairs: Pairs) -> Any:

@@ -5,7 +5,7 @@ A row with a wrong translation must not be evidence for itself. So a link needs 
 1 is subtracted from each expected count: the most that one row adds if it has each word once.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -96,7 +96,11 @@ def _usable(first: int, table: pa.Table, limit: int) -> pa.Table:
 def learn(rows: pa.Table, threads: int = 1) -> LexicalTable:
     """Learn the table from the rows of :func:`drawn_rows`. The same rows in the same order give the same
     table on any machine and for any number of threads."""
-    foreign, reference = in_threads(lambda units: units(rows), (_foreign_units, _reference_units), threads)
+    sides: tuple[Callable[[], TokenColumn], ...] = (
+        lambda: foreign_units(rows["source_text"]),
+        lambda: units_of(tokenize_column(rows["reference"])),
+    )
+    foreign, reference = in_threads(lambda units: units(), sides, threads)
     cells = np.cumsum(foreign.lengths * reference.lengths)
     last = int(np.searchsorted(cells, MOST_CELLS, side="right"))
     (foreign_side, first), (reference_side, second) = (
@@ -121,14 +125,6 @@ def learn(rows: pa.Table, threads: int = 1) -> LexicalTable:
         likely = shares.max(axis=1) > 0
     kept = shares.max(axis=1) >= _LEAST
     return LexicalTable(foreign_side, reference_side, links[kept], shares[kept].astype(np.float32))
-
-
-def _foreign_units(rows: pa.Table) -> TokenColumn:
-    return foreign_units(rows["source_text"])
-
-
-def _reference_units(rows: pa.Table) -> TokenColumn:
-    return units_of(tokenize_column(rows["reference"]))
 
 
 def _shares(counts: Floats, given: npt.NDArray[np.int32]) -> Floats:

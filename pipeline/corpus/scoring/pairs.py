@@ -34,7 +34,7 @@ def log_length_ratios(reference: Any, translation: Any) -> npt.NDArray[np.float6
     return np.asarray(np.log(translations / references))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Pairs:
     """Pairs that can be scored: no null on either side.
 
@@ -43,7 +43,8 @@ class Pairs:
     source: name of each pair's source, a pyarrow string array, null if it has none.
     source_text: the foreign side, a pyarrow string array, null if it is missing.
     scores: the columns of earlier scorers.
-    once: cache for values that several scorers need.
+    unknown: the unknown words of translations, once a scorer has looked for them; all scorers of the pairs
+        have the same corpus.
     """
 
     reference: Any
@@ -53,7 +54,7 @@ class Pairs:
     source: Any
     source_text: Any
     scores: dict[str, Any] = field(default_factory=dict)
-    once: dict[Any, Any] = field(default_factory=dict)
+    unknown: tuple[IntArray, IntArray] | None = None
 
     @classmethod
     def of(cls, reference: Any, translation: Any, source: Any = None, source_text: Any = None) -> Pairs:

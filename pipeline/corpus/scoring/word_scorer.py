@@ -25,7 +25,7 @@ from paraforge.base.files import read_json, sha256_file, write_json
 from paraforge.base.text.tokens import TokenColumn, tokenize_column, tokenize_columns, with_own_vocabulary
 from paraforge.base.word_vectors.subword_vectors import SubwordVectors
 from paraforge.base.word_vectors.vectors import FloatArray
-from paraforge.corpus.scoring.cosine import cosine_of_rows
+from paraforge.corpus.scoring.cosine import averaged_cosine
 
 COSINE_SHARE: Final = 0.35
 LENGTH_POWER: Final = 0.1
@@ -34,8 +34,6 @@ DESCRIPTION: Final = "scorer.json"
 VECTORS: Final = "vectors.safetensors"
 # Limits the memory of a block's word vectors.
 _BLOCK_ROWS: Final = 50_000
-# The vector sums of this many pairs stay in the processor's cache.
-_CACHED_ROWS: Final = 2048
 _FEWEST_WORDS: Final = 100
 _LEAST_KNOWN: Final = 0.7
 
@@ -118,11 +116,7 @@ class WordScorer:
         from paraforge.corpus.scoring.repetition import repeated_shares
 
         vectors, directions, norms = self.of_words(references.vocabulary)
-        cosine = np.empty(len(references), dtype=np.float32)
-        for first in range(0, len(cosine), _CACHED_ROWS):
-            part = slice(first, first + _CACHED_ROWS)
-            sides = (side.slice(first, first + _CACHED_ROWS) for side in (references, translations))
-            cosine[part] = cosine_of_rows(*(side.sums(vectors) for side in sides))
+        cosine = averaged_cosine(references, translations, vectors)
         aligned = aligned_scores(references, translations, directions, norms)
         sizes = np.array([len(token) + 1 for token in references.vocabulary], dtype=np.float32)[:, None]
         lengths = [side.sums(sizes)[:, 0] for side in (references, translations)]

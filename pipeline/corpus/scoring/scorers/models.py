@@ -16,14 +16,11 @@ from paraforge.base.errors import InputError, require
 from paraforge.base.files import read_json_or_none
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scorer import SHARES, Column, Scale, Scorer, ScorerChoice, SentenceEncoder
-from paraforge.corpus.scoring.cosine import cosine_of_rows, encoded_cosine
+from paraforge.corpus.scoring.cosine import averaged_cosine, encoded_cosine
 from paraforge.corpus.scoring.word_scorer import WordScorer
 
 if TYPE_CHECKING:
     from paraforge.corpus.scoring.pairs import Pairs
-
-# Limits the memory of a block's sentence vectors: 2 x 4096 x 300 float32 are 10 MB.
-_BLOCK_ROWS: Final = 4096
 
 
 class ParaphraseScore(Scorer):
@@ -64,11 +61,7 @@ class ParaphraseScore(Scorer):
         if not isinstance(self._vectors, WordVectors):
             return {"paraphrase_score": encoded_cosine(self._vectors.encode, pairs)}
         # The part of the table that this shard needs, small and in memory.
-        table = self._vectors.of_words(pairs.reference_tokens.vocabulary)
-        score = np.full(len(pairs), np.nan, dtype=np.float32)
-        for first in range(0, len(pairs), _BLOCK_ROWS):
-            last = first + _BLOCK_ROWS
-            score[first:last] = cosine_of_rows(*(side.slice(first, last).sums(table) for side in tokens))
+        score = averaged_cosine(*tokens, self._vectors.of_words(pairs.reference_tokens.vocabulary))
         return {"paraphrase_score": pa.array(score, mask=np.isnan(score))}
 
 

@@ -179,13 +179,9 @@ class OfCorpus:
     def unknown(self, pairs: Pairs) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return the words of translations that neither the corpus, the general scorer nor their own
         reference has, as rows and vocabulary numbers."""
-        key = (OfCorpus, id(self._counts), id(self._general))
-        if key not in pairs.once:
-            # Cached with the object that computed it, so that no other object can get the same address.
-            found = pairs.unknown_words(self.knows(pairs.vocabulary))
-            pairs.once[key] = found, self._counts, self._general
-        rows, words = pairs.once[key][0]
-        return rows, words
+        if pairs.unknown is None:
+            pairs.unknown = pairs.unknown_words(self.knows(pairs.vocabulary))
+        return pairs.unknown
 
     def knows(self, words: Any) -> npt.NDArray[np.bool_]:
         """Return which words, a pyarrow string array, the references or the general scorer have."""

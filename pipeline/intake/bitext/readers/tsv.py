@@ -182,17 +182,22 @@ def separated_rows(path: Path, reading: Reading, separator: str | None) -> Itera
     def lines(taken: list[_Line]) -> Iterator[str]:
         """Yield and collect the lines of one row, at most ``max_line_bytes``; a faulty line comes alone."""
         size = 0
-        while ahead or (more := next(blocks, None)):
+        while True:
             if not ahead:
-                ahead.extend(_lines(more))
+                ahead.extend(next(map(_lines, blocks), ()))
+            if not ahead:
+                return
             size += len(ahead[0][1].encode()) + 1
             if taken and (size > reading.max_line_bytes or taken[0][2]):
                 return
             taken.append(ahead.popleft())
             yield f"{taken[-1][1]}\n"
 
-    while ahead or (block := next(blocks, None)):
+    while True:
         if not ahead:
+            block = next(blocks, None)
+            if block is None:
+                return
             if quotes_are_text or not pc.any(pc.match_substring(block.lines, '"')).as_py():
                 width = width or len(block.lines[0].as_py().split(separator))
                 blank = pc.equal(block.lines, "").to_numpy(zero_copy_only=False)
@@ -200,7 +205,7 @@ def separated_rows(path: Path, reading: Reading, separator: str | None) -> Itera
                 yield Rows(block.numbers, fields, reason_codes(block), blank)
                 continue
             ahead.extend(_lines(block))
-        rows = []
+        rows: list[tuple[int, list[str], int, bool]] = []
         while ahead and len(rows) < _MOST_ROWS:
             number, line, code = ahead[0]
             if '"' not in line:

@@ -111,10 +111,9 @@ def test_words_of_the_general_scorer_are_known() -> None:
     vectors = SubwordVectors(["\tkavárna"], np.ones((1, 4), np.int8), np.ones(1, np.float32), 1.0)
     rows = [("one", "the slavia kavárna", "Slavia kavárna")]
     counts, general = counts_of([("the", "the", None)]), WordScorer(vectors, {})
-    pairs = pairs_of(rows)  # in whose cache each scorer finds its own words
     for sign, alone, together in ((UnknownWords, 2 / 3, 1 / 3), (CopiedWords, 2 / 3, 1 / 3)):
-        assert values(sign(counts)(pairs)) == [pytest.approx(alone)]
-        assert values(sign(counts, general)(pairs)) == [pytest.approx(together)]
+        assert values(sign(counts)(pairs_of(rows))) == [pytest.approx(alone)]
+        assert values(sign(counts, general)(pairs_of(rows))) == [pytest.approx(together)]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
