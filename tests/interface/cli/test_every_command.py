@@ -21,7 +21,7 @@ from paraforge.interface.cli import COMMANDS, app
 from paraforge.interface.cli.settings import check_output
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
-from tests.project import digests, environment
+from tests.project import ROOT, digests, environment
 
 # A command's arguments, OUT for its output. What they name is made below, or does not exist: then an output
 # is refused before anything else is looked at.
@@ -102,6 +102,31 @@ def test_every_command_is_known_here() -> None:
     writing = {name.split(" as ")[0].split(" --")[0] for name in WRITERS}
     unlike = {name for name, _ in commands()} ^ (writing | READERS)
     assert not unlike, f"{unlike}: only a command, or only in WRITERS and READERS here"
+
+
+def test_commands_and_options_that_are_named_anywhere_exist() -> None:
+    """In the Makefile, the documentation and messages: quoted, or at the beginning of a line."""
+    known = dict(commands())
+    groups = {name.split()[0] for name in known if " " in name}
+    named = re.compile(r"""(?:[`'"]|^\s*)paraforge ([a-z]+)(?: ([a-z]+)\b)?([^`'"\n]*)""", re.MULTILINE)
+    files = [ROOT / "Makefile", *ROOT.glob(".ci/run"), *ROOT.glob("*.md")]
+    for folder in ("pipeline", "stages", "configs", "docs", "examples", "benchmarks", "experiments"):
+        files += [path for path in (ROOT / folder).rglob("*.*") if path.suffix in (".py", ".md", ".yaml")]
+    files.remove(ROOT / "CHANGELOG.md")
+    wrong = []
+    for path in files:
+        for first, second, rest in named.findall(path.read_text(encoding="utf-8")):
+            name = f"{first} {second}" if first in groups and f"{first} {second}" in known else first
+            if name not in known and name not in groups:
+                wrong.append(f"{path.name}: paraforge {first}")
+                continue
+            options = (
+                {option for one in known[name].params for option in one.opts} if name in known else set()
+            )
+            for option in re.findall(r"(?<=\s)--?[a-z][\w-]*", rest.split(" && ")[0].split(" #")[0]):
+                if option not in {*options, "--help"}:
+                    wrong.append(f"{path.name}: paraforge {name} {option}")
+    assert not wrong
 
 
 @pytest.mark.parametrize("name", [name for name, _ in commands()])
