@@ -88,24 +88,17 @@ class WordScorer:
                    for texts in (first, second)]  # fmt: skip
         return np.nan_to_num(self.scores(*tokenize_columns(*columns)), nan=0.0).astype(np.float64)
 
-    def known_share(self, texts: Any) -> float | None:
-        """Return the share of the words of a string column (pyarrow) that have their own vector, 0 to 1; None
-        for fewer than 100 words.
+    def doubt_about(self, references: Any) -> str | None:
+        """Return a warning if fewer than 70% of the references' words have their own vector, so that they are
+        probably not English; None if more have, or if there are fewer than 100 words.
 
-        Words are tokens of only letters. If few are known, the text is in another language.
+        references: a string column (pyarrow). Words are tokens of only letters.
         """
-        tokens = tokenize_column(texts)
+        tokens = tokenize_column(references)
         counts = np.bincount(tokens.ids, minlength=len(tokens.vocabulary))
         counts *= np.array([token.isalpha() for token in tokens.vocabulary], dtype=bool)
-        if counts.sum() < _FEWEST_WORDS:
-            return None
-        return float(counts[self.vectors.knows(tokens.vocabulary)].sum() / counts.sum())
-
-    def doubt_about(self, references: Any) -> str | None:
-        """Return a warning if the built-in scorer knows less than 70% of the references' words, so that they
-        are probably not English. None if it knows more or there are too few words."""
-        known = self.known_share(references)
-        if known is None or known >= _LEAST_KNOWN:
+        known = counts[self.vectors.knows(tokens.vocabulary)].sum() / max(1, counts.sum())
+        if counts.sum() < _FEWEST_WORDS or known >= _LEAST_KNOWN:
             return None
         share = f"The built-in scorer knows {100 * known:.0f}% of the references' words"
         return f"{share}; in English text it knows 90%."

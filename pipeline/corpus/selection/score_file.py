@@ -27,7 +27,6 @@ from paraforge.base.text.lines import Reading
 from paraforge.base.text.paths import require_regular
 from paraforge.base.text.repair import REPAIRS
 from paraforge.corpus.columns import COLUMNS, COMPUTED, schema_of
-from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.score import OpenModel, score
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
@@ -37,15 +36,12 @@ from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
 from paraforge.corpus.selection.thresholds import settle
 from paraforge.intake.bitext.block import REJECT_MALFORMED
-from paraforge.intake.bitext.columns import is_header, oddity
-from paraforge.intake.bitext.languages import other_language
 from paraforge.intake.bitext.readers.parquet import parquet_tables
-from paraforge.intake.bitext.readers.tsv import even_rows, read_separated, separator_of
+from paraforge.intake.bitext.readers.tsv import read_separated, separator_of
 
 logger = logging.getLogger(__name__)
 
 BATCH_ROWS: Final = 50_000
-_ROWS_LOOKED_AT: Final = 200
 _PARQUET_MAGIC: Final = b"PAR1"
 # Optional columns that are read if present.
 _OTHER_TEXTS: Final = ("source", "source_text", *FATE_COLUMNS)
@@ -109,10 +105,7 @@ def score_file(
     with scratch_directory(output) as scratch:
         pairs, scored = scratch / "pairs", scratch / "scored"
         _write_pairs(read(), pairs, input_path)
-        given = ShardView(pairs)
-        _check_bounds(bounds, given.column_names, input_path)
-        first = given.read(0, TEXT_COLUMNS).slice(0, _ROWS_LOOKED_AT)
-        _say_oddities(input_path, first, columns, header, vectors == general.DIRECTORY)
+        _check_bounds(bounds, ShardView(pairs).column_names, input_path)
         own = resources.model_copy(update={"work": scratch / "work"})
         report = score(parameters, pairs, vectors, scored, own, open_model)
         wrong = find_wrong_pairs([scored])
@@ -190,31 +183,6 @@ def _repaired(repairs: Counter[str], table: pa.Table) -> pa.Table:
         column = pc.if_else(texts.is_valid(), plain, pa.scalar(None, texts.type))
         table = table.set_column(place, table.schema.field(place), column)
     return table
-
-
-def _say_oddities(
-    path: Path, rows: pa.Table, columns: Mapping[str, int | str], header: bool, is_built_in: bool
-) -> None:
-    """Warn if the columns do not look like texts, and suggest others. With the built-in scorer, also warn if
-    the texts are not English."""
-    texts = {name: [text or "" for text in rows[name].to_pylist()] for name in TEXT_COLUMNS}
-    odd = {name: oddity(one) for name, one in texts.items()}
-    found = [f"column {columns[name]} {one}" for name, one in odd.items() if one is not None]
-    remedy = "Use other columns with --reference and --translation"
-    others = {name: other_language(one, "en") for name, one in texts.items()}
-    if is_built_in and not found and all(others.values()):
-        found = [f"the texts are in {others['reference']!r}, and the built-in scorer is for English"]
-        remedy = "Use --vectors"
-    elif found and not is_parquet(path):
-        cells = even_rows(path, _separator(path))[header:][:_ROWS_LOOKED_AT]
-        good = [place for place, column in enumerate(zip(*cells, strict=True)) if not oddity(column)]
-        if len(good) > 1:
-            remedy = f"Try --reference {good[0]} --translation {good[1]}"
-    for one in found:
-        logger.warning("%s: %s. %s", path, one, remedy)
-    first = [one[0] for one in texts.values()]
-    if not is_parquet(path) and not header and is_header(first):
-        logger.warning("%s: the first row is %s, which looks like a header. Use --header", path, first)
 
 
 def _separator(path: Path) -> str | None:

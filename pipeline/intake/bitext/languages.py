@@ -1,19 +1,33 @@
-"""Identifies the language of texts, and checks that the sides of a bitext are in the right languages.
+"""Identifies the language of texts, and checks that the sides of a bitext are in the right languages. Also
+recognizes header rows.
 
 py3langid knows about 140 languages, and always answers with one of them, even if a text is in another
 language. So its answer is used only if nearly all rows agree.
 """
 
 import importlib.util
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from paraforge.base.text.language_codes import two_letters
-from paraforge.intake.bitext.columns import NO_WORD
+from paraforge.base.text.language_codes import CODES, two_letters
 
+# Texts without a language: numbers, keys, addresses, paths.
+NO_WORD = re.compile(r"(?<![!-~])[!-~]*[0-9@/][!-~]*")
+_HEADINGS = re.compile(
+    r"(source|target|src|tgt|ref|hyp|mt|text|sentence|sent|phrase|reference|translation|paraphrase|original|"
+    r"hypothesis|premise|question|english|arabic|bengali|bulgarian|chinese|croatian|czech|danish|dutch|finnish|"
+    r"french|german|greek|hebrew|hindi|hungarian|indonesian|italian|japanese|korean|norwegian|persian|polish|"
+    r"portuguese|romanian|russian|serbian|slovak|slovenian|spanish|swedish|thai|turkish|ukrainian|urdu|"
+    r"vietnamese)([ _-]?(text|sentence|lang|[12ab])|[ _-][a-z]{2,3})?|"
+    rf"[st][12]|(?-i:[a-z]{{2}}|{'|'.join(CODES)})",
+    re.I,
+)
+# A language code, known or not: twi, pt-BR, eng_Latn.
+LANGUAGE = re.compile(r"([a-z]{2,3})([-_][A-Za-z]{2,4})?")
 # Only texts are judged whose distinct words have this many letters, and only sides with this many such texts.
 _LETTERS = 15
 _TEXTS = 20
@@ -26,6 +40,17 @@ _NO_LANGUAGE = "zxx"
 # Languages that the identifier confuses with each other.
 _ALIKE = [frozenset(codes.split()) for codes in ("no nn", "hr sr bs", "id ms", "zh yue wuu", "en pcm")]
 SIDES = ("source_text", "reference")
+
+
+def is_header(cells: Sequence[str]) -> bool:
+    """Return whether a row is a header: at least two distinct fields, all of them known column names, or all
+    of them language codes of which one is known."""
+    names = [cell.strip() for cell in cells]
+    if len(set(names)) < len(names) or len(names) < 2:
+        return False
+    codes = [LANGUAGE.fullmatch(name) for name in names]
+    has_known = any(code is not None and (len(code[1]) == 2 or code[1] in CODES) for code in codes)
+    return all(_HEADINGS.fullmatch(name) for name in names) or (all(codes) and has_known)
 
 
 def language_code(language: str) -> str:

@@ -14,9 +14,9 @@ from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.base.text.paths import files_of
 from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.scoring.general import is_english
-from paraforge.intake.bitext.columns import LANGUAGE
 from paraforge.intake.bitext.examination import problems
 from paraforge.intake.bitext.languages import (
+    LANGUAGE,
     Languages,
     identified,
     is_identifiable,

@@ -14,8 +14,7 @@ from paraforge.base.errors import InputError, MissingPackageError
 from paraforge.base.shards.schema import holds_bytes, holds_text
 from paraforge.base.text.language_codes import CODES, THREE_LETTERS
 from paraforge.base.text.lines import Reading
-from paraforge.intake.bitext.columns import LANGUAGE, NO_WORD, is_header
-from paraforge.intake.bitext.languages import identified, language_code
+from paraforge.intake.bitext.languages import LANGUAGE, NO_WORD, identified, is_header, language_code
 from paraforge.intake.bitext.readers.jsonl import json_blocks
 from paraforge.intake.bitext.readers.parquet import parquet_tables
 from paraforge.intake.bitext.readers.tmx import tmx_texts

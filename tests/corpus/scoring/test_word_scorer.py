@@ -85,15 +85,13 @@ def test_what_is_written_in_another_alphabet_is_like_itself_alone(built_in: Word
 def test_english_is_known_and_german_is_not(built_in: WordScorer) -> None:
     english = "The chairman said in Berlin yesterday that the government would not change the law."
     german = "Der Vorsitzende hat gestern in Berlin gesagt, dass die Regierung das Gesetz nicht ändert."
-    known, unknown = (built_in.known_share(pa.array([text] * 20)) for text in (english, german))
-    assert known is not None and unknown is not None
-    assert known > 0.9 and unknown < 0.6
-    assert built_in.known_share(pa.array(["too few words", None])) is None
     assert built_in.doubt_about(pa.array([english] * 20)) is None
-    enough = pa.array(["the the the the the the the qzxqj qzxqj qzxqj"] * 10)
-    assert (built_in.known_share(enough), built_in.doubt_about(enough)) == (0.7, None)
+    assert built_in.doubt_about(pa.array(["wenige Wörter", None])) is None
+    for known, is_doubtful in ((7, False), (6, True)):
+        texts = pa.array([" ".join(["the"] * known + ["qzxqj"] * (10 - known))] * 10)
+        assert (built_in.doubt_about(texts) is not None) == is_doubtful
     assert re.fullmatch(
-        r"The built-in scorer knows \d+% of the references' words; in English text it knows 90%\.",
+        r"The built-in scorer knows [345]\d% of the references' words; in English text it knows 90%\.",
         built_in.doubt_about(pa.array([german] * 20)) or "",
     )
 

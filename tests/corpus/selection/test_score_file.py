@@ -101,46 +101,11 @@ def test_texts_are_repaired_and_counted(
     assert "pairs.tsv: 1 text had invisible characters, which were repaired" in caplog.text
 
 
-ENGLISH = [(f"The cat sees dog number {n} here.", f"Here the cat sees dog {n}.") for n in range(30)]
-GERMAN = [(f"Der Ausschuss sieht den Hund {n}.", f"Den Hund {n} sieht der Ausschuss.") for n in range(30)]
-
-
 def test_lines_of_shards_are_counted_from_1(tmp_path: Path) -> None:
     table = pa.table({"reference": ["a", "b"], "translation": ["c", "d"]})
     _write_pairs(iter([table, table]), tmp_path / "pairs", tmp_path / "pairs.parquet")
     written = pa.concat_tables(ShardDirectory(tmp_path / "pairs").tables())
     assert written["line"].to_pylist() == [1, 2, 3, 4] and written["source"].to_pylist() == [""] * 4
-
-
-HEADED = [("reference", "translation"), *ENGLISH]
-MIXED = [(german, english) for (german, _), (english, _) in zip(GERMAN, ENGLISH, strict=True)]
-ONE_TEXT = "".join(f"{n}\t{one}\n" for n, (one, _) in enumerate(ENGLISH))
-NUMBERED = "".join(f"{n}\t0.5\t{one}\t{other}\n" for n, (one, other) in enumerate(ENGLISH))
-
-
-@pytest.mark.parametrize(
-    ("content", "option", "warnings"),
-    [
-        (tsv(ENGLISH), None, []),
-        (tsv(GERMAN), None, ["the texts are in 'de', and the built-in scorer is for English. Use --vectors"]),
-        (tsv(GERMAN), "--vectors", []),
-        (tsv(MIXED), None, []),
-        (tsv(HEADED), None, ["looks like a header. Use --header"]),
-        (tsv(HEADED), "--header", []),
-        (ONE_TEXT, None, ["has a number in 100% of the rows. Use other columns with --reference and --tr"]),
-        (NUMBERED, None, ["column 0 has a number", "column 1 is '0.5' in every row. Try --reference 2 --tr"]),
-    ],
-)
-def test_texts_that_are_probably_others_are_named(
-    tmp_path: Path, vectors: Path, caplog: pytest.LogCaptureFixture,
-    content: str, option: str | None, warnings: list[str],
-) -> None:  # fmt: skip
-    pytest.importorskip("py3langid")
-    (tmp_path / "pairs.tsv").write_text(content, encoding="utf-8")
-    options = {None: (), "--vectors": ("--vectors", vectors), "--header": ("--header",)}[option]
-    run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet", *options)
-    assert len(caplog.messages) == len(warnings), caplog.messages
-    assert all(warning in caplog.text for warning in warnings), caplog.text
 
 
 def test_the_output_may_be_text(tmp_path: Path, vectors: Path) -> None:

@@ -17,7 +17,7 @@ from paraforge.intake.bitext import examination
 from paraforge.intake.bitext.block import Block
 from paraforge.intake.bitext.examination import problems
 from paraforge.intake.bitext.ingest import ingest
-from paraforge.intake.bitext.languages import Languages, identified, other_language, wrong_language
+from paraforge.intake.bitext.languages import Languages, identified, is_header, other_language, wrong_language
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.intake.bitext.source import ONLY, FileSource
 from paraforge.intake.bitext.sources import resolve
@@ -320,3 +320,21 @@ def test_a_language_that_the_identifier_does_not_know_is_not_called_another() ->
 )
 def test_twenty_distinct_texts_of_fifteen_letters_are_judged(text: str, found: str | None) -> None:
     assert other_language([text.format(place) for place in range(20)], "cs") == found
+
+
+HEADERS = [
+    "source\treference",
+    "en\tcs",
+    "en\ttwi",
+    "en\tluo",
+    "pcm\ten",
+    "eng_Latn\tnya_Latn",
+    "text 1\ttext 2",
+    "English\tHindi",
+]
+ROWS = ["Yes.\tAno.", "en\ten", "yes\tano", "en\tThe dog runs.", "twi\tluo", "text"]
+
+
+@pytest.mark.parametrize("row", [*HEADERS, *ROWS])
+def test_headers_are_told_from_rows(row: str) -> None:
+    assert is_header(row.split("\t")) == (row in HEADERS)
