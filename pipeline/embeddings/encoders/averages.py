@@ -92,7 +92,7 @@ class DanParameters(VectorParameters):
 
     kind: Literal["dan"] = "dan"
     output_dimension: int = Field(300, ge=1, description="dimension of a sentence's vector and of each layer")
-    layers: Literal[1, 2] = Field(1, description="number of layers")
+    layers: int = Field(1, ge=1, le=2, description="number of layers")
     activation: Literal["tanh", "relu"] = Field("tanh", description="activation function of each layer")
 
     def network(self, table: Tensor) -> DeepAverage:

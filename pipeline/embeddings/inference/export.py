@@ -1,4 +1,4 @@
-"""Exports a trained model to sentence-transformers, word2vec or safetensors, with a README.md."""
+"""Exports a trained model to sentence-transformers, with a README.md, or to word2vec."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -49,18 +49,19 @@ def model_card(
     vocabularies: Mapping[str, int],
     about: Mapping[str, Any],
     usage: str,
-    library: str | None,
 ) -> str:
     """Return the card as Markdown with Hugging Face's header.
 
     about: information stored with the model; any of it can be missing.
-    usage: how to load this export, by `library`.
+    usage: how to load this export.
     """
-    header = ["---", "language: en", "pipeline_tag: sentence-similarity"]
-    header += [f"library_name: {library}"] if library else []
-    header += ["tags: [sentence-similarity, paraphrase, feature-extraction]", "---"]
     lines = [
-        *header,
+        "---",
+        "language: en",
+        "pipeline_tag: sentence-similarity",
+        "library_name: sentence-transformers",
+        "tags: [sentence-similarity, paraphrase, feature-extraction]",
+        "---",
         "",
         f"# {escape(name)}",
         "",
@@ -113,11 +114,10 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-Format = Literal["sentence-transformers", "word2vec", "safetensors"]
+Format = Literal["sentence-transformers", "word2vec"]
 
 _STATIC = "sentence_transformers.models.StaticEmbedding"
 _OWN = "paraforge.embeddings.sentence_transformers_module.ParaforgeEncoder"
-_LIBRARY = "sentence-transformers"
 
 
 def export_model(directory: Path, output: Path, format: Format) -> None:
@@ -127,41 +127,35 @@ def export_model(directory: Path, output: Path, format: Format) -> None:
     unknown vector only use the library's own modules; other models need this package and
     `trust_remote_code=True`.
     word2vec: a text file of the words' vectors, of such an average or of an encoder with one table of words.
-    safetensors: a directory of the tensors, vocabularies and architecture, which `load` opens.
     """
     model = SentenceModel.open(directory)
     if format == "word2vec":
         word_vectors(model).write_text(output, header=True)
         return
     with replaced_directory(output) as target:
-        if format == "safetensors":
-            copy_files(directory, target)
-            usage, library = _code("import paraforge", "paraforge.load"), None
-        elif averaged_words(model.parameters) is not None:
+        if averaged_words(model.parameters) is not None:
             if model.unknown_words == "own":
                 logger.warning("%s: there, %s", output, _SHARED)
             _write_static(model, target)
-            usage, library = _code(_IMPORT, "SentenceTransformer"), _LIBRARY
+            usage = _code()
             if model.unknown_words == "own":
                 usage += f"\n\nHere {_SHARED}; scores are of a model where each has its own."
         else:
             _write_own(directory, target)
-            usage = "Needs Paraforge in addition to sentence-transformers:\n\n" + _code(
-                _IMPORT, "SentenceTransformer", ", trust_remote_code=True"
-            )
-            library = _LIBRARY
+            usage = "Needs Paraforge in addition to sentence-transformers:\n\n"
+            usage += _code(", trust_remote_code=True")
         sizes = {unit: len(vocabulary) for unit, vocabulary in model.vocabularies.items()}
-        card = model_card(output.name, model.parameters, model.dimension, sizes, model.about, usage, library)
+        card = model_card(output.name, model.parameters, model.dimension, sizes, model.about, usage)
         (target / "README.md").write_text(card, encoding="utf-8")
 
 
 _SHARED = "words that the model does not know share one vector"
-_IMPORT = "from sentence_transformers import SentenceTransformer"
 
 
-def _code(line: str, name: str, options: str = "") -> str:
+def _code(options: str = "") -> str:
     return (
-        f'```python\n{line}\n\nmodel = {name}("PATH"{options})\nvectors = model.encode(["A dog runs."])\n```'
+        "```python\nfrom sentence_transformers import SentenceTransformer\n\n"
+        f'model = SentenceTransformer("PATH"{options})\nvectors = model.encode(["A dog runs."])\n```'
     )
 
 
@@ -194,7 +188,7 @@ def word_vectors(model: SentenceModel) -> WordVectors:
     if len(tables) != 1:
         raise InputError(
             f"word2vec holds one vector per word, but this model has {len(tables)} tables of words",
-            remedy="Export it as safetensors or for sentence-transformers.",
+            remedy="Export it for sentence-transformers.",
         )
     table = encoder.tables()[tables[0]].detach().cpu().numpy()
     return WordVectors(model.vocabularies[encoder.table_units()[tables[0]]].units, table)

@@ -117,14 +117,6 @@ def checked(parameters: type[Parameters], content: dict[str, Any]) -> Parameters
         raise described(error, parameters, content) from error
 
 
-def column_pair(text: str) -> tuple[int, int]:
-    """Parse two different columns from 0, such as `0,1`. Raises ConfigurationError for anything else."""
-    first, _, second = text.partition(",")
-    if not all(part.strip().isdecimal() for part in (first, second)) or int(first) == int(second):
-        raise ConfigurationError([f"--columns {text}: expected two different columns, such as 0,1"])
-    return int(first), int(second)
-
-
 def put_setting(content: dict[str, Any], setting: str) -> None:
     """Set `a.b.0.c=value`. For an encoder of several parts, `encoder.dimension` sets that of each part."""
     from paraforge.interface.configuration.composition import place_of, value_of

@@ -21,7 +21,6 @@ from paraforge.interface.cli.settings import (
     WORK,
     check_output,
     checked,
-    column_pair,
     put_setting,
     score_lines,
 )
@@ -154,6 +153,10 @@ def files_and_corpora(pairs: list[Path], columns: str) -> tuple[list[PairFilePar
     for path in pairs:
         if not path.exists():
             raise InputError("no such file or directory", path)
-    wanted = column_pair(columns) if columns else None
-    files = [PairFileParameters(path=str(path), columns=wanted) for path in pairs if not path.is_dir()]
+    wanted = [one.strip() for one in columns.split(",")] if columns else None
+    files = [
+        checked(PairFileParameters, {"path": str(path), "columns": wanted})
+        for path in pairs
+        if not path.is_dir()
+    ]
     return files, [path for path in pairs if path.is_dir()]

@@ -42,7 +42,6 @@ def embed(
 class _Format(StrEnum):
     sentence_transformers = "sentence-transformers"
     word2vec = "word2vec"
-    safetensors = "safetensors"
 
 
 def export(
@@ -56,7 +55,7 @@ def export(
     sentence-transformers: a directory for SentenceTransformer(OUTPUT), with the same vectors. Word models,
     also several side by side or added, load without Paraforge; other models need it, and
     trust_remote_code=True.
-    word2vec: the word vectors as text. safetensors: tensors, vocabularies, architecture and model card.
+    word2vec: the word vectors as text.
 
     \b
     Examples:

@@ -46,7 +46,7 @@ def load_parameters(path: Path = PARAMETERS) -> Parameters:
         raise InputError("no sections", path, remedy="Run 'paraforge configure' to write one.")
 
     def where(location: Location) -> str:
-        line = line_of(text, location)
+        line, _ = found_at(text, location)
         return str(path) if line is None else f"{path}:{line}"
 
     return check_parameters(content, where)
@@ -147,27 +147,20 @@ def _written(content: Any, location: Location, missing: bool) -> Location:
     return found
 
 
-def line_of(text: str, location: Location) -> int | None:
-    """Return the line, from 1, of a location in a YAML text, or of its innermost part that exists. None if
-    not even the first part exists."""
+def found_at(text: str, location: Location) -> tuple[int | None, int]:
+    """Find a location in a YAML text. Returns the line, from 1, of its innermost part that exists, None if
+    not even the first one does; and how many of its parts exist."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     line = None
-    for part in location:
+    for depth, part in enumerate(location):
         if isinstance(node, yaml.MappingNode):
             found = next(((key, value) for key, value in node.value if key.value == str(part)), None)
-            if found is not None:
-                line, node = found[0].start_mark.line + 1, found[1]
+            if found is None:
+                return line, depth
+            line, node = found[0].start_mark.line + 1, found[1]
         elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
             node = node.value[part]
             line = node.start_mark.line + 1
-    return line
-
-
-def has(content: Any, location: Location) -> bool:
-    """Return whether a value has something at this location."""
-    for part in location:
-        try:
-            content = content[part]
-        except (LookupError, TypeError):
-            return False
-    return True
+        else:
+            return line, depth
+    return line, len(location)

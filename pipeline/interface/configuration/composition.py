@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from paraforge.base.errors import InputError, did_you_mean
 from paraforge.base.yaml_text import read_yaml_text
 from paraforge.corpus.selection.parameters import SelectParameters, by_name
-from paraforge.interface.configuration import Location, check_parameters, described, has, line_of, read_yaml
+from paraforge.interface.configuration import Location, check_parameters, described, found_at, read_yaml
 from paraforge.interface.configuration.parameters import Parameters
 
 ROOT = "paraforge"
@@ -58,7 +58,7 @@ def compose(configs: Path, overrides: Sequence[str]) -> dict[str, Any]:
     for override in overrides:
         _check_names(override, groups)
     files = group_files(configs, overrides)
-    content: dict[str, Any] = {}
+    content: dict[str, Any] = {name: {} for name in Parameters.model_fields}
     for file in (_file(configs, f"{ROOT}.yaml"), *files):
         content = _merged(content, sections_in(file))
     values = [override for override in overrides if key_of(override) not in groups]
@@ -70,7 +70,7 @@ def compose(configs: Path, overrides: Sequence[str]) -> dict[str, Any]:
 
 def _completed(content: dict[str, Any], parameters: Parameters) -> dict[str, Any]:
     """Add the defaults of the keys in dvc.yaml that the content lacks, because DVC fails without them."""
-    content = {**content, **{name: {} for name in Parameters.model_fields if name not in content}}
+    content = {name: content.get(name, {}) for name in Parameters.model_fields}
     content["publish"].setdefault("pairs", parameters.publish.pairs)
     for language in ("source_language", "target_language"):
         content["nmt"].setdefault(language, getattr(parameters.nmt, language))
@@ -236,9 +236,9 @@ def _place(configs: Path, files: Sequence[Path], overrides: Sequence[str]) -> Ca
         if any(all(one == str(part) for one, part in zip(key, location, strict=False)) for key in given):
             return ""
         for file in reversed(files):
-            text, content = read_yaml(file)
-            if location and has(content, location):
-                return f"{file}:{line_of(text, location)}"
+            line, depth = found_at(read_yaml(file)[0], location)
+            if depth == len(location) > 0:
+                return f"{file}:{line}"
         return str(configs)
 
     return place

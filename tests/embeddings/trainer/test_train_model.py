@@ -107,7 +107,7 @@ def test_pairs_that_choose_and_judge_are_counted(tmp_path: Path, caplog: pytest.
     assert [line.partition(" pairs")[0] for line in warned] == told
     assert "15 of its 20 pairs are also in the development sets" in "\n".join(score_lines(None, report.years))
     about = SentenceModel.open(tmp_path / "model").about
-    card = model_card("m", model_parameters().encoder, 8, {}, about, "", None)
+    card = model_card("m", model_parameters().encoder, 8, {}, about, "")
     assert "5 of the 10 pairs of 2012.half chose the epoch." in card
 
 

@@ -148,7 +148,7 @@ def test_wrong_files(tmp_path: Path) -> None:
     pairs = write_pairs(tmp_path / "pairs.tsv", sentence_pairs(5))
     with pytest.raises(InputError, match="not YAML"):
         run("train", pairs, tmp_path / "model", "--config", config)
-    with pytest.raises(ConfigurationError, match="two different columns"):
+    with pytest.raises(ConfigurationError, match="two different numbers"):
         run("train", pairs, tmp_path / "model", "--columns", "1,1")
     pickled = tmp_path / "model.pt"
     pickled.write_bytes(b"\x80\x04.")
