@@ -16,9 +16,10 @@ import pyarrow as pa
 import pytest
 
 from paraforge.base.files import remove_directory, text_output, write_csv, write_json
-from paraforge.base.shards.store import ShardDirectory, ShardWriter, write_shard
+from paraforge.base.shards.store import ShardDirectory, write_shard
 from paraforge.base.shards.work import WorkDirectory, link_or_copy, replaced_directories, replaced_directory
 from paraforge.translation.memory.memory import HypothesisRows, MemorySet
+from tests.base.shards.steps import write_table
 
 Content = dict[str, bytes]
 CALLS = ("fsync", "rename", "replace", "link", "mkdir", "unlink", "rmdir")
@@ -212,9 +213,7 @@ def a_shard(root: Path) -> None:
 
 
 def some_shards(root: Path) -> None:
-    writer = ShardWriter(root / "shards" / "made", pa.schema([("a", pa.int64())]), 2)
-    writer.write(pa.table({"a": [1, 2, 3]}))
-    writer.close({"step": "test"})
+    write_table(root / "shards" / "made", pa.table({"a": [1, 2, 3]}), 2, step="test")
 
 
 def a_memory(root: Path) -> None:

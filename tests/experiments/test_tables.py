@@ -25,10 +25,10 @@ from experiments.pairs import FILES
 from experiments.pool import Pool
 from experiments.tables import Cell, Row, names, read_table
 from paraforge.base.errors import Interrupted
-from paraforge.base.shards.store import ShardWriter
 from paraforge.embeddings.encoders.parameters import EncoderParameters
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.parameters import TrainingParameters
+from tests.base.shards.steps import write_table
 from tests.experiments.conftest import SMALL, run
 
 
@@ -289,9 +289,7 @@ def test_tenths_are_of_the_ranking_by_a_score(data: Path) -> None:
 def test_pools_of_other_pairs_do_not_touch_each_other(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever was chosen before, and wherever making it was cut off."""
     table = pa.table({"source": ["x"], "reference": ["the dog"], "translation": ["a dog"]})
-    writer = ShardWriter(data / "corpus", table.schema, 10)
-    writer.write(table)
-    writer.close({})
+    write_table(data / "corpus", table)
     own = Pool(data / "pools", [])
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr("experiments.pool.write_parquet", Mock(side_effect=KeyboardInterrupt))

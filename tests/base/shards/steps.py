@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,12 +14,20 @@ from paraforge.base.shards.store import ShardWriter
 from paraforge.corpus.columns import schema_of
 
 
+def write_table(directory: Path, table: pa.Table, rows_per_shard: int = 50_000, **description: Any) -> Path:
+    """Write a table as shards."""
+    writer = ShardWriter(directory, table.schema, rows_per_shard)
+    writer.write(table)
+    writer.close(description)
+    return directory
+
+
 def write_input(directory: Path, rows: int, rows_per_shard: int = 10, line: int | None = None) -> None:
     """Shards whose ``line`` is the row number, or the same for all rows."""
-    writer = ShardWriter(directory, schema_of(["source", "line"]), rows_per_shard)
     lines = range(rows) if line is None else [line] * rows
-    writer.write(pa.table({"source": ["test"] * rows, "line": pa.array(lines, pa.int64())}))
-    writer.close({"step": "ingest"})
+    columns = {"source": ["test"] * rows, "line": pa.array(lines, pa.int64())}
+    table = pa.table(columns, schema=schema_of(["source", "line"]))
+    write_table(directory, table, rows_per_shard, step="ingest")
 
 
 def build_multiply(factor: int, fail_at: int = -1) -> Callable[[pa.Table], pa.Table]:

@@ -3,7 +3,6 @@
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +28,7 @@ from paraforge.base.shards.store import (
     write_shard,
 )
 from paraforge.corpus.columns import COLUMNS, schema_of
+from tests.base.shards.steps import write_table
 from tests.damage import empty, flip, truncate
 
 
@@ -197,15 +197,12 @@ def test_a_damaged_footer_is_an_error_that_names_the_file(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_a_view_is_of_shards_that_were_made_from_each_other(tmp_path: Path, reverse: bool) -> None:
-    def shards(name: str, values: list[int], description: dict[str, Any]) -> Path:
-        writer = ShardWriter(tmp_path / name, pa.schema([(name.partition("-")[0], pa.int64())]), 1)
-        writer.write(pa.table({name.partition("-")[0]: values}))
-        writer.close(description)
-        return tmp_path / name
-
-    first = shards("translated", [1, 2], {"step": "translate"})
-    other = shards("translated-again", [2, 1], {"step": "translate"})  # the same shards in another order
-    scored = shards("scored", [5, 6], {"step": "score", "aligned_to": ShardView(first).digests})
+    translated, made_in_order = pa.table({"translated": [1, 2]}), {"step": "translate"}
+    first = write_table(tmp_path / "translated", translated, 1, **made_in_order)
+    # The same shards in another order.
+    other = write_table(tmp_path / "again", translated.take([1, 0]), 1, **made_in_order)
+    made_from = {"step": "score", "aligned_to": ShardView(first).digests}
+    scored = write_table(tmp_path / "scored", pa.table({"scored": [5, 6]}), 1, **made_from)
     order = -1 if reverse else 1
     assert ShardView(*[first, scored][::order]).total_rows == 2
     assert ShardView(scored).total_rows == 2

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from paraforge.base.errors import InputError
-from paraforge.base.shards.store import ShardWriter
 from paraforge.base.text import lines
 from paraforge.base.text import pair_blocks as sources
 from paraforge.base.text.pair_blocks import PairBlock, blocks_of_sources, read_corpus_pairs, read_pair_file
+from tests.base.shards.steps import write_table
 
 
 def pairs(blocks: Iterable[PairBlock]) -> list[tuple[str, str]]:
@@ -85,10 +85,8 @@ def test_blocks_cut_lines_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def write_corpus(directory: Path, rows: list[dict[str, str | None]], rows_per_shard: int = 3) -> Path:
     names = ("reference", "translation", "rejected", "failed")
     schema = pa.schema([pa.field(name, pa.string()) for name in names])
-    writer = ShardWriter(directory, schema, rows_per_shard)
-    writer.write(pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows], schema))
-    writer.close({})
-    return directory
+    table = pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows], schema)
+    return write_table(directory, table, rows_per_shard)
 
 
 def test_corpus_pairs_are_those_neither_rejected_nor_failed(tmp_path: Path) -> None:
@@ -106,9 +104,7 @@ def test_corpus_pairs_are_those_neither_rejected_nor_failed(tmp_path: Path) -> N
 
 
 def test_a_corpus_without_translations_is_refused(tmp_path: Path) -> None:
-    writer = ShardWriter(tmp_path, pa.schema([pa.field("reference", pa.string())]))
-    writer.write(pa.table({"reference": ["a"]}))
-    writer.close({})
+    write_table(tmp_path, pa.table({"reference": ["a"]}))
     with pytest.raises(InputError, match="no column translation"):
         pairs(read_corpus_pairs(tmp_path))
 

@@ -17,7 +17,6 @@ from pydantic import ValidationError
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.section import Section
 from paraforge.base.yaml_text import read_yaml_text, yaml_text
-from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.embeddings.trainer.parameters import TrainingParameters
 from paraforge.interface.configuration import PATTERNS, Parameters, check_parameters, load_parameters
 from paraforge.interface.configuration.composition import choices, compose, place_of, value_of, value_text
@@ -309,11 +308,6 @@ def test_licences(own: dict[str, str | None], named: dict[str, str], found: dict
     parameters = check_parameters(content, "here")
     published = parameters.publish.model_copy(update={"licences": parameters.licences})
     assert published.licences_of(own) == found
-
-
-def test_a_pair_of_two_bitexts_has_the_licences_of_both() -> None:
-    licences = PublishParameters(licences={"a": "MIT", "b": "CC0", "d": "MIT"})
-    assert licences.licences_of(["a-x/b", "a/d", "a/e"]) == {"a-x/b": "MIT and CC0", "a/d": "MIT"}
 
 
 @pytest.mark.parametrize(

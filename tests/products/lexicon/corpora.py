@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from paraforge.base.shards.store import ShardWriter
+from tests.base.shards.steps import write_table
 
 Corpus = list[tuple[str, str]]
 
@@ -32,9 +32,7 @@ def zipf_corpus(pairs: int, words: int = 80, seed: int = 1, longest: int = 12) -
 
 def write_corpus(directory: Path, corpus: Sequence[tuple[str, str]], rows_per_shard: int = 50_000) -> Path:
     """The corpus as shards, every pair with the score 0.9."""
-    writer = ShardWriter(directory, SCHEMA, rows_per_shard)
     references, translations = zip(*corpus, strict=True) if corpus else ((), ())
     columns = [list(references), list(translations), [0.9] * len(corpus)]
-    writer.write(pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA))
-    writer.close({"step": "test"})
-    return directory
+    table = pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+    return write_table(directory, table, rows_per_shard, step="test")

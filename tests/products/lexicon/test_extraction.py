@@ -13,7 +13,6 @@ import pytest
 from paraforge.base.errors import InputError, MissingPackageError
 from paraforge.base.files import sha256_file
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardWriter
 from paraforge.base.text.tokens import tokenize_columns
 from paraforge.corpus.publication.datasets import open_lexicon
 from paraforge.corpus.publication.lexicon_layout import SCHEMA
@@ -24,6 +23,7 @@ from paraforge.products.lexicon.extraction import LexiconReport, extract_lexicon
 from paraforge.products.lexicon.lookup import Lexicon
 from paraforge.products.lexicon.pair_sources import classify
 from paraforge.products.lexicon.parameters import LexiconParameters
+from tests.base.shards.steps import write_table
 from tests.products.lexicon.corpora import write_corpus, zipf_corpus
 from tests.products.lexicon.oracle import Oracle
 
@@ -124,11 +124,7 @@ def test_hong_kong(tmp_path: Path) -> None:
 
 
 def _shards(path: Path, columns: dict[str, Any]) -> Path:
-    table = pa.table(columns)
-    writer = ShardWriter(path, table.schema)
-    writer.write(table)
-    writer.close({"step": "test"})
-    return path
+    return write_table(path, pa.table(columns), step="test")
 
 
 def test_pairs_that_are_not_counted_are_told_by_reason(tmp_path: Path) -> None:

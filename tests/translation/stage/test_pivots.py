@@ -15,10 +15,11 @@ import pytest
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.files import read_json
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardDirectory, ShardWriter
+from paraforge.base.shards.store import ShardDirectory
 from paraforge.interface.configuration import check_parameters
 from paraforge.stages import translate
 from paraforge.translation.stage.pivots import shared_references
+from tests.base.shards.steps import write_table
 from tests.here import ended_at, inside, run_stage
 from tests.project import digests, made_once, make_project, read_parameters, run, write_parameters
 
@@ -59,9 +60,7 @@ def test_references_are_counted_by_their_pivots(tmp_path: Path, caplog: pytest.L
         rejected = [None if text else "empty" for text in references]
         table = pa.table({"reference": pa.array(references, pa.string()), "rejected": rejected})
         table = table.cast(pa.schema({"reference": pa.string(), "rejected": pa.string()}))
-        writer = ShardWriter(tmp_path / name, table.schema, 2)
-        writer.write(table)
-        writer.close({"step": "ingest", "sources": {f"news-{name}": {}}})
+        write_table(tmp_path / name, table, 2, step="ingest", sources={f"news-{name}": {}})
     wanted: Counter[str] = Counter()
     for text in {text for references in own.values() for text in references if text}:
         wanted["+".join(name for name in own if text in own[name])] += 1

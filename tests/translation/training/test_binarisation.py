@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardDirectory, ShardWriter
+from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.units import load_processor
 from paraforge.translation.models.fairseq_compat import import_fairseq
 from paraforge.translation.training import binarisation, parts
@@ -23,6 +23,7 @@ from paraforge.translation.training.binarisation import PreparedBitext, held_out
 from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.parts import encode_sentences
 from paraforge.translation.training.training_pairs import held_out_values
+from tests.base.shards.steps import write_table
 from tests.project import digests
 from tests.translation.models.tiny import bitext
 
@@ -42,10 +43,7 @@ def accepted(pairs: int, longest: int = 7) -> list[Row]:
 def write_shards(path: Path, rows: list[Row], rows_per_shard: int = 100) -> ShardDirectory:
     columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
     table = pa.table(columns, ["source_text", "reference", "rejected"])
-    writer = ShardWriter(path, table.schema, rows_per_shard)
-    writer.write(table)
-    writer.close({"step": "ingest"})
-    return ShardDirectory(path)
+    return ShardDirectory(write_table(path, table, rows_per_shard, step="ingest"))
 
 
 def parameters(**changes: Any) -> NmtParameters:

@@ -14,7 +14,7 @@ from paraforge import versions
 from paraforge.base.errors import InputError
 from paraforge.base.files import check_digests, hash_json, read_json, write_json
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardDirectory, ShardWriter
+from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.units import load_processor
 from paraforge.corpus.columns import schema_of
 from paraforge.translation.decoding import torch_device as devices
@@ -26,6 +26,7 @@ from paraforge.translation.training.finishing import training_signature
 from paraforge.translation.training.parameters import NmtParameters, doubt_about
 from paraforge.translation.training.stage import NmtReport, build_nmt, trained_model, training_key
 from paraforge.translation.training.training_pairs import accepted_pairs, pair_columns
+from tests.base.shards.steps import write_table
 from tests.project import digests
 from tests.translation.models.tiny import bitext
 from tests.translation.training.test_binarisation import accepted, read_part, write_shards
@@ -260,10 +261,8 @@ def row(cs: str, reference: str, translation: str | None, **changes: Any) -> dic
 
 def write_translated(path: Path, rows: list[dict[str, Any]]) -> ShardDirectory:
     schema = schema_of(["source_text", "reference", "translation", "rank", *FAULTS, "rejected", "failed"])
-    writer = ShardWriter(path, schema, 50)
-    writer.write(pa.Table.from_pylist(rows, schema))
-    writer.close({"step": "translate", "fingerprints": {"model": "0123456789abcdef"}})
-    return ShardDirectory(path)
+    made_by = {"step": "translate", "fingerprints": {"model": "0123456789abcdef"}}
+    return ShardDirectory(write_table(path, pa.Table.from_pylist(rows, schema), 50, **made_by))
 
 
 def distilled(path: Path, **changes: Any) -> NmtParameters:
