@@ -103,6 +103,11 @@ def test_every_stage_counts_the_same_rows(published: Path) -> None:
     assert reasons == Counter({**metrics["select"]["rejected"], **metrics["select"]["failed"]})
 
 
+def test_sources_keep_their_licenses(published: Path) -> None:
+    manifest = read_json(published / "data/corpus/_manifest.json")
+    assert manifest["licences"] == dict.fromkeys(SOURCES, "MIT")
+
+
 def test_finished_stages_leave_only_what_a_later_run_reuses(published: Path) -> None:
     work = published / "work"
     found = {str(path.relative_to(work)) for path in work.glob("*/*") if path.is_dir()}

@@ -189,13 +189,16 @@ def test_a_fresh_encoder_is_uniform_within_bounds_and_its_tables_are_numbered() 
     lstms = [
         LstmParameters(kind="lstm", dimension=9, output_dimension=64, scramble=one) for one in (0.2, 0.1)
     ]
-    numbers = []
-    encoder = build_encoder(
-        CombinationParameters(kind="concatenation", parts=lstms),
-        lambda part, number: (numbers.append(number), torch.zeros(5, 9))[1],
-        seed=3,
+    numbers: list[int] = []
+    encoder, other = (
+        build_encoder(
+            CombinationParameters(kind="concatenation", parts=lstms),
+            lambda part, number: (numbers.append(number), torch.zeros(5, 9))[1],
+            seed,
+        )
+        for seed in (3, 4)
     )
-    assert numbers == [0, 1] and encoder.scrambled_units() == {"word": 0.2}
+    assert numbers == [0, 1] * 2 and encoder.scrambled_units() == {"word": 0.2}
     for name, value in encoder.composition().items():
         if "bias" in name:
             assert not value.any()
@@ -203,6 +206,7 @@ def test_a_fresh_encoder_is_uniform_within_bounds_and_its_tables_are_numbered() 
             assert 0.99 / 8 < value.abs().max() <= 1 / 8 and float(value.detach().std()) == pytest.approx(
                 3**-0.5 / 8, rel=0.1
             )
+            assert not value.equal(other.composition()[name])
 
 
 def test_unequal_parts_cannot_be_added() -> None:

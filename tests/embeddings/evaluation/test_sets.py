@@ -230,8 +230,11 @@ def test_a_year_has_no_training_set_or_other_language(
 
 def test_a_year_that_is_none_of_the_task_says_nothing(tmp_path: Path) -> None:
     """Neither does one far above; of two files of scores none is chosen."""
-    write_official(tmp_path / "2026" / "train", "MSRpar")
-    assert named(tmp_path / "2026") == [("MSRpar", "MSRpar")]
+    years = range(2009, 2027)
+    found = [named(write_official(tmp_path / str(year) / "train", "a")) for year in years]
+    assert found == [
+        [(f"{year}train.a", f"{year}train") if 2012 <= year <= 2017 else ("a", "a")] for year in years
+    ]
     for place, name, year in (("2012/a/b", "near", "2012."), ("2012/a/b/c", "far", "")):
         (found,) = named(write_official(tmp_path / place, name))
         assert found[0] == f"{year}{name}"

@@ -61,12 +61,14 @@ def test_fewer_dimensions_are_the_largest_ones_to_the_bit_on_any_number_of_threa
     assert table.equal(cooccurrence_table(store, "word", 4, seed=1))
     near = np.diag(expected_gram(store)) > 1e-6
     torch.testing.assert_close(table[near].abs(), whole[near, :4].abs(), atol=1e-3, rtol=1e-2)
+    assert not table[near].equal(cooccurrence_table(store, "word", 4, seed=2)[near])
 
 
 def test_pairs_of_single_words_start_at_random(tmp_path: Path) -> None:
     store = store_of(tmp_path, ["dog", "cat"], ["hound", "kitten"])
     table = cooccurrence_table(store, "word", 50, seed=1)
     assert 0.8 < float(table.std()) < 1.2
+    assert not table.equal(cooccurrence_table(store, "word", 50, seed=2))
 
 
 def test_a_start_has_the_scale_and_the_weights_of_a_random_one(tmp_path: Path) -> None:
