@@ -151,9 +151,11 @@ def test_the_log_says_where_a_job_failed(caplog: pytest.LogCaptureFixture) -> No
 @pytest.mark.parametrize(
     ("limit", "memory"), [("1GB", 500_000_000), ("64MB", LEAST_JOB_MEMORY), ("100GB", MOST_JOB_MEMORY)]
 )
-def test_memory_of_a_job(limit: str, memory: int) -> None:
+def test_memory_of_a_job(limit: str, memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert job_memory(Resources(workers=1, memory_limit=limit)) == memory
     assert LEAST_JOB_MEMORY <= job_memory(Resources(workers=1)) <= MOST_JOB_MEMORY
+    monkeypatch.setattr("paraforge.base.shards.resources.available_memory", lambda: 2 << 30)
+    assert job_memory(Resources(workers=4)) == 256 << 20  # half of a worker's share
 
 
 @pytest.mark.full

@@ -1,6 +1,7 @@
 """Which devices are used, and by whom."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from paraforge.translation.stage.sentences import (
     EngineChoice,
     Workplace,
     build_translation,
+    device_of_worker,
     devices_of,
     plan_workplace,
     sentences_step,
@@ -26,8 +28,37 @@ CHOICE = EngineChoice("fake", DecodingOptions(), {}, "x", None)
 def test_workers_without_numbers_cannot_share_devices_out(monkeypatch: pytest.MonkeyPatch) -> None:
     build_translation(CHOICE, Workplace(2, ("cpu", "cpu"), 1, 0))  # in process, and of a local cluster
     monkeypatch.setattr("distributed.get_worker", lambda: SimpleNamespace(name="host-a"))
+    two = Workplace(None, ("cuda:0", "cuda:1"), 1, 0)
     with pytest.raises(InputError, match="CUDA_VISIBLE_DEVICES"):
-        build_translation(CHOICE, Workplace(None, ("cuda:0", "cuda:1"), 1, 0))
+        build_translation(CHOICE, two)
+    for number in range(4):
+        monkeypatch.setattr("distributed.get_worker", lambda name=number: SimpleNamespace(name=name))
+        assert device_of_worker(two) == f"cuda:{number % 2}"
+
+
+@pytest.mark.parametrize(
+    ("engine", "resources", "sentences_to_translate", "workers", "threads"),
+    [
+        ("ctranslate2", {"devices": ["cpu"]}, 10**6, 1, 8),  # the model is loaded once
+        ("ctranslate2", {"devices": ["cpu"], "workers": 4}, 10**6, 4, 2),
+        ("ctranslate2", {"devices": ["cpu"], "workers": 4, "threads": 3}, 10**6, 4, 3),
+        ("ctranslate2", {"devices": ["cuda:0", "cuda:1"], "workers": 4}, 10, 2, 1),
+        ("fake", {}, 30_001, 8, 1),
+        ("fake", {}, 30_000, 1, 8),  # too few for a cluster
+        ("server", {"workers": 4}, 10**6, 1, 8),
+    ],
+)
+def test_processes_and_threads_share_the_cores(
+    monkeypatch: pytest.MonkeyPatch,
+    engine: str,
+    resources: dict[str, Any],
+    sentences_to_translate: int,
+    workers: int,
+    threads: int,
+) -> None:
+    monkeypatch.setattr(sentences, "available_cores", lambda: 8)
+    found = plan_workplace(engine, Resources.model_validate(resources), sentences_to_translate)
+    assert (found.workers, found.threads) == (workers, threads)
 
 
 def test_the_gpus_are_those_that_the_engine_sees(monkeypatch: pytest.MonkeyPatch) -> None:
