@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from paraforge.base.errors import InputError
 from paraforge.base.shards.scheduler import Jobs
 from paraforge.base.shards.store import shard_name, write_index, write_shard
+from paraforge.corpus.publication.held_out import open_held_out
 from paraforge.products.lexicon import counting
 from paraforge.products.lexicon.counting import COUNTER_BYTES, PairCounts, count_pairs, plan_blocks
 from paraforge.products.lexicon.encoding import count_increments, read_arrow
@@ -202,3 +203,12 @@ def test_pairs_without_a_score_count_if_none_is_asked_for(
     (sides, _), found = select_pairs(pa.table(columns), LexiconFilters(minimum_score=minimum))
     assert len(sides) == 3 - sum(dropped.values())
     assert {reason: number for reason, number in found.items() if number} == dropped
+
+
+def test_a_pair_with_a_held_out_sentence_on_either_side_is_not_counted(tmp_path: Path) -> None:
+    held = pa.table({"reference": ["A dog."], "translation": ["One dog."]})
+    write_index(tmp_path, [write_shard(held, tmp_path / shard_name(0))], {})
+    sides = {"reference": ["a dog", "b", "b", "b"], "translation": ["c", "a dog !", "ONE DOG", "c"]}
+    filters = LexiconFilters(minimum_score=None)
+    (references, _), dropped = select_pairs(pa.table(sides), filters, open_held_out(tmp_path))
+    assert (references.rows(), dropped["held_out"], sum(dropped.values())) == ([["b"]], 3, 3)
