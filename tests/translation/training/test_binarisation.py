@@ -221,6 +221,10 @@ def test_a_sample_has_all_pairs_for_validation_and_some_of_a_source() -> None:
     others = Counter(found.filter(found["drawn"].is_null())["source_text"].to_pylist())
     assert 0.25 < others.total() / (~held).sum() < 0.35
     assert set(others.values()) == {1, 2, 3, 4}
+    # Of more pairs than the maximum, all of a source are drawn, or none.
+    drawn = binarisation.Draw(held_out=0.1, share=0.5, sample=1.0).trained(pairs)
+    assert 0.4 < drawn.num_rows / (~held).sum() < 0.6
+    assert set(Counter(drawn["source_text"].to_pylist()).values()) == {4}
 
 
 def test_a_finished_preparation_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,6 @@ def result(trained: TrainingRun, prepared: Prepared) -> TrainingResult:
     return TrainingResult("maximum_updates", history, prepared[1])
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("scores", "weights"),
     [((4.0, 4.0), "update 8"), *((one, "average of updates 8, 12") for one in ((4.0, 5.0), (0.5, 2.9)))],

@@ -162,10 +162,11 @@ def test_every_parameter_is_given_to_fairseq_under_its_name(kind: str, tmp_path:
     wanted = {
         "lr": 0.01, "warmup-updates": 7, "label-smoothing": 0.14, "max-tokens": 255, "update-freq": 4,
         "max-update": 90, "seed": 5, "weight-decay": 0.03, "clip-norm": 0.7, "dropout": 0.11,
-        "encoder-layers": 3, "decoder-layers": 3, "encoder-embed-dim": 24, "decoder-embed-dim": 24,
+        "encoder-layers": 3, "decoder-layers": 3 if kind == "lstm" else 2,
+        "encoder-embed-dim": 24, "decoder-embed-dim": 24,
     }  # fmt: skip
     sizes = {"feed_forward": 40, "heads": 6, "attention_dropout": 0.12, "activation_dropout": 0.13}
-    own = {"encoder-hidden-size": 12, "decoder-hidden-size": 24, "decoder-out-embed-dim": 24}
+    own: dict[str, Any] = {"encoder-hidden-size": 12, "decoder-hidden-size": 24, "decoder-out-embed-dim": 24}
     if kind == "transformer":
         own = {f"{side}-ffn-embed-dim": 40 for side in ("encoder", "decoder")}
         own |= {f"{side}-attention-heads": 6 for side in ("encoder", "decoder")}
@@ -173,14 +174,21 @@ def test_every_parameter_is_given_to_fairseq_under_its_name(kind: str, tmp_path:
     names = {"lr": "learning_rate", "max-tokens": "batch_tokens", "update-freq": "accumulate"}
     names |= {"max-update": "maximum_updates", "clip-norm": "clip"}
     training = {names.get(name, name.replace("-", "_")): value for name, value in [*wanted.items()][:9]}
-    shape = {"kind": kind, "encoder_layers": 3, "decoder_layers": 3, "width": 24, "dropout": 0.11, **sizes}
-    chosen = parameters(training=training, architecture=shape)
+    shape = {"kind": kind, "encoder_layers": 3, "width": 24, "dropout": 0.11, **sizes}
+    shape["decoder_layers"] = wanted["decoder-layers"]
+    own |= {"adam-betas": "(0.9,0.98)", "adam-eps": "1e-9", "lr-scheduler": "inverse_sqrt"}
+    if linear := kind == "lstm":
+        own |= {"lr-scheduler": "polynomial_decay", "total-num-update": 90}
+        training["schedule"] = "linear"
+    chosen = parameters(training=training, architecture=shape, vocabulary={"shared": not linear})
     prepared: Any = SimpleNamespace(parts=["part"])
     settings = trainer_settings(tmp_path, chosen, prepared, Resources(threads=9, devices=["cpu"]))
     assert (settings["ranks"], settings["threads"]) == (4, 2)
     given = settings["arguments"]
     found = {name: given[given.index(f"--{name}") + 1] for name in wanted | own}
     assert found == {name: str(value) for name, value in (wanted | own).items()}
+    assert ("--share-all-embeddings" in given) is not linear
+    assert ("--share-decoder-input-output-embed" in given) is linear
 
 
 @pytest.mark.parametrize(
@@ -234,7 +242,8 @@ def test_a_batch_has_the_same_seed_whoever_takes_it(seed: int, update: int, coun
     for rank in range(count):
         shared[rank::count] = Ranks(rank, count).batch_seeds(seed, update, 12 // count)
     assert shared == alone
-    assert len(set(alone)) == 12
+    others = Ranks().batch_seeds(seed + 1, update, 12) + Ranks().batch_seeds(seed, update + 1, 12)
+    assert len({*alone, *others}) == 36
     assert Ranks().totals(3, True, 0.5) == [3, 1, 0.5]  # alone
 
 
