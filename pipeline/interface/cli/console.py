@@ -21,6 +21,8 @@ HOST = typer.Option(
     "127.0.0.1", help="address to listen on; with another address, other people can open the page"
 )
 
+_NARROWEST = 60  # in narrower tables, figures would be cut, and texts be columns of letters
+
 
 def text_width(plain: int) -> int:
     """Return the width in columns: the terminal's, or ``plain``."""
@@ -33,7 +35,7 @@ def rendered(show: Callable[[Console], None], plain: int = 120) -> str:
 
     buffer, terminal = io.StringIO(), sys.stdout.isatty()
     system: Literal["standard"] | None = "standard" if terminal else None
-    width = text_width(plain)
+    width = max(text_width(plain), _NARROWEST)
     show(Console(file=buffer, width=width, force_terminal=terminal, highlight=False, color_system=system))
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 

@@ -15,6 +15,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import write_json
 from paraforge.corpus.publication.summary import load_summary, suggestions
 from paraforge.corpus.selection.fate import Counts
+from paraforge.interface.cli.console import rendered
 from paraforge.interface.cli.summary import show
 from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
@@ -30,6 +31,18 @@ def project(tmp_path: Path) -> Path:
     write_json(tmp_path / "metrics" / "nmt.json", {"bleu": 37.71, "chrf": 58.5, "seconds": 3725.0})
     write_json(tmp_path / "metrics" / "translate.json", {"engine": "ctranslate2", "beam": 12})
     return tmp_path
+
+
+def test_no_figure_is_cut_in_a_narrow_terminal(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {}
+    for width in ("200", "30"):
+        monkeypatch.setenv("COLUMNS", width)
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+        texts[width] = rendered(lambda console: show(load_summary(project), console))
+    figures = [
+        Counter(re.findall(r"\d[\d.,]*", re.sub(r"\x1b\[[\d;]*m", "", text))) for text in texts.values()
+    ]
+    assert not figures[0] - figures[1]
 
 
 def test_splits_are_counted(project: Path) -> None:
