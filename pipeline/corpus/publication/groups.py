@@ -183,16 +183,12 @@ def kept_rows(view: ShardView, shard: int, columns: Sequence[str]) -> pa.Table:
 
 
 def _keys(view: ShardView, shard: int, columns: Sequence[str], score: float | None) -> NDArray[np.uint64]:
-    """Return :func:`joining_keys` of the kept rows of a shard."""
+    """Return the keys that connect the kept rows of a shard into groups, (rows, columns, 2); 0, 0 for no
+    text, and for all but the first column of a row whose paraphrase score is below ``score``."""
     scored = [] if score is None else present(view, [_SCORE])
-    return joining_keys(kept_rows(view, shard, [*columns, *scored]), columns, score)
-
-
-def joining_keys(rows: pa.Table, columns: Sequence[str], score: float | None) -> NDArray[np.uint64]:
-    """Return the keys that connect rows into groups, (rows, columns, 2); 0, 0 for no text, and for all but
-    the first column of a row whose paraphrase score is below ``score``."""
+    rows = kept_rows(view, shard, [*columns, *scored])
     keys = sentence_keys([rows[name] for name in columns])
-    if score is not None and _SCORE in rows.column_names:
+    if score is not None and scored:
         values, missing = numbers(rows[_SCORE])
         good = inside(values, score) & ~missing
         keys[~good, 1:] = 0

@@ -247,19 +247,23 @@ def _wrong(rows: pa.Table, taken: pa.Table, sources: Mapping[str, int]) -> pa.Ta
     weights = [sources[name] / counts[name] for name in rows["source"].to_pylist()]
     lineage = [name for name in LINEAGE if name in rows.column_names]
     scores = [name for name in compared_scores() if name in rows.column_names]
-    arrays: dict[str, Any] = {name: rows[name] for name in (*lineage, "reference")}
     foreign = [name for name in taken.column_names if name in _FOREIGN]
-    arrays |= {name: taken[name] for name in ("translation", *foreign)}
     by_rule = taken[RULE] if RULE in taken.column_names else pa.nulls(rows.num_rows, pa.string())
     added = (taken["source"], taken["line"], pa.array(weights, pa.float64()), by_rule)
-    arrays |= {field.name: value for field, value in zip(_ADDED, added, strict=True)}
-    arrays |= {f"{RIGHT}{name}": rows[name] for name in scores}
-    fields = [COLUMNS[name] for name in (*lineage, *TEXT_COLUMNS, *foreign)]
-    fields += [
-        *_ADDED,
-        *(column(f"{RIGHT}{name}", COLUMNS[name].type, f"{name} of the right pair") for name in scores),
-    ]
-    return pa.table(list(arrays.values()), schema=pa.schema(fields))
+    return _table(
+        [
+            *((COLUMNS[name], rows[name]) for name in (*lineage, "reference")),
+            *((COLUMNS[name], taken[name]) for name in ("translation", *foreign)),
+            *zip(_ADDED, added, strict=True),
+            *((column(f"{RIGHT}{name}", COLUMNS[name].type, f"{name} of the right pair"), rows[name])
+              for name in scores),
+        ]
+    )  # fmt: skip
+
+
+def _table(columns: Iterable[tuple[pa.Field, Any]]) -> pa.Table:
+    fields, arrays = zip(*columns, strict=True)
+    return pa.table(list(arrays), schema=pa.schema(fields))
 
 
 def _scored(step: Step, pairs: pa.Table, resources: Resources) -> pa.Table:
@@ -285,11 +289,9 @@ def _scored(step: Step, pairs: pa.Table, resources: Resources) -> pa.Table:
 
 def joined(pairs: pa.Table, *scores: pa.Table) -> pa.Table:
     """Return mismatched pairs with their scores, without the steps' footers, which name library versions."""
-    pairs = pairs.drop_columns([name for name in pairs.column_names if name in _FOREIGN])
     found = {field.name: (field, table[field.name]) for table in scores for field in table.schema}
-    ordered = [found[name] for name in COLUMNS if name in found]
-    fields = [*pairs.schema, *(field for field, _ in ordered)]
-    return pa.table([*pairs.columns, *(column for _, column in ordered)], schema=pa.schema(fields))
+    own = [(field, pairs[field.name]) for field in pairs.schema if field.name not in _FOREIGN]
+    return _table([*own, *(found[name] for name in COLUMNS if name in found)])
 
 
 def changed_rows(rows: pa.Table) -> pa.Table:

@@ -69,11 +69,8 @@ def signs_of(
     counts = np.zeros((len(first), 5), np.int16)
     places = np.zeros(len(words.keys), np.int64)
     places[rows] = np.arange(len(rows))
-    _signs(
-        first.ids, first.offsets, second.ids, second.offsets, rows, words.keys, words.stems, words.properties,
-        words.persons, words.bases, words.values, words.magnitudes, words.opposed, words.opposed_offsets,
-        directions, places, signs, counts,
-    )  # fmt: skip
+    sides = (first.ids, first.offsets, second.ids, second.offsets)
+    _signs(*sides, rows, words, directions, places, signs, counts)
     return signs, counts
 
 
@@ -206,8 +203,7 @@ def _cosine(one: Any, other: Any) -> Any:
 
 @compiled
 def _signs(
-    first: Any, first_offsets: Any, second: Any, second_offsets: Any, rows: Any, keys: Any, stems: Any,
-    properties: Any, persons: Any, bases: Any, values: Any, magnitudes: Any, opposed: Any, offsets: Any,
+    first: Any, first_offsets: Any, second: Any, second_offsets: Any, rows: Any, words: Any,
     directions: Any, places: Any, signs: Any, counts: Any,
 ) -> None:  # fmt: skip
     read, matches = np.empty((2, 2, MOST_TOKENS), np.int64)
@@ -216,43 +212,43 @@ def _signs(
     numbers, sure = np.empty((2, MOST_TOKENS)), np.empty((2, MOST_TOKENS), np.bool_)
     antonyms, replaced, placed = np.empty(3, np.int64), np.empty(3, np.float32), np.empty(2, np.int64)
     for row in range(len(signs)):
-        here = _read(first[first_offsets[row] : first_offsets[row + 1]], rows, properties, read[0])
-        there = _read(second[second_offsets[row] : second_offsets[row + 1]], rows, properties, read[1])
+        here = _read(first[first_offsets[row] : first_offsets[row + 1]], rows, words.properties, read[0])
+        there = _read(second[second_offsets[row] : second_offsets[row + 1]], rows, words.properties, read[1])
         a, b = read[0, :here], read[1, :there]
-        turned = _is_later(a, b, keys)
+        turned = _is_later(a, b, words.keys)
         if turned:
             a, b = b, a
         for k in range(len(a)):
-            both_stems[0, k] = stems[a[k]]
+            both_stems[0, k] = words.stems[a[k]]
         for k in range(len(b)):
-            both_stems[1, k] = stems[b[k]]
+            both_stems[1, k] = words.stems[b[k]]
         stems_a, stems_b = both_stems[0, : len(a)], both_stems[1, : len(b)]
         to_b, to_a = matches[0], matches[1]
         _match(stems_a, stems_b, to_b, to_a)
         people[:] = 0
-        numbered = _side(a, properties, persons, to_b, sums[0], people, np.int64(1))
-        numbered |= _side(b, properties, persons, to_a, sums[1], people, np.int64(-1))
+        numbered = _side(a, words.properties, words.persons, to_b, sums[0], people, np.int64(1))
+        numbered |= _side(b, words.properties, words.persons, to_a, sums[1], people, np.int64(-1))
         antonyms[:], placed[:], replaced[:] = 0, 0, 0
         affixes = negated = 0
         for i in range(len(a)):
             if to_b[i] >= 0:
                 continue
-            stem, base = stems_a[i], bases[a[i]]
-            antonyms_of = opposed[:0]
-            if stem < len(offsets) - 1:
-                antonyms_of = opposed[offsets[stem] : offsets[stem + 1]]
+            stem, base = stems_a[i], words.bases[a[i]]
+            antonyms_of = words.opposed[:0]
+            if stem < len(words.opposed_offsets) - 1:
+                antonyms_of = words.opposed[words.opposed_offsets[stem] : words.opposed_offsets[stem + 1]]
             for j in range(len(b)):
                 if to_a[j] >= 0:
                     continue
-                one, other = persons[a[i]], persons[b[j]]
+                one, other = words.persons[a[i]], words.persons[b[j]]
                 if one and other:
                     if one != other:
                         gender = one + other == 9 and min(one, other) == 4
                         kind = 0 if gender else 1
                         placed[kind] = max(placed[kind], _context(stems_a, stems_b, i, j))
                     continue
-                against = _opposed(stem, base, antonyms_of, stems_b[j], bases[b[j]])
-                both = properties[a[i]] & properties[b[j]]
+                against = _opposed(stem, base, antonyms_of, stems_b[j], words.bases[b[j]])
+                both = words.properties[a[i]] & words.properties[b[j]]
                 if not against and both & CONTENT and not both & NUMBER:
                     context = _context(stems_a, stems_b, i, j)
                     if context:
@@ -262,7 +258,7 @@ def _signs(
                 if against:
                     affixes += against == 2
                     # `Nobody` is counted as a negation, so it is not also an opposite of `everybody`.
-                    if (properties[a[i]] ^ properties[b[j]]) & NEGATION:
+                    if (words.properties[a[i]] ^ words.properties[b[j]]) & NEGATION:
                         negated += 1
                     else:
                         antonyms[_context(stems_a, stems_b, i, j)] += 1
@@ -270,8 +266,8 @@ def _signs(
                     break
         missing = 0
         if numbered:
-            n = said_numbers(a, values, magnitudes, numbers[0], sure[0])
-            m = said_numbers(b, values, magnitudes, numbers[1], sure[1])
+            n = said_numbers(a, words.values, words.magnitudes, numbers[0], sure[0])
+            m = said_numbers(b, words.values, words.magnitudes, numbers[1], sure[1])
             missing += missing_numbers(numbers[0, :n], sure[0], numbers[1, :m])
             missing += missing_numbers(numbers[1, :m], sure[1], numbers[0, :n])
         negations, denials = abs(sums[0, 0] - sums[1, 0]), abs(sums[0, 2] - sums[1, 2])
