@@ -24,6 +24,7 @@ from paraforge.corpus.scoring.pairs import Pairs as ScoredPairs
 from paraforge.corpus.scoring.scorers.words import Overlap
 from paraforge.corpus.scoring.word_scorer import WordScorer
 from paraforge.embeddings.evaluation.leakage import LeakageFilter
+from paraforge.embeddings.evaluation.sets import read_sets
 from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.trainer.parameters import VocabularyParameters
 
@@ -64,7 +65,9 @@ class Pool:
 
     def _build(self, directory: Path, corpora: list[Path]) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        leakage = LeakageFilter.of_files([data_directory() / "sts"])
+        leakage = LeakageFilter(
+            {pairs.name: pairs.sentences for pairs in read_sets([data_directory() / "sts"])}
+        )
         labels: list[pa.Table] = []
 
         def blocks() -> Iterator[PairBlock]:

@@ -20,7 +20,7 @@ from paraforge.embeddings.evaluation.word_lists import (
     correlate,
     read_similarity_lists,
 )
-from paraforge.products.lexicon.lookup import Lexicon, Score
+from paraforge.products.lexicon.lookup import Lexicon
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _list_entry(text: str, path: Path, number: int) -> tuple[Pair, float | None]
     return (fields[0].lower(), fields[1].lower()), score
 
 
-SCORES: tuple[Score, ...] = ("cross_pmi", "adjusted_pmi")
+SCORES = ("cross_pmi", "adjusted_pmi")
 
 
 def lexicon_scores(

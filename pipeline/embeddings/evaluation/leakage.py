@@ -3,9 +3,8 @@ drops them while the pairs are read."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ import pyarrow as pa
 
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.sentence_set import SentenceSet
-from paraforge.embeddings.evaluation.sets import read_sets
 
 EXAMPLES = 5
 """Pairs per set that the report shows."""
@@ -71,7 +69,7 @@ class LeakageFilter:
     """Looks for training pairs in test sets. Either sentence counts; both sides are compared as
     `paraforge.corpus.selection.filters.decontamination` does: only lower-cased letters and digits.
 
-        leakage = LeakageFilter.of_files([Path("sts")])
+        leakage = LeakageFilter({"dev": sentences})
         blocks = leakage(blocks)            # lazily; leakage.report is complete when they are used up
 
     Memory grows only with the test sets.
@@ -86,11 +84,6 @@ class LeakageFilter:
         self.hidden = frozenset(hidden)
         self.report = LeakageReport()
         self.sentences = SentenceSet(test_sets)
-
-    @classmethod
-    def of_files(cls, paths: Sequence[str | Path]) -> LeakageFilter:
-        """Build it from files and directories, as in `read_sets`; rows without a score are included."""
-        return cls({pairs.name: pairs.sentences for pairs in read_sets(paths)})
 
     def __call__(self, blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
         """Yield the blocks, without leaked pairs if `drop` is set, and without empty blocks."""

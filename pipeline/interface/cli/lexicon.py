@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,31 +72,23 @@ def lookup(
     count: int = typer.Option(20, "--count", "-n", min=1, help="most paraphrases per word"),
     minimum_pairs: int = typer.Option(10, help="hide entries with fewer pairs"),
     minimum_pmi: float = typer.Option(1.5, help="hide entries below this adjusted PMI"),
-    by_cross: bool = typer.Option(False, "--by-cross", help="show all entries, ranked by cross-sentence PMI"),
-    as_json: bool = typer.Option(False, "--json", help="print JSON, one object per word"),
 ) -> None:
     """Show the paraphrases of words, best first. Exits with 1 if none of the words is in the lexicon.
 
     \b
     Examples:
       paraforge lexicon lookup journalist garden
-      paraforge lexicon lookup garden -l my-lexicon --minimum-pairs 20 --json
+      paraforge lexicon lookup garden -l my-lexicon --minimum-pairs 20
     """
     from paraforge.products.lexicon.lookup import Lexicon
 
     opened = Lexicon(lexicon)
-    found = (
-        opened.lookup(words, count, minimum_pairs, "cross_pmi")
-        if by_cross
-        else opened.lookup(words, count, minimum_pairs, minimum=minimum_pmi)
-    )
+    found = opened.lookup(words, count, minimum_pairs, minimum_pmi)
     unknown = 0
     for word, entries in found.items():
-        if as_json:
-            typer.echo(json.dumps({"word": word, "paraphrases": entries.to_pylist()}, ensure_ascii=False))
-        elif entries.num_rows:
+        if entries.num_rows:
             typer.echo(_table(word, entries))
-        if not entries.num_rows:
+        else:
             sentences = opened.count_of(word)
             unknown += not sentences
             typer.echo(

@@ -99,10 +99,15 @@ def with_settings(
 
     start: values from other options. Raises ConfigurationError, with a suggestion for a misspelled key.
     """
+    return checked(parameters, settings_of(settings, start))
+
+
+def settings_of(settings: Sequence[str], start: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the values of ``--set KEY=VALUE`` and those from other options, not yet checked."""
     content: dict[str, Any] = dict(start or {})
     for setting in settings:
         put_setting(content, setting)
-    return checked(parameters, content)
+    return content
 
 
 def checked(parameters: type[Parameters], content: dict[str, Any]) -> Parameters:
@@ -134,18 +139,3 @@ def put_setting(content: dict[str, Any], setting: str) -> None:
             one[name] = value_of(text)
     except ValueError as error:
         raise ConfigurationError([f"--set {setting}: {error}"]) from error
-
-
-def score_lines(best_score: float | None, years: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return a line for the development score, if there is one, and one for each year's Pearson and
-    Spearman."""
-    lines = [] if best_score is None else [f"development score {best_score:.2f}"]
-    return lines + [
-        f"{name:20} Pearson {score['pearson'] or 0:6.2f}  Spearman {score['spearman'] or 0:6.2f}"
-        + (
-            f"  ({score['development_pairs']} of its {score['pairs']} pairs are also in the development sets)"
-            if "development_pairs" in score
-            else ""
-        )
-        for name, score in years.items()
-    ]

@@ -21,8 +21,7 @@ from paraforge.interface.cli.settings import (
     WORK,
     check_output,
     checked,
-    put_setting,
-    score_lines,
+    with_settings,
 )
 
 if TYPE_CHECKING:
@@ -127,9 +126,7 @@ def _parameters(
     except ValueError as error:
         raise ConfigurationError([f"--encoder {encoder}: {error}"]) from error
     content |= {name: str(path) for name, path in paths.items() if path is not None}
-    for setting in settings:
-        put_setting(content, setting)
-    return checked(ModelParameters, content)
+    return with_settings(ModelParameters, settings, content)
 
 
 def _lines(report: EmbeddingsReport) -> list[str]:
@@ -143,7 +140,14 @@ def _lines(report: EmbeddingsReport) -> list[str]:
         lines.append(f"{counted(report.skipped, 'pair')} skipped: a side has no token")
     if report.passed_over:
         lines.append(f"{report.passed_over:,} times a pair was skipped because no text could be its negative")
-    return [*lines, *score_lines(report.best_score, report.years)]
+    if report.best_score is not None:
+        lines.append(f"development score {report.best_score:.2f}")
+    for name, score in report.years.items():
+        line = f"{name:20} Pearson {score['pearson'] or 0:6.2f}  Spearman {score['spearman'] or 0:6.2f}"
+        if shared := score.get("development_pairs"):
+            line += f"  ({shared} of its {score['pairs']} pairs are also in the development sets)"
+        lines.append(line)
+    return lines
 
 
 def files_and_corpora(pairs: list[Path], columns: str) -> tuple[list[PairFileParameters], list[Path]]:

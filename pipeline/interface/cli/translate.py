@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from paraforge.interface.cli.settings import (
     TRANSLATIONS,
     check_output,
     checked,
-    put_setting,
+    settings_of,
     with_settings,
 )
 from paraforge.translation.decoding.translator import DecodingOptions
@@ -71,7 +71,7 @@ def translate(
         raise ConfigurationError([f"--nbest is {nbest}, but must be at most --beam ({beam})"])
     values: dict[str, Any] = {"beam": beam, "nbest": nbest, "compute_type": compute_type}
     batch_tokens, of_engine = 0, {}
-    for key, value in _settings(settings).items():
+    for key, value in settings_of(settings).items():
         if key == "batch_tokens":
             batch_tokens = checked(Resources, {key: value}).batch_tokens
         elif key in DecodingOptions.model_fields:
@@ -103,13 +103,6 @@ def translate_file(
     sentences = read_sentences(input_path)
     translator, sentences = prepare(sentences)
     translate_lines(translator, sentences, output_path, doing)
-
-
-def _settings(given: Sequence[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for text in given:
-        put_setting(found, text)
-    return found
 
 
 def paraphrase(

@@ -72,7 +72,6 @@ def measure(
 
     The seconds of a block are assumed to be proportional to its bytes of text.
 
-
     open_translator: loads the model; the loading is timed.
     population: the sentences to translate; at least one.
     seconds: time limit; at least two blocks are translated, and no other begins after this time.

@@ -33,7 +33,6 @@ def make_project(directory: Path, bitext: Bitext | None = None) -> None:
         last case the call continues, and does not overwrite the project's files that exist.
     bitext: the texts that the project starts with; None for the embedded sample.
 
-
     Raises:
         InputError: the directory has files, or a name that DVC cannot use.
         MissingPackageError: DVC is not installed.

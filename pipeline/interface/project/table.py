@@ -49,7 +49,6 @@ def text_columns(path: Path, form: str | None) -> tuple[dict[Place, str | None],
     file: format, separator, header. A language in a column's name or in a TMX file is believed; others are
     identified from the texts.
 
-
     Raises:
         InputError: the file is missing, empty, damaged, or of no format that has columns.
         MissingPackageError: py3langid, which tells languages, is not installed.

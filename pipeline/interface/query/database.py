@@ -133,7 +133,6 @@ def _create_view(connection: duckdb.DuckDBPyConnection, name: str, dataset: Data
 def explained(remedy: str | None = None) -> Iterator[None]:
     """Turn DuckDB's exceptions into errors for the user.
 
-
     Raises:
         InputError: the statement is wrong, or met a damaged file.
         Interrupted: Ctrl-C or SIGTERM.

@@ -14,7 +14,7 @@ from paraforge.base.files import hash_json, sha256_file
 from paraforge.base.logs import counted
 from paraforge.base.shards.resources import Resources
 from paraforge.base.text.sentence_set import SentenceSet
-from paraforge.embeddings.evaluation.leakage import LeakageFilter
+from paraforge.embeddings.evaluation.sets import read_sets
 from paraforge.embeddings.learning.loop import Record, Task, Trainer, TrainingStep
 from paraforge.embeddings.learning.optimisers import Adam, clip_, separate
 from paraforge.embeddings.learning.runs import MODEL, run_once
@@ -117,7 +117,6 @@ def train_decoders(
     Checkpoints and finished models are in `resources.work`/decoders/KEY. KEY is a hash of everything that the
     result depends on, so the same call resumes a killed one; it reads the sentences again.
 
-
     sentences: file of running text; see `read_sentences`.
     held_out: STS files or directories whose sentences are not trained on; a document ends at each of them.
 
@@ -135,7 +134,9 @@ def train_decoders(
     check_device(device)
     if not sentences.is_file():
         raise InputError("no such file", sentences)
-    without = LeakageFilter.of_files(held_out).sentences if held_out else None
+    without = None
+    if held_out:
+        without = SentenceSet({pairs.name: pairs.sentences for pairs in read_sets(held_out)})
     data = _fingerprint(sentences, without)
 
     def train(directory: Path) -> dict[str, Any]:

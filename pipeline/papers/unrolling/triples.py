@@ -61,7 +61,6 @@ def read_sentences(
     name: a document ends where they change. Otherwise each line is a sentence, and a blank line ends a
     document.
 
-
     held_out: sentences to leave out; a document ends at each of them.
 
     Raises InputError if the file is missing, empty or damaged; with the line number if a line is not UTF-8 or

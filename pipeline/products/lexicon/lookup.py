@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,8 +10,6 @@ import pyarrow.parquet as pq
 from paraforge.base.errors import InputError, describing
 from paraforge.base.shards.store import open_parquet
 from paraforge.corpus.publication.lexicon_layout import MANIFEST, SCHEMA, WORDS, read_lexicon_json
-
-Score = Literal["adjusted_pmi", "cross_pmi"]
 
 
 class Lexicon:
@@ -70,14 +67,12 @@ class Lexicon:
         words: Iterable[str],
         limit: int | None = 20,
         minimum_pairs: int = 1,
-        by: Score = "adjusted_pmi",
         minimum: float | None = None,
     ) -> dict[str, pa.Table]:
         """Return the best paraphrases of each word.
 
         words: any spelling; looked up in the lexicon's form. limit: most entries per word.
-        minimum_pairs: least number of pairs of an entry. by: the score that orders them, descending.
-        minimum: its least value, in nats.
+        minimum_pairs: least number of pairs of an entry. minimum: least adjusted PMI, in nats.
 
         Returns a table (:data:`~paraforge.corpus.publication.lexicon_layout.SCHEMA`) for each word as given;
         empty if it has no entry.
@@ -87,13 +82,9 @@ class Lexicon:
         found = self.entries(names.values())
         found = found.filter(pc.greater_equal(found["pairs"], minimum_pairs))
         if minimum is not None:
-            found = found.filter(pc.greater_equal(found[by], minimum))
-        result = {}
-        for word in given:
-            table = found.filter(pc.equal(found["word"], names[word]))
-            order = pc.sort_indices(table, sort_keys=[(by, "descending"), ("rank", "ascending")])
-            result[word] = table.take(order if limit is None else order[:limit])
-        return result
+            found = found.filter(pc.greater_equal(found["adjusted_pmi"], minimum))
+        # Sorted by rank, that is, by descending adjusted PMI.
+        return {word: found.filter(pc.equal(found["word"], names[word])).slice(0, limit) for word in given}
 
     def normalise(self, word: str) -> str:
         """Return a word in the lexicon's form: lower-cased, or its lemma.

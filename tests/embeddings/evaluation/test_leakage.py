@@ -2,7 +2,6 @@
 
 import string
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 from hypothesis import given
@@ -69,13 +68,6 @@ def test_nothing_to_look_for() -> None:
     assert leakage.report.lines() == [
         "none of 5 training pairs has a sentence of a development set, a test set or a held-out split"
     ]
-
-
-def test_of_files_reads_unscored_rows_too(tmp_path: Path) -> None:
-    (tmp_path / "2012.x.tsv").write_text("1\tone two\tthree\n\tA man!\tx\n")
-    leakage = LeakageFilter.of_files([tmp_path])
-    assert rows(leakage([block(PAIRS)])) == [*PAIRS[:3], PAIRS[4]]
-    assert leakage.report.by_set == {"2012.x": 1}
 
 
 TEXTS = st.text(string.ascii_letters[:3] + "AB .", max_size=4)

@@ -12,7 +12,7 @@ import pytest
 
 from paraforge.base.errors import ConfigurationError
 from paraforge.interface.cli import main
-from paraforge.interface.cli.translate import _settings
+from paraforge.interface.cli.settings import settings_of
 from tests.project import environment
 
 COMMAND = [sys.executable, "-m", "paraforge", "translate"]
@@ -141,10 +141,10 @@ def test_sigterm_is_code_130_and_keeps_what_is_translated(tmp_path: Path, tiny_m
     ],
 )
 def test_settings_of_an_engine_are_yaml(given: list[str], found: dict[str, object]) -> None:
-    assert _settings(given) == found
+    assert settings_of(given) == found
 
 
 @pytest.mark.parametrize("given", ["seed", "=3", "seed=[", ""])
 def test_a_setting_that_is_none_is_named(given: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(f"--set {given}")):
-        _settings([given])
+        settings_of([given])
