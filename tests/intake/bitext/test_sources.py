@@ -151,25 +151,16 @@ def test_row_numbers(tmp_path: Path) -> None:
 
 
 def test_the_key_of_a_file_depends_on_what_its_rows_depend_on(tmp_path: Path) -> None:
-    def key(
-        content: str = "a\tb\n",
-        cleaning: dict[str, Any] | None = None,
-        kind: str = "bitext",
-        version: int = 1,
-        **options: Any,
-    ) -> str:
+    def key(content: str = "a\tb\n", **options: Any) -> str:
         path = write(tmp_path / "a.tsv", content)
         (source,) = resolve(parameters(tsv(str(path), **options)), tmp_path)
-        settings = Cleaning.model_validate(cleaning or {})
-        return file_key(source.files[0], settings, kind, version, source.files[0].digests())
+        return file_key(source.files[0], Cleaning(), "bitext", 1, source.files[0].digests())
 
     same = key()
     assert key(name="renamed") == key(licence="MIT") == same
-    assert key(cleaning={"duplicates": False}) == same
     assert key(drop_rows=str(write(tmp_path / "rows", "0\n"))) == same
-    others = [key("a\tc\n"), key(cleaning={"max_words": 7}), key(columns={"source_text": 0, "reference": 1})]
-    others += [key(header=True), key(kind="references"), key(version=2)]  # the sample can be of either kind
-    assert len({same, *others}) == 7
+    others = [key("a\tc\n"), key(columns={"source_text": 0, "reference": 1}), key(header=True)]
+    assert len({same, *others}) == 4
 
 
 ROWS = 1_000
