@@ -19,7 +19,7 @@ from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.score import build_scorers, score_table
 from paraforge.corpus.scoring.word_scorer import WordScorer
-from paraforge.corpus.selection.score_file import _write_pairs
+from paraforge.corpus.selection import score_file
 from tests.corpus.scoring.test_score import NO_SOURCE, SCORES, counted
 from tests.here import run_command
 
@@ -32,6 +32,11 @@ def vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     VECTORS.write_text(tmp_path / "vectors.txt")
     return tmp_path / "vectors.txt"
+
+
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(score_file, "BATCH_ROWS", 3)
 
 
 def run(*arguments: object) -> str:
@@ -60,6 +65,7 @@ def as_csv(rows: list[tuple[str, str]], separator: str = ",") -> str:
 OTHER = "id\tmt\ten\n7\tthe dog\tthe cat\n"
 
 
+@pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize(
     ("name", "content", "options", "pairs"),
     [
@@ -103,7 +109,7 @@ def test_texts_are_repaired_and_counted(
 
 def test_lines_of_shards_are_counted_from_1(tmp_path: Path) -> None:
     table = pa.table({"reference": ["a", "b"], "translation": ["c", "d"]})
-    _write_pairs(iter([table, table]), tmp_path / "pairs", tmp_path / "pairs.parquet")
+    score_file._write_pairs(iter([table, table]), tmp_path / "pairs", tmp_path / "pairs.parquet")
     written = pa.concat_tables(ShardDirectory(tmp_path / "pairs").tables())
     assert written["line"].to_pylist() == [1, 2, 3, 4] and written["source"].to_pylist() == [""] * 4
 
@@ -128,6 +134,7 @@ def test_a_name_that_says_no_format_is_refused(name: str, tmp_path: Path, vector
         run(tmp_path / "pairs.tsv", tmp_path / name, "--vectors", vectors)
 
 
+@pytest.mark.usefixtures("small_batches")
 def test_parquet_keeps_its_columns(tmp_path: Path, vectors: Path) -> None:
     table = pa.table(
         {

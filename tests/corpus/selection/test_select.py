@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.lineage import mixed, sampling_keys, text_keys
 from paraforge.base.shards.store import ShardDirectory
+from paraforge.corpus.selection import ordering
 from paraforge.corpus.selection.fate import Counts
 from paraforge.corpus.selection.ordering import rank, tenths
 from paraforge.corpus.selection.parameters import SelectParameters
@@ -201,11 +203,12 @@ VALUES = st.one_of(
 
 
 @settings(max_examples=15, deadline=None)
-@given(VALUES, st.lists(st.integers(0, 120), max_size=4), st.integers(1, 130))
-def test_cuts_are_those_of_a_stable_sort(values: Any, cuts: list[int], size: int) -> None:
-    """Also where a tie spans shards and cuts, with fewer rows than tenths, and for samples of all rows."""
+@given(VALUES, st.lists(st.integers(0, 120), max_size=4), st.integers(1, 130), st.sampled_from([7, 1 << 20]))
+def test_cuts_are_those_of_a_stable_sort(values: Any, cuts: list[int], size: int, block: int) -> None:
+    """Also where a tie spans shards, blocks and cuts, with fewer rows than tenths, and for samples of all
+    rows."""
     shards = np.split(values, sorted(min(cut, len(values)) for cut in cuts))
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, patch.object(ordering, "_BLOCK", block):
         by_tenth = tenths(shards, Path(directory) / "tenths")
         sample = rank(shards, lambda count: [size], Path(directory) / "sample")
     order = np.empty(len(values), int)

@@ -101,8 +101,10 @@ def slow_source(rows: list[Row], background: list[Row]) -> Row:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Statistics:
-    """The statistics of all rows."""
-    return describe(tmp_path_factory.mktemp("found"), make_rows())
+    """The statistics of all rows; the background's sentences are counted a few at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("paraforge.corpus.statistics.statistics._COUNTED_AT_ONCE", 7)
+        return describe(tmp_path_factory.mktemp("found"), make_rows())
 
 
 def test_table_1_over_all_references(found: Statistics) -> None:

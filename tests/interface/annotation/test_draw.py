@@ -18,12 +18,13 @@ from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 
 EDGES = (-0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+PAIRS = with_columns(random_pairs(1_000, seed=7), rank=[row % 3 for row in range(1_000)])
 
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("published")
-    publish_pairs(root, rows=1_000)
+    publish_pairs(root, table=PAIRS)
     return root
 
 
@@ -70,7 +71,7 @@ def test_draw_equals_an_oracle(published: Path, seed: int, names: tuple[str, ...
 
 
 def test_files_do_not_matter(published: Path, tmp_path: Path) -> None:
-    publish_pairs(tmp_path, rows=1_000, shard_rows=400, rows_per_file=120)
+    publish_pairs(tmp_path, table=PAIRS, shard_rows=400, rows_per_file=120)
     files = [[*(place / "corpus").glob("*.parquet")] for place in (tmp_path, published)]
     assert len(files[0]) > len(files[1])
     assert draw(tmp_path).pairs == draw(published).pairs

@@ -297,10 +297,12 @@ def test_a_plan_of_a_few_sentences_asks_for_each_once(tmp_path: Path, server: Fa
         corpus = write_corpus(tmp_path / f"in{count}", SENTENCES[:count], rows=300)
         server.asked.clear()
         parameters = parameters_of(tmp_path / f"work{count}")
-        plan = make_plan(parameters, corpus, tmp_path, devices=[1])
+        plan = make_plan(parameters, corpus, tmp_path, devices=[1], token_prices=(1e6, None))
         assert set(server.asked.values()) == {1}
         assert plan.left == count - len(server.asked)
+        assert plan.token_price == 50 * plan.left  # what was asked for the plan is paid
         assert "sentences/s" in plan_text({"": plan}, None)
         if plan.left:  # another plan asks for these
             assert make_plan(parameters, corpus, tmp_path, devices=[1]).left == 0
             assert set(server.asked) == set(SENTENCES[:count]) and set(server.asked.values()) == {1}
+            assert not (tmp_path / f"work{count}" / "plan" / "recall").exists()
