@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from paraforge.corpus.statistics.statistics import describe_corpus
-from paraforge.corpus.statistics.tables import metrics, write_tables
+from paraforge.corpus.statistics.statistics import describe_corpus, metrics, write_tables
 from paraforge.stages.common import Parameters, run_stage
 from paraforge.stages.metrics import write_metrics
 

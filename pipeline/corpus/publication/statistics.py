@@ -13,7 +13,7 @@ from paraforge.base.shards.lineage import sampling_keys
 from paraforge.corpus.columns import AVERAGED
 from paraforge.corpus.selection.fate import Counts, add_counts, count_by, kept_mask, total_of
 from paraforge.corpus.selection.filters import numbers
-from paraforge.corpus.statistics.counts import BANDS, Figures, added, band_of, figures_of, mean_of
+from paraforge.corpus.statistics.counts import BANDS, Figures, band_of, figures_of, mean_of
 
 _EXAMPLE_COLUMNS = ("source", "line", "reference", "translation", "paraphrase_score", "overlap_3")
 _EXAMPLE_SEED = 0
@@ -24,14 +24,14 @@ class Published:
     """Sums over rows, so the figures of shards add up to those of the corpus.
 
     sources: counts for each source. pivots: counts for each pivot, if there are several.
-    kept, refused: figures of the kept pairs, and of all other rows.
+    kept, scored: figures of the kept pairs, and of all rows.
     examples: for each band, the kept pairs with the smallest pseudo-random ``key``, as examples.
     """
 
     examples_per_band: int = 0
     sources: dict[str, Counts] = field(default_factory=dict)
     kept: Figures = field(default_factory=Figures)
-    refused: Figures = field(default_factory=Figures)
+    scored: Figures = field(default_factory=Figures)
     examples: list[list[dict[str, Any]]] = field(default_factory=lambda: [[] for _ in BANDS])
     pivots: dict[str, Counts] = field(default_factory=dict)
 
@@ -45,7 +45,7 @@ class Published:
         add_counts(self.sources, other.sources)
         add_counts(self.pivots, other.pivots)
         self.kept.add(other.kept)
-        self.refused.add(other.refused)
+        self.scored.add(other.scored)
         self.examples = [
             sorted(mine + others, key=lambda pair: pair["key"])[: self.examples_per_band]
             for mine, others in zip(self.examples, other.examples, strict=True)
@@ -58,12 +58,11 @@ class Published:
 
     def bands(self) -> list[dict[str, Any]]:
         """Return the first columns of PN Table 3, over all scored pairs and over kept ones."""
-        scored = added([self.kept, self.refused])
         return [
             {
                 "band": band,
-                "pairs": int(scored.band_pairs[index]),
-                "overlap_3": mean_of(scored.band_overlaps[index]) or 0.0,
+                "pairs": int(self.scored.band_pairs[index]),
+                "overlap_3": mean_of(self.scored.band_overlaps[index]) or 0.0,
                 "kept": int(self.kept.band_pairs[index]),
                 "kept_overlap_3": mean_of(self.kept.band_overlaps[index]) or 0.0,
             }
@@ -79,7 +78,7 @@ def describe(rows: pa.Table, examples_per_band: int) -> Published:
     figures = count_lineage(rows)
     figures.examples_per_band = examples_per_band
     figures.kept = figures_of(counted.filter(pa.array(kept)))
-    figures.refused = figures_of(counted.filter(pa.array(~kept)))
+    figures.scored = figures_of(counted)
     if examples_per_band and "paraphrase_score" in rows.column_names:
         scores, missing = numbers(rows.column("paraphrase_score"))
         band = np.where(missing | ~kept, -1, band_of(scores))

@@ -18,8 +18,14 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.text.tokens import tokenize
 from paraforge.corpus.columns import schema_of
 from paraforge.corpus.statistics.parameters import BackgroundParameters, StatisticsParameters
-from paraforge.corpus.statistics.statistics import BACKGROUND_SEED, NO_PARSES, Statistics, describe_corpus
-from paraforge.corpus.statistics.tables import metrics, write_tables
+from paraforge.corpus.statistics.statistics import (
+    BACKGROUND_SEED,
+    NO_PARSES,
+    Statistics,
+    describe_corpus,
+    metrics,
+    write_tables,
+)
 from tests.corpus.selection.corpora import write_shards
 
 Row = dict[str, Any]
