@@ -24,9 +24,8 @@ from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import open_model
 from paraforge.translation.models.model_file import ModelFile, Variable
 from paraforge.translation.stage.sentences import choose_engine
-from paraforge.translation.torch_search.graphs import RecordedSteps
 from paraforge.translation.torch_search.results import Findings
-from paraforge.translation.torch_search.search import Pace, Request, Search
+from paraforge.translation.torch_search.search import Request
 from paraforge.translation.torch_search.weights import load_weights
 from tests.translation.engines.tiny_models import OPTIONS, SENTENCES, agree, gains, run, write_variant
 from tests.translation.models.ready import make_marian, write_m2m100, write_nllb
@@ -159,29 +158,6 @@ def test_sentences_that_give_no_number_are_translated_again_in_float32(
     for place, scores in enumerate(mixed):
         assert scores == pytest.approx((full if place in (1, 4) else half)[place], abs=1e-6)
         assert len(scores) == 2 and full[place] != pytest.approx(half[place], abs=1e-4)
-
-
-def test_recorded_steps_give_what_plain_steps_give(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bookkeeping of CUDA graphs with a recording that computes; the graphs themselves need a GPU."""
-
-    class Recording:
-        def __init__(self, step: Any, state: Any, forcing: bool) -> None:
-            self.replay = lambda: step(state, forcing)
-
-    monkeypatch.setattr(RecordedSteps, "_recorded", lambda self, *arguments: Recording(*arguments))
-    translator = open_translator("torch", tiny_model, OPTIONS, Placement("cpu"))
-    assert isinstance(translator, TorchTranslator)
-    plain = translator._search("float32")
-    pace = Pace(look_every=4, keep=0.75, doubling=True, batch_sizes=(8, 16, 32, 64), source_multiple=8)
-    recorded = RecordedSteps(Search(plain.weights, plain.rules, pace))
-    replaying = Search(plain.weights, plain.rules, pace, recorded.state, recorded.step)
-    requests = [translator._request(source) for source in translator.encode(SENTENCES)]
-    for _ in range(2):
-        for one, other in zip(plain.run(requests), replaying.run(requests), strict=True):
-            assert [h.tokens for h in one] == [h.tokens for h in other]
-    assert recorded.replayed > 10
-    recorded.forget()
-    replaying.run(requests)
 
 
 def test_a_batch_that_does_not_fit_is_searched_in_halves(
