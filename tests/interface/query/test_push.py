@@ -13,6 +13,7 @@ from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.parameters import NOT_STATED
 from paraforge.corpus.publication.verification import verify
 from tests.corpus.publication.test_groups import SPLITS, related_pairs
+from tests.corpus.publication.test_verdict_words import drawn
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
 
@@ -63,7 +64,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("push")
-    publish_pairs(root, table=related_pairs(), splits=SPLITS, **LICENCES)
+    publish_pairs(root, table=related_pairs(), splits=SPLITS, wrong=drawn(50, {"news": 0.6}), **LICENCES)
     return root / "corpus"
 
 
