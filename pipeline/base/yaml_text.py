@@ -1,20 +1,16 @@
-"""Reads YAML safely (no repeated keys, bounded aliases) and writes it without invisible characters."""
+"""Reads and writes YAML with the types of YAML 1.2 and without repeated keys."""
 
 import re
-import unicodedata
 from typing import Any, Final, NoReturn
 
 import yaml
-
-MOST_REPEATED: Final = 10_000
-"""Most values that aliases can repeat in one text. A few lines of aliases could expand to billions."""
 
 
 def read_yaml_text(text: str) -> Any:
     """Return the content of a YAML text; None if it is empty.
 
-    Raises yaml.YAMLError, with the position, if the text is not YAML or too deeply nested, if a key is
-    repeated, a value is not of its type, an alias is recursive, or aliases repeat over MOST_REPEATED values.
+    Raises yaml.YAMLError, with the position, if the text is not YAML or too deeply nested, a key is repeated,
+    or a value is not of its type.
     """
     try:
         return yaml.load(text, _Loader)  # noqa: S506 - derived from SafeLoader
@@ -24,36 +20,12 @@ def read_yaml_text(text: str) -> Any:
 
 def yaml_text(content: Any) -> str:
     """Return plain values as YAML, with keys in their order. Texts that some readers, such as DVC, take for
-    numbers are quoted. Invisible characters (controls, line separators, direction marks) are escaped, so that
-    a name cannot look like other lines."""
+    numbers are quoted."""
     text: str = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
     return text
 
 
 class _Loader(yaml.SafeLoader):
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._repeated = 0
-        self._values = 0
-        self._sizes: dict[yaml.Node | None, int] = {}
-        """The number of values in each composed node, with its aliases expanded."""
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event = self.peek_event()  # type: ignore[no-untyped-call]  # PyYAML has no types for it
-        before = self._values
-        self._values += 1
-        node = super().compose_node(parent, index)
-        if isinstance(event, yaml.AliasEvent):
-            if node not in self._sizes:
-                _refuse(f"the alias *{event.anchor} refers to a value that contains it", event)
-            self._values += self._sizes[node]
-            self._repeated += self._sizes[node]
-            if self._repeated > MOST_REPEATED:
-                _refuse(f"aliases repeat more than {MOST_REPEATED:,} values", event)
-        else:
-            self._sizes[node] = self._values - before
-        return node
-
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         # YAML forbids repeated keys, but its readers take the last one.
         node = super().compose_mapping_node(anchor)
@@ -93,20 +65,12 @@ def _refuse(problem: str, place: Any) -> NoReturn:
 
 class _Dumper(yaml.SafeDumper):
     def represent_str(self, data: str) -> yaml.ScalarNode:
-        hidden = any(unicodedata.category(character) in _HIDDEN for character in data)
-        style = '"' if hidden else "'" if _FLOAT.fullmatch(data) else None
+        style = "'" if _FLOAT.fullmatch(data) else None
         return self.represent_scalar("tag:yaml.org,2002:str", data, style)
 
     def ignore_aliases(self, data: Any) -> bool:
         """Write a value that is in two places twice."""
         return True
 
-    def write_double_quoted(self, text: str, split: bool = True) -> None:
-        # Characters that need these quotes are escaped; other Unicode is written plainly.
-        self.allow_unicode = False
-        super().write_double_quoted(text, split)  # type: ignore[no-untyped-call]  # PyYAML has no types
-        self.allow_unicode = True
 
-
-_HIDDEN: Final = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 _Dumper.add_representer(str, _Dumper.represent_str)
