@@ -24,7 +24,7 @@ from paraforge import versions
 from paraforge.base.parsing.parse import parse_sentences
 from paraforge.base.shards.libraries import own_versions
 from paraforge.base.shards.resources import Resources
-from paraforge.translation.models.fairseq_compat import load_checkpoint
+from paraforge.translation.models.checkpoint import load_checkpoint
 from paraforge.translation.training.stage import build_nmt
 from tests.here import inside, run_stage
 from tests.products.triplets.corpora import mine, publish

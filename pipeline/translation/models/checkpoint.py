@@ -1,16 +1,18 @@
-"""Weights-only fairseq checkpoints (plain values, no optimizer, no paths) and their average."""
+"""Reads checkpoints without running their code, and writes weights-only ones of fairseq (plain values, no
+optimizer, no paths)."""
 
 import argparse
 import enum
 import logging
+import pickle  # for the error that torch raises
 import sys
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, first_line
 from paraforge.base.files import atomic_path
-from paraforge.translation.models.fairseq_compat import load_checkpoint
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +31,66 @@ _PLACES = {
     "wandb_project": None,
     "plasma_path": "/tmp/plasma",  # noqa: S108  fairseq's default; never used
 }
+
+
+def load_checkpoint(path: Path | str) -> dict[str, Any]:
+    """Read a fairseq checkpoint onto the CPU: only tensors and plain values.
+
+    ``cfg`` and ``args`` can be dictionaries or ``argparse.Namespace``.
+
+    Raises InputError as :func:`load_pickle`, or if the file is no checkpoint.
+    """
+    state = load_pickle(path)
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+        raise InputError("no model in this file", path, remedy="Use a checkpoint written by fairseq.")
+    # A tensor can repeat a stored number, and several can be the same; more than three seldom are.
+    size = sum(getattr(tensor, "nbytes", 0) for tensor in state["model"].values())
+    if size > 4 * Path(path).stat().st_size:
+        raise InputError(
+            f"damaged: its weights would have {size:,} bytes, many times as many as it has", path
+        )
+    return state
+
+
+def load_pickle(path: Path | str) -> Any:
+    """Read a file of ``torch.save`` onto the CPU: only tensors and plain values.
+
+    Raises InputError if the file is missing or damaged, or is a pickle that would run code.
+    """
+    import torch
+
+    # An argparse.Namespace only has attributes, and building one runs no code.
+    torch.serialization.add_safe_globals([argparse.Namespace])
+    try:
+        if zipfile.is_zipfile(path):  # before torch 1.6, the format was not a zip file
+            _check_archive(path)
+        return torch.load(str(path), map_location="cpu", weights_only=True)
+    except FileNotFoundError as error:
+        raise InputError("no such file", path) from error
+    except pickle.UnpicklingError as error:
+        raise InputError(
+            f"refused: it holds more than weights and plain values ({_first_reason(error)})",
+            path,
+            remedy="Its code is not run. Ask its authors for safetensors, or for plain values.",
+        ) from error
+    except Exception as error:  # on damaged files, the restricted unpickler can raise anything
+        raise InputError(f"not weights, or damaged: {first_line(error)}", path) from error
+
+
+def _check_archive(path: Path | str) -> None:
+    """Raise ValueError if an archive has other bytes than its checksums say, which torch does not compare, or
+    compressed ones, which could fill the memory."""
+    with zipfile.ZipFile(path) as archive:
+        if any(one.compress_type != zipfile.ZIP_STORED for one in archive.infolist()):
+            raise ValueError("its content is compressed")
+        if (damaged := archive.testzip()) is not None:
+            raise ValueError(f"{damaged} differs from its checksum")
+
+
+def _first_reason(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if "GLOBAL" in line or "Unsupported" in line]
+    return (named or lines or ["unreadable"])[0][:200]
 
 
 def is_copy(name: str) -> bool:
@@ -97,21 +159,18 @@ def _plain(value: Any) -> Any:
 def fairseq_languages(
     checkpoint: Path, source_language: str | None = None, target_language: str | None = None
 ) -> tuple[str, str]:
-    """Return the source and target codes of a fairseq checkpoint.
-
-    They are those that the checkpoint names. If it names none, they are the user's, completed from the names
-    of the two dictionaries; without any from the user, the target is English.
+    """Return the source and target codes of a fairseq checkpoint: those that it names, or the user's if it
+    names none or its dictionaries were renamed.
 
     checkpoint: file in the directory of its dictionaries, ``dict.LANGUAGE.txt``.
-    source_language, target_language: the user's codes, if any. They override the checkpoint's only if the
-        dictionaries that it names do not exist, because they were renamed.
+    source_language, target_language: the user's codes, if any.
 
     Raises InputError if the codes are unknown, checkpoint and user disagree, or a dictionary is missing.
     """
     given = (source_language, target_language)
-    trained = _named_languages(load_checkpoint(checkpoint, mapped=True))
-    dictionaries = sorted(path.name[5:-4] for path in checkpoint.parent.glob("dict.?*.txt"))
-    if trained is not None and set(trained) <= set(dictionaries):
+    trained = _named_languages(load_checkpoint(checkpoint))
+    dictionaries = {path.name[5:-4] for path in checkpoint.parent.glob("dict.?*.txt")}
+    if trained is not None and dictionaries.issuperset(trained):
         if any(mine not in (None, own) for mine, own in zip(given, trained, strict=True)):
             raise InputError(
                 f"it translates from {trained[0]} to {trained[1]}, not from {given[0] or trained[0]} to "
@@ -122,19 +181,8 @@ def fairseq_languages(
             )
         return trained
     source, target = (mine or own for mine, own in zip(given, trained or (None, None), strict=True))
-    named = source or target
-    if len(dictionaries) == 2 and named in dictionaries and None in (source, target):
-        other = dictionaries[1 - dictionaries.index(named)]
-        source, target = source or other, target or other
-    elif len(dictionaries) == 2 and named is None and "en" in dictionaries:
-        source, target = sorted(dictionaries, key=lambda name: name == "en")
-        logger.warning("%s names no languages: assuming %s to %s", checkpoint, source, target)
     if source is None or target is None:
-        raise InputError(
-            "it does not name its languages",
-            checkpoint,
-            remedy="Pass them with --from and --to.",
-        )
+        raise InputError("it does not name its languages", checkpoint, remedy="Pass --from and --to.")
     for language in (source, target):
         if language not in dictionaries:
             raise InputError("no such dictionary", checkpoint.parent / f"dict.{language}.txt")

@@ -8,8 +8,8 @@ from typing import Any
 
 from paraforge.base.errors import InputError, describing
 from paraforge.base.files import sha256_file, write_json
-from paraforge.translation.models.checkpoint import weights_only_state, write_checkpoint
-from paraforge.translation.models.fairseq_compat import data_path, import_fairseq, load_checkpoint
+from paraforge.translation.models.checkpoint import load_checkpoint, weights_only_state, write_checkpoint
+from paraforge.translation.models.fairseq_compat import data_path, import_fairseq
 from paraforge.translation.models.importers.ctranslate2 import check_sizes, convert
 from paraforge.translation.models.model import MODEL_FILE, MODEL_FORMAT
 from paraforge.translation.models.sentencepiece import SPECIAL_TYPES

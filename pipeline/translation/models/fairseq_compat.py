@@ -1,23 +1,20 @@
-"""Makes fairseq 0.12.2 work on current Python and torch, and loads its checkpoints without running their
-code."""
+"""Makes fairseq 0.12.2 work on current Python and torch, and keeps it from running checkpoints' code."""
 
-import argparse
 import contextlib
 import dataclasses
 import importlib
 import logging
 import os
-import pickle  # for the error that torch raises
 import threading
 import warnings
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Any, get_args
 
-from paraforge.base.errors import InputError, first_line, require
+from paraforge.base.errors import require
 from paraforge.base.files import temporary_directory
+from paraforge.translation.models.checkpoint import load_checkpoint
 
 # Modules of fairseq that define dataclasses with dataclass defaults: those used here, and those registered on
 # import.
@@ -51,7 +48,6 @@ def import_fairseq() -> ModuleType:
                 for name in _MODULES:
                     importlib.import_module(name)
             _use_plain_attention()
-            _allow_namespaces()
             _load_without_running_code()
             _imported = True
     return importlib.import_module("fairseq")
@@ -72,70 +68,6 @@ def data_path(directory: Path) -> Iterator[str]:
         link = temporary / "data"
         link.symlink_to(directory.resolve())
         yield str(link)
-
-
-def load_checkpoint(path: Path | str, *, mapped: bool = False) -> dict[str, Any]:
-    """Read a fairseq checkpoint onto the CPU: only tensors and plain values.
-
-    ``cfg`` and ``args`` can be dictionaries or ``argparse.Namespace``.
-
-    mapped: leave the tensors on disk if the file's format allows it, to read only the rest.
-
-    Raises InputError as :func:`load_pickle`, or if the file is no checkpoint.
-    """
-    state = load_pickle(path, mapped=mapped)
-    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
-        raise InputError("no model in this file", path, remedy="Use a checkpoint written by fairseq.")
-    # A tensor can repeat a stored number, and several can be the same; more than three seldom are.
-    size = sum(getattr(tensor, "nbytes", 0) for tensor in state["model"].values())
-    if size > 4 * Path(path).stat().st_size:
-        raise InputError(
-            f"damaged: its weights would have {size:,} bytes, many times as many as it has", path
-        )
-    return state
-
-
-def load_pickle(path: Path | str, *, mapped: bool = False) -> Any:
-    """Read a file of ``torch.save`` onto the CPU: only tensors and plain values.
-
-    mapped: as in :func:`load_checkpoint`; checksums are then not compared.
-
-    Raises InputError if the file is missing or damaged, or is a pickle that would run code.
-    """
-    import torch
-
-    _allow_namespaces()
-    try:
-        zipped = zipfile.is_zipfile(path)  # before torch 1.6, the format was not a zip file
-        if zipped and not mapped:
-            _check_archive(path)
-        return torch.load(str(path), map_location="cpu", weights_only=True, mmap=(zipped and mapped) or None)
-    except FileNotFoundError as error:
-        raise InputError("no such file", path) from error
-    except pickle.UnpicklingError as error:
-        raise InputError(
-            f"refused: it holds more than weights and plain values ({_first_reason(error)})",
-            path,
-            remedy="Its code is not run. Ask its authors for safetensors, or for plain values.",
-        ) from error
-    except Exception as error:  # on damaged files, the restricted unpickler can raise anything
-        raise InputError(f"not weights, or damaged: {first_line(error)}", path) from error
-
-
-def _check_archive(path: Path | str) -> None:
-    """Raise ValueError if an archive has other bytes than its checksums say, which torch does not compare, or
-    compressed ones, which could fill the memory."""
-    with zipfile.ZipFile(path) as archive:
-        if any(one.compress_type != zipfile.ZIP_STORED for one in archive.infolist()):
-            raise ValueError("its content is compressed")
-        if (damaged := archive.testzip()) is not None:
-            raise ValueError(f"{damaged} differs from its checksum")
-
-
-def _first_reason(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    named = [line for line in lines if "GLOBAL" in line or "Unsupported" in line]
-    return (named or lines or ["unreadable"])[0][:200]
 
 
 @contextlib.contextmanager
@@ -198,13 +130,6 @@ def _use_plain_attention() -> None:
         """Ignore the constructor's assignment."""
 
     TransformerEncoderLayerBase.can_use_fastpath = property(lambda layer: False, ignore)
-
-
-def _allow_namespaces() -> None:
-    import torch
-
-    # An argparse.Namespace only has attributes, and building one runs no code.
-    torch.serialization.add_safe_globals([argparse.Namespace])
 
 
 def _load_without_running_code() -> None:

@@ -8,9 +8,13 @@ from typing import Any
 from paraforge import versions
 from paraforge.base.documentation import page
 from paraforge.base.files import write_json
-from paraforge.translation.models.checkpoint import average_checkpoints, weights_only_state, write_checkpoint
+from paraforge.translation.models.checkpoint import (
+    average_checkpoints,
+    load_checkpoint,
+    weights_only_state,
+    write_checkpoint,
+)
 from paraforge.translation.models.conversion import write_description, write_fairseq_model
-from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.training.binarisation import PreparedBitext
 from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.shortlist import write_shortlist

@@ -80,7 +80,8 @@ def agree(
 
 def write_variant(tiny: Path, folder: Path, **changes: Any) -> Path:
     """A random model of another architecture over the tiny model's vocabulary."""
-    from paraforge.translation.models.fairseq_compat import import_fairseq, load_checkpoint
+    from paraforge.translation.models.checkpoint import load_checkpoint
+    from paraforge.translation.models.fairseq_compat import import_fairseq
 
     import_fairseq()
     from fairseq.data import Dictionary

@@ -18,9 +18,13 @@ import torch
 from paraforge.base.errors import InputError
 from paraforge.base.files import write_json
 from paraforge.translation.engines import open_translator
-from paraforge.translation.models.checkpoint import average_checkpoints, weights_only_state, write_checkpoint
+from paraforge.translation.models.checkpoint import (
+    average_checkpoints,
+    load_checkpoint,
+    weights_only_state,
+    write_checkpoint,
+)
 from paraforge.translation.models.conversion import architecture_of, fingerprint, write_description
-from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import check_files
 
@@ -204,7 +208,7 @@ def test_parts_that_do_not_belong_together(
     shutil.copytree(tiny_fairseq, folder)
     damage(folder)
     with pytest.raises(InputError, match=message):
-        import_model(folder, tmp_path / "nmt")
+        import_model(folder, tmp_path / "nmt", source_language="cs", target_language="en")
     assert not (tmp_path / "nmt").exists()
 
 

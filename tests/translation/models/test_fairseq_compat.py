@@ -16,7 +16,8 @@ import torch
 
 from paraforge.base.errors import InputError
 from paraforge.translation.models import fairseq_compat, fairseq_installation
-from paraforge.translation.models.fairseq_compat import import_fairseq, load_checkpoint
+from paraforge.translation.models.checkpoint import load_checkpoint
+from paraforge.translation.models.fairseq_compat import import_fairseq
 from paraforge.translation.models.fairseq_installation import NEEDS, install_fairseq
 from tests.here import run_command
 from tests.project import ROOT

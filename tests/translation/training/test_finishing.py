@@ -12,8 +12,7 @@ import pytest
 import torch
 
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Hypothesis, Placement
-from paraforge.translation.models.checkpoint import average_checkpoints, weights_only_state
-from paraforge.translation.models.fairseq_compat import load_checkpoint
+from paraforge.translation.models.checkpoint import average_checkpoints, load_checkpoint, weights_only_state
 from paraforge.translation.training import criterion, finishing, shortlist, validation
 from paraforge.translation.training.criterion import blockwise_label_smoothed_loss
 from paraforge.translation.training.finishing import finish_model

@@ -14,8 +14,7 @@ import torch
 
 from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.shards.resources import Resources
-from paraforge.translation.models.checkpoint import weights_only_state
-from paraforge.translation.models.fairseq_compat import load_checkpoint
+from paraforge.translation.models.checkpoint import load_checkpoint, weights_only_state
 from paraforge.translation.training import training_run as trainer
 from paraforge.translation.training.binarisation import PreparedBitext, prepare_bitext
 from paraforge.translation.training.parameters import NmtParameters

@@ -25,7 +25,8 @@ from paraforge.base.files import read_json, write_json
 from paraforge.base.progress import progress
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.translation.models.fairseq_compat import data_path, load_checkpoint
+from paraforge.translation.models.checkpoint import load_checkpoint
+from paraforge.translation.models.fairseq_compat import data_path
 from paraforge.translation.training import processes, training, training_process
 from paraforge.translation.training.ranks import Ranks, join, rank_count
 from paraforge.translation.training.training import train_model, trainer_settings, write_history

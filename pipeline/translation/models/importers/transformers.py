@@ -7,7 +7,7 @@ from typing import Any
 from paraforge.base.errors import InputError, require
 from paraforge.base.files import read_json_object
 from paraforge.base.text.language_codes import two_letters
-from paraforge.translation.models.fairseq_compat import load_pickle
+from paraforge.translation.models.checkpoint import load_pickle
 from paraforge.translation.models.importers.ctranslate2 import (
     FOLDER,
     Languages,
