@@ -59,8 +59,7 @@ def load_pickle(path: Path | str) -> Any:
     """
     import torch
 
-    # An argparse.Namespace only has attributes, and building one runs no code.
-    torch.serialization.add_safe_globals([argparse.Namespace])
+    allow_namespaces()
     try:
         if zipfile.is_zipfile(path):  # before torch 1.6, the format was not a zip file
             _check_archive(path)
@@ -75,6 +74,14 @@ def load_pickle(path: Path | str) -> Any:
         ) from error
     except Exception as error:  # on damaged files, the restricted unpickler can raise anything
         raise InputError(f"not weights, or damaged: {first_line(error)}", path) from error
+
+
+def allow_namespaces() -> None:
+    """Let torch load checkpoints that contain an argparse.Namespace. It only has attributes, and building one
+    runs no code."""
+    import torch
+
+    torch.serialization.add_safe_globals([argparse.Namespace])
 
 
 def _check_archive(path: Path | str) -> None:

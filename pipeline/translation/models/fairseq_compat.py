@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from paraforge.base.errors import require
 from paraforge.base.files import temporary_directory
-from paraforge.translation.models.checkpoint import load_checkpoint
+from paraforge.translation.models.checkpoint import allow_namespaces, load_checkpoint
 
 # Modules of fairseq that define dataclasses with dataclass defaults: those used here, and those registered on
 # import.
@@ -48,6 +48,7 @@ def import_fairseq() -> ModuleType:
                 for name in _MODULES:
                     importlib.import_module(name)
             _use_plain_attention()
+            allow_namespaces()
             _load_without_running_code()
             _imported = True
     return importlib.import_module("fairseq")
