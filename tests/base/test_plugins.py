@@ -17,7 +17,7 @@ from paraforge.translation import engines
     [
         lambda: plugins.classes_in("absent", object),
         lambda: losses.loss_named("a"),
-        lambda: engines.engine_module("a"),
+        lambda: engines.engine_class("a"),
     ],
     ids=["class", "loss", "engine"],
 )

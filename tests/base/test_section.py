@@ -11,14 +11,14 @@ from paraforge.corpus.publication import statistics
 from paraforge.corpus.scoring import wrong_pairs
 from paraforge.interface.annotation import draw
 from paraforge.interface.configuration.parameters import Parameters
-from paraforge.translation.engines import ENGINES, engine_module
+from paraforge.translation.engines import ENGINES, engine_class
 
 
 def test_every_seed_is_1_by_default() -> None:
     """What was drawn without a seed can be drawn again by another version."""
     assert issubclass(Parameters, Section)  # whose sections are all imported
     for engine in ENGINES:
-        engine_module(engine)
+        engine_class(engine)
 
     def sections(kind: type[Section]) -> Iterator[type[Section]]:
         for one in kind.__subclasses__():

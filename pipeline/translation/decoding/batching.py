@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol
 
 from paraforge.base.errors import ParaforgeError
 from paraforge.base.shards.pool import threads_of
 from paraforge.base.shards.scheduler import report_rows
 from paraforge.translation.decoding.faults import EngineError, device_lost, is_device_lost, is_out_of_memory
-from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
+from paraforge.translation.decoding.translator import Engine, Hypotheses, Hypothesis
 
 logger = logging.getLogger(__name__)
 
@@ -56,23 +55,30 @@ class SourceTokens:
 Decoded = list[tuple[Hypothesis, ...]]
 
 
-class BatchEngine(Protocol):
-    """What :func:`translate_in_batches` needs from an engine.
+class BatchEngine(Engine):
+    """The base of engines that translate batches of similar length.
 
     batch_tokens: source tokens per batch, including padding; halved when memory runs out.
     whole_windows: whether ``submit`` takes a whole window and makes its own batches.
-    queued: number of concurrent ``submit`` calls.
+    queued: number of concurrent ``submit`` calls. window: sentences that are sorted together.
     """
 
     batch_tokens: int
-    whole_windows: bool
-    queued: int
+    whole_windows = False
+    queued = 1
+    window = WINDOW
 
     def encode(self, sentences: list[str]) -> list[SourceTokens]:
         """Tokenize sentences, and truncate long ones."""
+        raise NotImplementedError
 
     def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
         """Start to translate sentences; the returned function waits for the hypotheses."""
+        raise NotImplementedError
+
+    def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
+        """Translate a stream; see :func:`translate_in_batches`."""
+        return translate_in_batches(self, sentences, self.window)
 
 
 def usual_window(device: str) -> int:
@@ -92,18 +98,21 @@ def translate_in_batches(
     Raises:
         EngineError: the engine no longer translates anything.
     """
-    running: deque[tuple[_Window, list[int], int, Callable[[], Decoded]]] = deque()
+    running: deque[tuple[_Window, list[int], Callable[[], Decoded]]] = deque()
     waiting: deque[_Window] = deque()
 
     def collect() -> None:
-        owner, places, tokens, wait = running.popleft()
+        owner, places, wait = running.popleft()
+        before = engine.batch_tokens
         batch = [owner.sources[place] for place in places]
         results = _outcome(engine, batch, wait)
         for place, result in zip(places, results, strict=True):
             owner.results[place] = result
         if any(result.failed == _OUT_OF_MEMORY for result in results):
             # A sentence that does not fit alone says nothing about the size of batches.
-            engine.batch_tokens = tokens
+            engine.batch_tokens = before
+        elif engine.batch_tokens < before:
+            logger.warning("out of memory: batches now have at most %d source tokens", engine.batch_tokens)
         report_rows(len(places))
         owner.open -= 1
 
@@ -118,9 +127,8 @@ def translate_in_batches(
         for places in batches:
             while len(running) >= engine.queued:
                 collect()
-            tokens = engine.batch_tokens
             wait = _submit(engine, [current.sources[place] for place in places])
-            running.append((current, places, tokens, wait))
+            running.append((current, places, wait))
             current.open += 1
         yield from finished()
     while running:
@@ -232,7 +240,6 @@ def _outcome(
         raise device_lost(raised) from raised
     if is_out_of_memory(raised) and engine.batch_tokens > 1:
         engine.batch_tokens //= 2
-        logger.warning("out of memory: batches now have at most %d source tokens", engine.batch_tokens)
         if engine.whole_windows:
             return _outcome(engine, batch, _submit(engine, list(batch)))
     if len(batch) == 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from paraforge.base.errors import ParaforgeError
+from paraforge.base.errors import ParaforgeError, first_line
 
 # Messages of torch, CTranslate2 and drivers about a device that will not recover in this process.
 _LOST = (
@@ -38,10 +38,9 @@ class DeviceLostError(EngineError):
 
 def device_lost(error: BaseException, device: str = "of the engine") -> DeviceLostError:
     """Return the error to raise for an engine's message about its device; ``device`` is its name."""
-    first = next(iter(str(error).splitlines()), type(error).__name__)
     return DeviceLostError(
-        f"the device {device} no longer responds ({first}). Finished tasks are kept; run the same command "
-        "to resume, on another device if this happens again"
+        f"the device {device} no longer responds ({first_line(error)}). Finished tasks are kept; run the "
+        "same command to resume, on another device if this happens again"
     )
 
 

@@ -6,12 +6,13 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
 from paraforge.base.errors import InputError
 from paraforge.base.section import Section
+from paraforge.translation.models.model import TranslationModel
 
 # A loop is a block of at most _LONGEST_BLOCK words or tokens, or _LONGEST_LETTERS letters, repeated _REPEATS
 # times or more. tests/translation/decoding/test_translator.py measures how many human sentences have one.
@@ -130,7 +131,7 @@ class DecodingOptions(Section):
 
 
 class EngineSettings(Section):
-    """Settings of an engine, in a section with its name; the engine's module has a subclass."""
+    """Settings of an engine, in a section with its name."""
 
     def result_settings(self) -> dict[str, Any]:
         """Return what a translation depends on, in an engine without a model."""
@@ -152,7 +153,7 @@ def settings_of(
     if unknown:
         raise InputError(
             f"the engine '{engine}' has no setting {', '.join(unknown)}",
-            remedy=f"Use {', '.join(sorted(kind.model_fields))}.",
+            remedy=f"Use {', '.join(sorted(kind.model_fields))}." if kind.model_fields else None,
         )
     try:
         settings = kind.model_validate(values)
@@ -247,6 +248,49 @@ class Translator(Protocol):
 
         Raises EngineError if the engine fails on every input.
         """
+
+
+class Engine:
+    """The base of translation engines; an instance is a :class:`Translator`.
+
+    LIBRARIES: distributions whose version affects the translations; recorded with them.
+    SETTINGS: the class of its own settings.
+    MODEL_FREE: whether it needs no model.
+    REMOTE: whether it computes nothing on this machine, so that one process requests all sentences.
+    FORM: name of the engine whose form of a model it reads, if not its own.
+    SHORTLISTS: whether it can search with a model's shortlist.
+    """
+
+    LIBRARIES: ClassVar[Sequence[str]] = ()
+    SETTINGS: ClassVar[type[EngineSettings]] = EngineSettings
+    MODEL_FREE: ClassVar[bool] = False
+    REMOTE: ClassVar[bool] = False
+    FORM: ClassVar[str | None] = None
+    SHORTLISTS: ClassVar[bool] = False
+
+    def __init__(
+        self, model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: Any
+    ) -> None:
+        """Load the model with resolved ``options`` and the engine's own ``settings``."""
+
+    @classmethod
+    def resolve(cls, options: DecodingOptions, placement: Placement) -> DecodingOptions:
+        """Return the options with every ``auto`` resolved, so that they determine the result. Raises
+        InputError if the engine or the device does not support them."""
+        return options.with_changes(compute_type="float32")
+
+    @classmethod
+    def check(cls, model: TranslationModel) -> None:
+        """Raise InputError for a model that the engine cannot use, before any work."""
+
+    @classmethod
+    def remembered_as(cls, settings: dict[str, Any]) -> dict[str, Any] | None:
+        """Return what names its set in the memory instead of model and options; None: nothing does."""
+        return None
+
+    def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
+        """Translate a stream; see :class:`Translator`."""
+        raise NotImplementedError
 
 
 def make_hypothesis(text: str, score: float, tokens: Sequence[object], ended: bool) -> Hypothesis:

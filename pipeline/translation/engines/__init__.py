@@ -1,18 +1,20 @@
 """The engines, one per module. An engine's package is imported when a model is opened.
 
-A module here implements :class:`EngineModule`. Every module in this directory is found. Another package
-registers its module in the entry point group ``paraforge.engines``.
+A module here, whose name is the engine's, defines one public subclass of
+:class:`~paraforge.translation.decoding.translator.Engine`. Another package registers its module in the entry
+point group ``paraforge.engines``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any
 
 from paraforge.base.errors import InputError
-from paraforge.base.plugins import found_modules, import_found
+from paraforge.base.plugins import classes_in, found_modules
 from paraforge.translation.decoding.pieces import limited_options
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
+    Engine,
     EngineSettings,
     Placement,
     Translator,
@@ -20,83 +22,50 @@ from paraforge.translation.decoding.translator import (
 )
 from paraforge.translation.models.model import SHORTLIST_FILE, TranslationModel, open_model
 
-# Engine names with their modules, which implement EngineModule.
+# Engine names with their modules.
 ENGINES: Mapping[str, str] = found_modules("paraforge.translation.engines")
 
 
-class EngineModule(Protocol):
-    """The protocol of an engine's module. Its name is the engine's.
-
-    LIBRARIES: distributions whose version affects the translations; recorded with them.
-
-    A module can also have:
-
-    MODEL_FREE: True if the engine needs no model.
-    FORM: name of the engine whose form of a model it reads; by default its own.
-    SETTINGS: its own settings, a subclass of
-        :class:`~paraforge.translation.decoding.translator.EngineSettings`.
-    REMOTE: True if it computes nothing on this machine, so that one process requests all sentences.
-    SHORTLISTS: True if it can search with a model's shortlist.
-    check(model): refuses a model before any work.
-    remembered_as(settings): what names its set in the memory instead of model and options.
-    """
-
-    LIBRARIES: Sequence[str]
-
-    def resolve(self, options: DecodingOptions, placement: Placement) -> DecodingOptions:
-        """Return the options with every ``auto`` resolved, so that they determine the result. Raises
-        InputError if the engine or the device does not support them."""
-
-    def open_engine(
-        self,
-        model: TranslationModel | None,
-        options: DecodingOptions,
-        placement: Placement,
-        settings: dict[str, Any],
-    ) -> Translator:
-        """Load the model with resolved ``options`` and the engine's own ``settings``."""
-
-
-def engine_module(engine: str) -> EngineModule:
-    """Return the module of an engine. Raises InputError if there is no such engine."""
+def engine_class(engine: str) -> type[Engine]:
+    """Return the class of an engine. Raises InputError if there is no such engine."""
     if engine not in ENGINES:
         raise InputError(f"there is no engine '{engine}'", remedy=f"Use {', '.join(ENGINES)}.")
-    return cast("EngineModule", import_found(ENGINES[engine]))
+    return next(kind for kind in classes_in(ENGINES[engine], Engine) if not kind.__name__.startswith("_"))
 
 
 def engine_settings() -> dict[str, type[EngineSettings]]:
-    """Return the settings class of each engine that has one."""
-    found = {name: getattr(engine_module(name), "SETTINGS", None) for name in ENGINES}
-    return {name: settings for name, settings in found.items() if settings is not None}
+    """Return the settings class of each engine that has settings."""
+    found = {name: engine_class(name).SETTINGS for name in ENGINES}
+    return {name: settings for name, settings in found.items() if settings.model_fields}
 
 
 def is_model_free(engine: str) -> bool:
     """Return whether an engine translates without a model."""
-    return bool(getattr(engine_module(engine), "MODEL_FREE", False))
+    return engine_class(engine).MODEL_FREE
+
+
+def is_remote(engine: str) -> bool:
+    """Return whether an engine uses no device of this machine."""
+    return engine_class(engine).REMOTE
 
 
 def folder_of(engine: str, model: TranslationModel) -> Path:
     """Return the directory of a model that an engine reads. Raises InputError if the model does not exist in
     the engine's form."""
-
-    def form_of(name: str) -> str:
-        return str(getattr(engine_module(name), "FORM", name))
-
-    if form_of(engine) not in model.folders:
-        able = [name for name in ENGINES if form_of(name) in model.folders]
+    if (form := engine_class(engine).FORM or engine) not in model.folders:
+        able = [name for name in ENGINES if (engine_class(name).FORM or name) in model.folders]
         raise InputError(
             f"the model has no weights for the engine '{engine}'",
             model.path,
             remedy=f"Engines that can read it: {', '.join(able) or 'none'}.",
         )
-    return model.folders[form_of(engine)]
+    return model.folders[form]
 
 
 def result_settings(engine: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of an engine without a model that a translation depends on. Raises InputError if
     one is wrong."""
-    kind = getattr(engine_module(engine), "SETTINGS", None)
-    return {} if kind is None else dict(settings_of(kind, engine, settings).result_settings())
+    return settings_of(engine_class(engine).SETTINGS, engine, settings).result_settings()
 
 
 def recorded_settings(engine: str, settings: dict[str, Any]) -> dict[str, Any]:
@@ -110,17 +79,18 @@ def recorded_settings(engine: str, settings: dict[str, Any]) -> dict[str, Any]:
     return {} if is_model_free(engine) else settings
 
 
-def is_remote(engine: str) -> bool:
-    """Return whether an engine uses no device of this machine."""
-    return bool(getattr(engine_module(engine), "REMOTE", False))
+def with_model(engine: str, options: DecodingOptions, model: TranslationModel | None) -> DecodingOptions:
+    """Return resolved options that fit a model: within its positions, and with ``shortlist`` true or false.
 
-
-def with_shortlist(engine: str, options: DecodingOptions, model: TranslationModel | None) -> DecodingOptions:
-    """Return resolved options in which ``shortlist`` is true or false. Raises InputError if it is requested,
-    but the engine or the model has none."""
+    Raises InputError if the model has no weights for the engine, or a shortlist is requested, but engine or
+    model has none.
+    """
+    if model is not None:
+        folder_of(engine, model)
+        options = limited_options(options, model)
     if options.shortlist is False:
         return options
-    able = bool(getattr(engine_module(engine), "SHORTLISTS", False))
+    able = engine_class(engine).SHORTLISTS
     has = able and model is not None and (folder_of(engine, model) / SHORTLIST_FILE).is_file()
     if options.shortlist is True and not has:
         reason = f"the model has no {SHORTLIST_FILE}" if able else f"the engine '{engine}' has none"
@@ -146,23 +116,12 @@ def open_translator(
         InputError: no such engine, model or setting, or the engine cannot read this model.
         MissingPackageError: the engine's package is not installed.
     """
-    module = engine_module(engine)
-    if settings and not hasattr(module, "SETTINGS"):
-        having = [name for name, kind in engine_settings().items() if set(settings) <= set(kind.model_fields)]
-        raise InputError(
-            f"the engine '{engine}' has no setting {', '.join(settings)}",
-            remedy=f"The engine {' or '.join(having)} has." if having else None,
-        )
-    placement = placement or Placement()
-    if is_model_free(engine):
-        opened = None
-    elif model is None:
+    kind = engine_class(engine)
+    options, placement = options or DecodingOptions(), placement or Placement()
+    chosen = settings_of(kind.SETTINGS, engine, settings or {}, options)
+    opened = None if kind.MODEL_FREE else model
+    if opened is None and not kind.MODEL_FREE:
         raise InputError(f"the engine '{engine}' needs a model")
-    else:
-        opened = model if isinstance(model, TranslationModel) else open_model(model)
-    resolved = module.resolve(options or DecodingOptions(), placement)
-    if opened is not None:
-        folder_of(engine, opened)
-        resolved = limited_options(resolved, opened)
-    resolved = with_shortlist(engine, resolved, opened)
-    return module.open_engine(opened, resolved, placement, settings or {})
+    if isinstance(opened, Path):
+        opened = open_model(opened)
+    return kind(opened, with_model(engine, kind.resolve(options, placement), opened), placement, chosen)

@@ -1,20 +1,20 @@
 """The engine CTranslate2, for production: several single-threaded replicas on the CPU, or one CUDA device."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any
 
 from paraforge.base.errors import InputError
 from paraforge.translation.decoding.batching import (
+    BatchEngine,
     Decoded,
     SourceTokens,
-    translate_in_batches,
     usual_window,
 )
 from paraforge.translation.decoding.pieces import SentencePieces
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
-    Hypotheses,
+    EngineSettings,
     Hypothesis,
     Placement,
     make_hypothesis,
@@ -23,8 +23,6 @@ from paraforge.translation.models.ctranslate2_library import load_ctranslate2, p
 from paraforge.translation.models.model import TranslationModel, end_token
 
 NAME = "ctranslate2"
-LIBRARIES: Final = ("ctranslate2",)
-SHORTLISTS = True
 # Measured (docs/results.md): on a CPU, small batches stay in the cache, and with int8 and a beam even smaller
 # ones are fastest. A GPU needs large batches.
 _CPU_BATCH_TOKENS = 512
@@ -43,42 +41,48 @@ def _usual_batch_tokens(device: str, options: DecodingOptions) -> int:
     return _CPU_INT8_BATCH_TOKENS if small else _CPU_BATCH_TOKENS
 
 
-def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """Replace compute type ``auto`` by the device's fastest, and check that a given one is supported.
+class CTranslate2Translator(BatchEngine):
+    """Translates with ``ctranslate2.Translator``."""
 
-    Raises InputError if the device has no such compute type, or there is no such device."""
-    library = load_ctranslate2()
-    device, number = placement.kind_and_number(library.get_cuda_device_count)
-    try:
-        if device == "cuda":
-            preload_cublas()
-        supported = library.get_supported_compute_types(device, number)
-    except (RuntimeError, ValueError) as error:
-        raise InputError(
-            f"CTranslate2 cannot use the device '{placement.device}': {error}", remedy="Run paraforge doctor."
-        ) from error
-    if options.compute_type == "auto":
-        chosen = next(kind for kind in _AUTOMATIC[device] if kind in supported)
-        options = options.with_changes(compute_type=chosen)
-    if options.compute_type not in supported:
-        raise InputError(
-            f"compute type {options.compute_type} is not available on {device}",
-            remedy=f"Use auto, {', '.join(sorted(supported))}.",
-        )
-    if device == "cuda" and options.shortlist is True:
-        raise InputError("a shortlist is for CPUs", remedy="Set shortlist to auto.")
-    return options.on_device(device)
+    LIBRARIES = ("ctranslate2",)
+    SHORTLISTS = True
+    whole_windows = True
+    queued = 2  # windows, so that no replica is idle while results are read
 
+    @classmethod
+    def resolve(cls, options: DecodingOptions, placement: Placement) -> DecodingOptions:
+        """Replace compute type ``auto`` by the device's fastest, and check that a given one is supported.
 
-class CTranslate2Translator:
-    """A :class:`~paraforge.translation.decoding.translator.Translator` over ``ctranslate2.Translator``."""
+        Raises InputError if the device has no such compute type, or there is no such device."""
+        library = load_ctranslate2()
+        device, number = placement.kind_and_number(library.get_cuda_device_count)
+        try:
+            if device == "cuda":
+                preload_cublas()
+            supported = library.get_supported_compute_types(device, number)
+        except (RuntimeError, ValueError) as error:
+            raise InputError(
+                f"CTranslate2 cannot use the device '{placement.device}': {error}",
+                remedy="Run paraforge doctor.",
+            ) from error
+        if options.compute_type == "auto":
+            chosen = next(kind for kind in _AUTOMATIC[device] if kind in supported)
+            options = options.with_changes(compute_type=chosen)
+        if options.compute_type not in supported:
+            raise InputError(
+                f"compute type {options.compute_type} is not available on {device}",
+                remedy=f"Use auto, {', '.join(sorted(supported))}.",
+            )
+        if device == "cuda" and options.shortlist is True:
+            raise InputError("a shortlist is for CPUs", remedy="Set shortlist to auto.")
+        return options.on_device(device)
 
     def __init__(
         self,
         model: TranslationModel,
         options: DecodingOptions,
         placement: Placement,
-        settings: dict[str, Any],
+        settings: EngineSettings,
     ) -> None:
         """Load a model; there are no settings. Raises InputError if it is damaged, or of another kind."""
         library = load_ctranslate2()
@@ -126,13 +130,7 @@ class CTranslate2Translator:
             # would depend on the others.
             self._arguments |= {"use_vmap": True, "batch_type": "examples"}
         self.batch_tokens = placement.batch_tokens or _usual_batch_tokens(device, options)
-        self._window = usual_window(device)
-        self.whole_windows = True
-        self.queued = 2  # windows, so that no replica is idle while results are read
-
-    def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
-        """Translate a stream; see :class:`~paraforge.translation.decoding.translator.Translator`."""
-        return translate_in_batches(self, sentences, self._window)
+        self.window = usual_window(device)
 
     def encode(self, sentences: list[str]) -> list[SourceTokens]:
         """Tokenize sentences, and truncate long ones."""
@@ -228,6 +226,3 @@ class CTranslate2Translator:
 
     def _is_ended(self, tokens: list[str]) -> bool:
         return tokens[-1:] == [self._end]
-
-
-open_engine = CTranslate2Translator

@@ -4,17 +4,17 @@ import contextlib
 import io
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from paraforge.base.errors import InputError
-from paraforge.translation.decoding.batching import Decoded, SourceTokens, translate_in_batches
+from paraforge.base.errors import InputError, first_line
+from paraforge.translation.decoding.batching import BatchEngine, Decoded, SourceTokens
 from paraforge.translation.decoding.pieces import SentencePieces
 from paraforge.translation.decoding.torch_device import device_of
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
-    Hypotheses,
+    EngineSettings,
     Hypothesis,
     Placement,
     make_hypothesis,
@@ -22,21 +22,8 @@ from paraforge.translation.decoding.translator import (
 from paraforge.translation.models.model import TranslationModel
 
 NAME = "fairseq"
-LIBRARIES: Final = ("fairseq", "torch")
 _CPU_BATCH_TOKENS = 1024
 _CUDA_BATCH_TOKENS = 8192
-
-
-def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """Set the compute type to float32, the only one here. Raises InputError if another compute type is given,
-    or the device does not exist."""
-    device_of(placement)
-    if options.compute_type not in ("auto", "float32"):
-        raise InputError(
-            f"the engine 'fairseq' has no compute type {options.compute_type}",
-            remedy="Use float32, or the engine 'ctranslate2'.",
-        )
-    return options.with_changes(compute_type="float32")
 
 
 def _load(folder: Path, source_language: str, target_language: str) -> tuple[Any, Any]:
@@ -64,21 +51,33 @@ def _load(folder: Path, source_language: str, target_language: str) -> tuple[Any
             overrides["data"] = data
             models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
     except (OSError, RuntimeError, KeyError, AssertionError) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"fairseq cannot build the model: {first}", checkpoint) from error
+        raise InputError(f"fairseq cannot build the model: {first_line(error)}", checkpoint) from error
     return task, models[0]
 
 
-class FairseqTranslator:
-    """A :class:`~paraforge.translation.decoding.translator.Translator` over fairseq's
-    ``SequenceGenerator``."""
+class FairseqTranslator(BatchEngine):
+    """Translates with fairseq's ``SequenceGenerator``."""
+
+    LIBRARIES = ("fairseq", "torch")
+
+    @classmethod
+    def resolve(cls, options: DecodingOptions, placement: Placement) -> DecodingOptions:
+        """Set the compute type to float32. Raises InputError if another one is given, or the device does not
+        exist."""
+        device_of(placement)
+        if options.compute_type not in ("auto", "float32"):
+            raise InputError(
+                f"the engine 'fairseq' has no compute type {options.compute_type}",
+                remedy="Use float32, or the engine 'ctranslate2'.",
+            )
+        return options.with_changes(compute_type="float32")
 
     def __init__(
         self,
         model: TranslationModel,
         options: DecodingOptions,
         placement: Placement,
-        settings: dict[str, Any],
+        settings: EngineSettings,
     ) -> None:
         """Load a checkpoint; there are no settings. Raises InputError if it or a dictionary is missing or
         damaged; MissingPackageError if fairseq is not installed."""
@@ -112,12 +111,6 @@ class FairseqTranslator:
         self.batch_tokens = placement.batch_tokens or (
             _CPU_BATCH_TOKENS if self._device.type == "cpu" else _CUDA_BATCH_TOKENS
         )
-        self.whole_windows = False
-        self.queued = 1
-
-    def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
-        """Translate a stream; see :class:`~paraforge.translation.decoding.translator.Translator`."""
-        return translate_in_batches(self, sentences)
 
     def encode(self, sentences: list[str]) -> list[SourceTokens]:
         """Tokenize sentences, and truncate long ones."""
@@ -171,6 +164,3 @@ class FairseqTranslator:
     def _hypothesis(self, score: float, found: dict[str, Any]) -> Hypothesis:
         body = [self._target_dictionary[int(number)] for number in found["tokens"][:-1]]
         return make_hypothesis(self._pieces.decode(body), score, body, ended=len(body) < self._cap)
-
-
-open_engine = FairseqTranslator

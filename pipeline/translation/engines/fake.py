@@ -9,26 +9,22 @@ import hashlib
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 from pydantic import Field, field_validator
 
-from paraforge.translation.decoding.batching import Decoded, SourceTokens, translate_in_batches
+from paraforge.translation.decoding.batching import BatchEngine, Decoded, SourceTokens
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
     EngineSettings,
-    Hypotheses,
     Hypothesis,
     Placement,
     make_hypothesis,
-    settings_of,
 )
 from paraforge.translation.models.model import TranslationModel
 
-NAME = "fake"
-LIBRARIES: Final = ()
 _BATCH_TOKENS = 4096
 _WORD = re.compile(r"\w+|[^\w\s]")
 # Frequent English words, so that the output has scores and overlaps like real text.
@@ -78,36 +74,19 @@ class Fake(EngineSettings):
         return self.model_dump(exclude={"sentences_per_second"})
 
 
-SETTINGS = Fake
-MODEL_FREE = True
-
-
-def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """Set the compute type to ``float32``; nothing is computed."""
-    return options.with_changes(compute_type="float32")
-
-
-def open_engine(
-    model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: dict[str, Any]
-) -> FakeTranslator:
-    """Return the engine, which needs no model."""
-    return FakeTranslator(options, placement, settings_of(Fake, NAME, settings))
-
-
-class FakeTranslator:
+class FakeTranslator(BatchEngine):
     """A translator whose result depends only on sentence, options and settings."""
 
-    def __init__(self, options: DecodingOptions, placement: Placement, settings: Fake) -> None:
+    SETTINGS = Fake
+    MODEL_FREE = True
+
+    def __init__(
+        self, model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: Fake
+    ) -> None:
         self._options = options
         self._settings = settings
         self._fail = re.compile(settings.fail_pattern) if settings.fail_pattern else None
         self.batch_tokens = placement.batch_tokens or _BATCH_TOKENS
-        self.whole_windows = False
-        self.queued = 1
-
-    def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
-        """Translate a stream; see :class:`~paraforge.translation.decoding.translator.Translator`."""
-        return translate_in_batches(self, sentences)
 
     def encode(self, sentences: list[str]) -> list[SourceTokens]:
         """Return words and punctuation marks, truncated at the maximum."""

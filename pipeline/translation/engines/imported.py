@@ -7,23 +7,21 @@ here, with the reason.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any
 
 from pydantic import Field
 
 from paraforge.base.shards.scheduler import report_rows
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
+    Engine,
     EngineSettings,
     Hypotheses,
     Placement,
-    settings_of,
 )
 from paraforge.translation.models.model import TranslationModel
 
 NAME = "imported"
-LIBRARIES: Final = ()
-MODEL_FREE = True
 
 
 class Imported(EngineSettings):
@@ -41,32 +39,25 @@ class Imported(EngineSettings):
         return {NAME: self.name}
 
 
-SETTINGS = Imported
-
-
-def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """Set the compute type to ``float32``; nothing is computed."""
-    return options.with_changes(compute_type="float32")
-
-
-def remembered_as(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the identity of the set in the memory, which does not depend on options, because another system
-    made the translations."""
-    return settings_of(Imported, NAME, settings).result_settings()
-
-
-def open_engine(
-    model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: dict[str, Any]
-) -> ImportedTranslator:
-    """Return the engine, which fails on sentences that are not in the memory."""
-    return ImportedTranslator(options, settings_of(Imported, NAME, settings))
-
-
-class ImportedTranslator:
+class ImportedTranslator(Engine):
     """Fails on every sentence, because known sentences never reach it."""
 
-    def __init__(self, options: DecodingOptions, settings: Imported) -> None:
+    SETTINGS = Imported
+    MODEL_FREE = True
+
+    def __init__(
+        self,
+        model: TranslationModel | None,
+        options: DecodingOptions,
+        placement: Placement,
+        settings: Imported,
+    ) -> None:
         self._reason = f"not among the imported translations '{settings.name}'"
+
+    @classmethod
+    def remembered_as(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the name, because another system made the translations, whatever the options."""
+        return Imported(**settings).result_settings()
 
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
         """Yield one failure per sentence."""

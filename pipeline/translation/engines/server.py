@@ -4,70 +4,70 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final
+from typing import Any
 
 from paraforge.translation.decoding.batching import (
+    BatchEngine,
     Decoded,
     SourceTokens,
     Untranslatable,
-    translate_in_batches,
 )
 from paraforge.translation.decoding.server_answers import best_answers, read_answer
 from paraforge.translation.decoding.server_client import ServerClient
-from paraforge.translation.decoding.server_settings import NAME, Server
+from paraforge.translation.decoding.server_settings import Server
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
+    Engine,
     Hypotheses,
     Hypothesis,
     Placement,
-    settings_of,
 )
 from paraforge.translation.models.model import TranslationModel
 
 logger = logging.getLogger(__name__)
 
-LIBRARIES: Final = ()
-SETTINGS = Server
-MODEL_FREE = True
-REMOTE = True
 # A token of a language model is, roughly, up to four letters or a punctuation mark.
 _TOKEN = re.compile(r"\w{1,4}|[^\w\s]")
 
 
-def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """Reset the beam options, which a server does not have, so that they change no key."""
-    return options.with_changes(compute_type="float32", beam=options.nbest, length_penalty=1.0)
-
-
-class ServerTranslator:
-    """A :class:`~paraforge.translation.decoding.translator.Translator`; each sentence is a request.
+class ServerTranslator(Engine):
+    """Translates by one request per sentence.
 
     usage: requests and tokens so far, counted by the server.
     """
+
+    SETTINGS = Server
+    MODEL_FREE = True
+    REMOTE = True
 
     def __init__(
         self,
         model: TranslationModel | None,
         options: DecodingOptions,
         placement: Placement,
-        settings: dict[str, Any],
+        settings: Server,
     ) -> None:
         """Prepare requests, without sending anything.
 
-        Raises InputError if no model is named, settings contradict each other, or the environment has no
-        valid address or key; MissingPackageError if the extra ``server`` is not installed."""
+        Raises InputError if the environment has no valid address or key; MissingPackageError if the extra
+        ``server`` is not installed."""
         self._options = options
-        self._settings = chosen = settings_of(Server, NAME, settings, options)
-        self._client = ServerClient(chosen)
-        self._threads = ThreadPoolExecutor(chosen.concurrency, "requests")
+        self._settings = settings
+        self._client = ServerClient(settings)
+        self._threads = ThreadPoolExecutor(settings.concurrency, "requests")
         self.usage = self._client.usage
+
+    @classmethod
+    def resolve(cls, options: DecodingOptions, placement: Placement) -> DecodingOptions:
+        """Reset the beam options, which a server does not have, so that they change no key."""
+        return options.with_changes(compute_type="float32", beam=options.nbest, length_penalty=1.0)
 
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
         """Translate a stream; see :class:`~paraforge.translation.decoding.translator.Translator`. Raises what
         :meth:`~paraforge.translation.decoding.server_client.ServerClient.ask` does."""
         requests = _Requests(self._threads, self._translated, self._options, self._settings.concurrency)
         try:
-            yield from translate_in_batches(requests, sentences)
+            yield from requests.translate(sentences)
         finally:
             for future in requests.open:  # nobody waits for them anymore
                 future.cancel()
@@ -99,11 +99,10 @@ class ServerTranslator:
         return best_answers([read_answer(choice, sentence) for choice in choices[:wanted]])
 
 
-class _Requests:
+class _Requests(BatchEngine):
     """The requests of one stream, one per sentence, made by the engine's threads in order."""
 
     batch_tokens = 1
-    whole_windows = False
 
     def __init__(
         self,
@@ -140,6 +139,3 @@ class _Requests:
             return [future.result() for future in futures]
 
         return wait
-
-
-open_engine = ServerTranslator

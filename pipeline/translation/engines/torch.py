@@ -7,15 +7,15 @@ import logging
 import math
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from paraforge.base.errors import InputError
 from paraforge.translation.decoding.batching import (
+    BatchEngine,
     Decoded,
     SourceTokens,
-    translate_in_batches,
     usual_window,
 )
 from paraforge.translation.decoding.faults import (
@@ -27,7 +27,7 @@ from paraforge.translation.decoding.pieces import SentencePieces
 from paraforge.translation.decoding.torch_device import device_of, fast_type, make_current, prepare_thread
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
-    Hypotheses,
+    EngineSettings,
     Hypothesis,
     Placement,
     make_hypothesis,
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-NAME = "torch"
-LIBRARIES: Final = ("torch",)
-FORM: Final = "ctranslate2"
 # Measured (docs/results.md): on a CPU, small batches stay in the cache. With half as many tokens, an H200 is
 # 10% slower; with eight times as many, it is 12% faster but needs six times the memory.
 _CPU_BATCH_TOKENS = 512
@@ -54,56 +51,56 @@ _SWITCH_SECONDS = 5e-4
 _COMPUTE_TYPES = ("float32", "bfloat16", "float16")
 
 
-def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """Replace compute type ``auto`` by a fast and sufficiently exact one. Raises InputError if the device
-    does not support the compute type, or does not exist."""
-    device = device_of(placement)
-    kind: str = options.compute_type
-    if kind == "auto":
-        kind = fast_type(device)
-    if kind not in _COMPUTE_TYPES:
-        raise InputError(
-            f"the engine 'torch' has no compute type {kind}",
-            remedy=f"Use auto, {', '.join(_COMPUTE_TYPES)}; the engine 'ctranslate2' has int8.",
-        )
-    if kind == "float16" and device.type == "cpu":
-        raise InputError("float16 is for GPUs", remedy="Use bfloat16 or float32.")
-    return options.with_changes(compute_type=kind)
-
-
-def check(model: TranslationModel) -> None:
-    """Check the files that the engine reads.
-
-    Raises InputError if the vocabulary does not match the embeddings or the subwords, or the model has parts
-        that the search does not support.
-    """
-    from paraforge.translation.models.model_file import ModelFile
-    from paraforge.translation.torch_search.weights import check_architecture, open_vocabulary
-
-    folder = model.folders[FORM]
-    file = ModelFile(folder)
-    check_architecture(file)
-    vocabulary = open_vocabulary(folder, file)
-    for types, path, language in (
-        (list(vocabulary.source), model.source_sentencepiece, model.source_language),
-        (vocabulary.target, model.target_sentencepiece, model.target_language),
-    ):
-        check_pieces(open_subwords(path, language), types, path)
-
-
-class TorchTranslator:
-    """A :class:`~paraforge.translation.decoding.translator.Translator` over our own beam search.
+class TorchTranslator(BatchEngine):
+    """Translates with our own beam search.
 
     On a CPU, each of ``threads`` threads works on its own batch. A GPU has one thread that feeds it, while
     the caller's thread tokenizes input and detokenizes output.
     """
+
+    LIBRARIES = ("torch",)
+    FORM = "ctranslate2"
+
+    @classmethod
+    def resolve(cls, options: DecodingOptions, placement: Placement) -> DecodingOptions:
+        """Replace compute type ``auto`` by a fast and sufficiently exact one. Raises InputError if the device
+        does not support the compute type, or does not exist."""
+        device = device_of(placement)
+        kind: str = options.compute_type
+        if kind == "auto":
+            kind = fast_type(device)
+        if kind not in _COMPUTE_TYPES:
+            raise InputError(
+                f"the engine 'torch' has no compute type {kind}",
+                remedy=f"Use auto, {', '.join(_COMPUTE_TYPES)}; the engine 'ctranslate2' has int8.",
+            )
+        if kind == "float16" and device.type == "cpu":
+            raise InputError("float16 is for GPUs", remedy="Use bfloat16 or float32.")
+        return options.with_changes(compute_type=kind)
+
+    @classmethod
+    def check(cls, model: TranslationModel) -> None:
+        """Check a model's files. Raises InputError if vocabulary, embeddings and subwords do not match, or if
+        the search does not support a part."""
+        from paraforge.translation.models.model_file import ModelFile
+        from paraforge.translation.torch_search.weights import check_architecture, open_vocabulary
+
+        folder = model.folders["ctranslate2"]
+        file = ModelFile(folder)
+        check_architecture(file)
+        vocabulary = open_vocabulary(folder, file)
+        for types, path, language in (
+            (list(vocabulary.source), model.source_sentencepiece, model.source_language),
+            (vocabulary.target, model.target_sentencepiece, model.target_language),
+        ):
+            check_pieces(open_subwords(path, language), types, path)
 
     def __init__(
         self,
         model: TranslationModel,
         options: DecodingOptions,
         placement: Placement,
-        settings: dict[str, Any],
+        settings: EngineSettings,
     ) -> None:
         """Load a model; there are no settings. Raises InputError if it is damaged, or has unsupported
         parts."""
@@ -114,8 +111,8 @@ class TorchTranslator:
         self._options = options
         self._device = device_of(placement)
         make_current(self._device)
-        self._file = ModelFile(model.folders[FORM])
-        self._vocabulary = open_vocabulary(model.folders[FORM], self._file)
+        self._file = ModelFile(model.folders["ctranslate2"])
+        self._vocabulary = open_vocabulary(model.folders["ctranslate2"], self._file)
         self._pieces = SentencePieces(model, options)
         self._tags = len(model.target_prefix)
         self._prefix = self._forced(model)
@@ -133,13 +130,13 @@ class TorchTranslator:
         self._lock = threading.Lock()
         self._search(options.compute_type)
         on_cpu = self._device.type == "cpu"
+        self.window = usual_window(self._device.type)
         if not on_cpu:
             # Limits how long the thread that feeds the GPU waits for the interpreter lock.
             sys.setswitchinterval(_SWITCH_SECONDS)
         self.batch_tokens = placement.batch_tokens or (_CPU_BATCH_TOKENS if on_cpu else _CUDA_BATCH_TOKENS)
         threads = max(1, placement.threads) if on_cpu else 1
         # One running and one waiting per thread, and one whose results are being read.
-        self.whole_windows = False
         self.queued = 2 * threads + 1
         # Torch uses one core per thread, so that batches on different cores never wait for each other.
         self._pool = ThreadPoolExecutor(threads, "torch-search", prepare_thread, (self._device,))
@@ -186,10 +183,6 @@ class TorchTranslator:
             batch_sizes=_CUDA_BATCH_SIZES if self._graphs else (),
             source_multiple=8,
         )
-
-    def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
-        """Translate a stream; see :class:`~paraforge.translation.decoding.translator.Translator`."""
-        return translate_in_batches(self, sentences, usual_window(self._device.type))
 
     def encode(self, sentences: list[str]) -> list[SourceTokens]:
         """Tokenize sentences, and truncate long ones."""
@@ -268,6 +261,3 @@ class TorchTranslator:
 def _cost(requests: list[Request]) -> int:
     """Return the source tokens of a batch, including padding."""
     return len(requests) * max(len(request.tokens) for request in requests)
-
-
-open_engine = TorchTranslator

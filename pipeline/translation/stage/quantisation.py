@@ -224,7 +224,7 @@ def _sampled_loss(
 
 def _key(weights: str, options: DecodingOptions) -> str:
     """Return the hash of everything besides the sample that a measured loss depends on."""
-    versions = installed(ctranslate2.LIBRARIES)
+    versions = installed(ctranslate2.CTranslate2Translator.LIBRARIES)
     return hash_json([TRANSLATE, weights, options.recorded(), versions])[:40]
 
 

@@ -15,18 +15,15 @@ from paraforge.base.shards.cluster import has_gpu_workers, worker_number, worker
 from paraforge.base.shards.resources import Resources, available_cores
 from paraforge.base.shards.step import Step
 from paraforge.translation.decoding.batching import usual_window
-from paraforge.translation.decoding.pieces import limited_options
-from paraforge.translation.decoding.translator import DecodingOptions, Placement, Translator
+from paraforge.translation.decoding.translator import DecodingOptions, Engine, Placement, Translator
 from paraforge.translation.engines import (
-    EngineModule,
-    engine_module,
-    folder_of,
+    engine_class,
     is_model_free,
     is_remote,
     open_translator,
     recorded_settings,
     result_settings,
-    with_shortlist,
+    with_model,
 )
 from paraforge.translation.memory.memory import HypothesisRows
 from paraforge.translation.models.ctranslate2_library import load_ctranslate2
@@ -67,11 +64,8 @@ class EngineChoice:
 
     def description(self) -> dict[str, Any]:
         """Return everything besides the sentence that a translation depends on; this names a memory's set."""
-        remembered_as = getattr(engine_module(self.engine), "remembered_as", None)
-        if remembered_as is not None:
-            named: dict[str, Any] = remembered_as(self.settings)
-            return named
-        return {"version": TRANSLATE, "model": self.weights, **self.parameters()}
+        named = engine_class(self.engine).remembered_as(self.settings)
+        return named or {"version": TRANSLATE, "model": self.weights, **self.parameters()}
 
     def open(self, placement: Placement) -> Translator:
         """Load the engine with its model."""
@@ -80,7 +74,7 @@ class EngineChoice:
 
     def libraries(self) -> tuple[str, ...]:
         """Return the distributions whose versions affect the result."""
-        found = {*engine_module(self.engine).LIBRARIES}
+        found = {*engine_class(self.engine).LIBRARIES}
         if self.model is not None:
             model = open_model(self.model, verify=False)
             for file in (model.source_sentencepiece, model.target_sentencepiece):
@@ -97,22 +91,18 @@ def choose_engine(
         InputError: they are incompatible.
         MissingPackageError: the engine's package is not installed.
     """
-    module = engine_module(engine)
-    options = _resolved(module, options, resources, engine)
-    opened: TranslationModel | None = None if is_model_free(engine) else open_model(model)
-    if opened is not None:
-        folder_of(engine, opened)
-        # Not in each worker, because the maximum length of a hypothesis is part of its shard's key.
-        options = limited_options(options, opened)
-    options = with_shortlist(engine, options, opened)
-    if (check := getattr(module, "check", None)) is not None:
-        check(opened)
-    weights = hash_json(result_settings(engine, settings)) if opened is None else opened.fingerprint
-    return EngineChoice(engine, options, settings, weights, None if opened is None else opened.path.resolve())
+    kind = engine_class(engine)
+    opened: TranslationModel | None = None if kind.MODEL_FREE else open_model(model)
+    # Not in each worker, because the options are part of the key.
+    options = with_model(engine, _resolved(kind, options, resources, engine), opened)
+    if opened is None:
+        return EngineChoice(engine, options, settings, hash_json(result_settings(engine, settings)), None)
+    kind.check(opened)
+    return EngineChoice(engine, options, settings, opened.fingerprint, opened.path.resolve())
 
 
 def _resolved(
-    module: EngineModule, options: DecodingOptions, resources: Resources, engine: str
+    kind: type[Engine], options: DecodingOptions, resources: Resources, engine: str
 ) -> DecodingOptions:
     """Return the options with every ``auto`` resolved, after checking every device."""
     devices = devices_of(resources, engine)
@@ -122,7 +112,7 @@ def _resolved(
             remedy="Set resources.devices to GPUs or to the CPU, not to both.",
         )
     if resources.scheduler is None:
-        found = {device: module.resolve(options, Placement(device)) for device in devices}
+        found = {device: kind.resolve(options, Placement(device)) for device in devices}
         if len(set(found.values())) > 1:
             kinds = ", ".join(f"{one.compute_type} of {device}" for device, one in found.items())
             raise InputError(
@@ -134,7 +124,7 @@ def _resolved(
     if options.compute_type != "auto":
         return options.on_device(devices[0])
     try:
-        return module.resolve(options, Placement(devices[0]))
+        return kind.resolve(options, Placement(devices[0]))
     except InputError as error:
         raise InputError(
             f"compute type auto is resolved on this machine, but {error.message}",
@@ -153,7 +143,7 @@ def devices_of(resources: Resources, engine: str = "ctranslate2") -> list[str]:
         return ["cpu"]
     if resources.scheduler is not None:
         return ["cuda" if has_gpu_workers(resources) else "cpu"]
-    if "torch" in engine_module(engine).LIBRARIES:
+    if "torch" in engine_class(engine).LIBRARIES:
         import torch
 
         count = torch.cuda.device_count()

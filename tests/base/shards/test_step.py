@@ -15,7 +15,7 @@ from paraforge.base.shards.scheduler import Jobs
 from paraforge.base.shards.step import Step, _functions, compute_shard, run_step, shard_keys
 from paraforge.base.shards.store import ShardDirectory, ShardView, read_parquet
 from paraforge.base.shards.work import WorkDirectory, libraries_of
-from paraforge.translation.engines import ENGINES, engine_module
+from paraforge.translation.engines import ENGINES, engine_class
 from tests.base.shards.steps import (
     Spoilt,
     build_nothing,
@@ -251,7 +251,7 @@ def test_a_library_that_is_not_installed_is_none() -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_libraries_of_engines_are_distributions(engine: str) -> None:
-    versions = installed(engine_module(engine).LIBRARIES)
+    versions = installed(engine_class(engine).LIBRARIES)
     assert "pyarrow" in versions
     # What translates is elsewhere, or nothing does.
     assert engine in ("fake", "imported", "server") or len(versions) > 1

@@ -154,7 +154,7 @@ def test_the_fault_of_an_engine_is_held_against_no_sentence(
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_batches_are_halved_where_memory_runs_out(whole: bool) -> None:
+def test_batches_are_halved_where_memory_runs_out(whole: bool, caplog: pytest.LogCaptureFixture) -> None:
     dice = random.Random(1)
 
     class Small(Upper):
@@ -171,10 +171,12 @@ def test_batches_are_halved_where_memory_runs_out(whole: bool) -> None:
     assert engine.batch_tokens <= 5 if whole else engine.batch_tokens < 20
     assert not whole or [*map(len, engine.batches)] == [30]  # the engine makes its own batches
     fitting = engine.batch_tokens
+    assert caplog.messages[-1] == f"out of memory: batches now have at most {fitting} source tokens"
+    caplog.clear()
     engine.bad = "w7"  # does not fit alone
     failed = [one.failed for one in translate_in_batches(engine, sentences)]
     assert failed == [None] * 7 + ["out of memory"] + [None] * 22
-    assert engine.batch_tokens == fitting
+    assert engine.batch_tokens == fitting and not any("at most" in text for text in caplog.messages)
 
 
 @pytest.mark.parametrize(

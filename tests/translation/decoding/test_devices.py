@@ -10,7 +10,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.translation.decoding.torch_device import fast_type
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
-from paraforge.translation.engines import ctranslate2, engine_module
+from paraforge.translation.engines import ctranslate2, engine_class
 from paraforge.translation.stage import sentences
 from paraforge.translation.stage.sentences import (
     EngineChoice,
@@ -69,7 +69,7 @@ def test_the_gpus_are_those_that_the_engine_sees(monkeypatch: pytest.MonkeyPatch
     assert found == {"ctranslate2": 1, "torch": 2, "fairseq": 2}
     assert {*devices_of(Resources(), "fake"), *devices_of(Resources(), "server")} == {"cpu"}
     with pytest.raises(InputError, match="no device 'cuda:2'"):
-        engine_module("fairseq").resolve(DecodingOptions(), Placement("cuda:2"))
+        engine_class("fairseq").resolve(DecodingOptions(), Placement("cuda:2"))
 
 
 @pytest.mark.parametrize(
@@ -88,10 +88,10 @@ def test_what_ctranslate2_does_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None
     )
     monkeypatch.setattr(ctranslate2, "load_ctranslate2", lambda: library)
     monkeypatch.setattr(ctranslate2, "preload_cublas", lambda: None)
-    found = ctranslate2.resolve(DecodingOptions(compute_type="auto"), Placement("auto"))
+    found = ctranslate2.CTranslate2Translator.resolve(DecodingOptions(compute_type="auto"), Placement("auto"))
     assert (found.compute_type, found.shortlist) == ("float16", False)
     with pytest.raises(InputError, match="a shortlist is for CPUs"):
-        ctranslate2.resolve(DecodingOptions(shortlist=True), Placement("cuda"))
+        ctranslate2.CTranslate2Translator.resolve(DecodingOptions(shortlist=True), Placement("cuda"))
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,9 @@ def test_engines_ask_the_same_function(
 
     monkeypatch.setattr(translator, "is_runaway", spy)
     model = None if engine == "fake" else tiny_model
-    (result,) = open_translator(engine, model, DecodingOptions(beam=2), Placement("cpu")).translate(["pes"])
+    settings = {"name": "ours"} if engine == "imported" else {}
+    opened = open_translator(engine, model, DecodingOptions(beam=2), Placement("cpu"), settings)
+    (result,) = opened.translate(["pes"])
     assert [hypothesis.text for hypothesis in result.hypotheses] == asked
     assert all(hypothesis.runaway for hypothesis in result.hypotheses)
 

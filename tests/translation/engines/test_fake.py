@@ -91,30 +91,21 @@ ENGINE = '''
 from pydantic import Field
 
 from paraforge.translation.decoding.translator import (
-    EngineSettings, Hypotheses, make_hypothesis, settings_of,
+    Engine, EngineSettings, Hypotheses, make_hypothesis,
 )
 
-NAME = "echoing"
-LIBRARIES = ()
-MODEL_FREE = True
 
-
-class SETTINGS(EngineSettings):
+class Echoing(EngineSettings):
     """What the engine says."""
 
     times: int = Field(1, ge=1, le=3, description="how often each word is said")
 
 
-def resolve(options, placement):
-    return options
+class Echo(Engine):
+    SETTINGS = Echoing
+    MODEL_FREE = True
 
-
-def open_engine(model, options, placement, settings):
-    return Echo(options, settings_of(SETTINGS, NAME, settings, options))
-
-
-class Echo:
-    def __init__(self, options, settings):
+    def __init__(self, model, options, placement, settings):
         self.times = settings.times
 
     def translate(self, sentences):

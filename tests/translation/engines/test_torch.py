@@ -18,7 +18,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
 from paraforge.translation.engines import open_translator
-from paraforge.translation.engines.torch import TorchTranslator, check
+from paraforge.translation.engines.torch import TorchTranslator
 from paraforge.translation.models import model_file
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import open_model
@@ -104,7 +104,7 @@ def test_a_part_that_the_search_does_not_support_is_refused(
 
     monkeypatch.setattr(model_file, "ModelFile", Changed)
     with pytest.raises(InputError, match=message) if message else contextlib.nullcontext():
-        check(open_model(tiny_model))
+        TorchTranslator.check(open_model(tiny_model))
 
 
 def test_a_vocabulary_of_another_size_is_refused_before_any_work(tiny_model: Path, tmp_path: Path) -> None:

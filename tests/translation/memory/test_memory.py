@@ -218,7 +218,7 @@ def test_what_another_version_of_a_library_translated_is_used_with_a_warning(
     tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = corpus_of(tmp_path / "a", MANY[:50]), corpus_of(tmp_path / "b", MANY)
-    monkeypatch.setattr("paraforge.translation.engines.fake.LIBRARIES", ("numpy",))
+    monkeypatch.setattr("paraforge.translation.engines.fake.FakeTranslator.LIBRARIES", ("numpy",))
     run(tmp_path, first, CHOSEN)
     assert "is installed" not in caplog.text
     monkeypatch.setattr(libraries, "version", lambda name: "0.1")
@@ -230,7 +230,7 @@ def test_what_another_version_of_a_library_translated_is_used_with_a_warning(
 
 
 def test_the_installed_version_is_preferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paraforge.translation.engines.fake.LIBRARIES", ("numpy",))
+    monkeypatch.setattr("paraforge.translation.engines.fake.FakeTranslator.LIBRARIES", ("numpy",))
     choice = EngineChoice("fake", DecodingOptions(), {}, "1", None)
     target = open_memory(choice, Resources(work=tmp_path))
     # Added at once, and yet one segment for each version.
