@@ -24,6 +24,7 @@ _WITHOUT_KERNELS = (9, 0)
 _ready = False
 _CPUINFO = Path("/proc/cpuinfo")
 _ISA = "CT2_FORCE_CPU_ISA"
+_WIDTH = 16  # of the model for a test
 _AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
 
 
@@ -109,47 +110,25 @@ def multiply(engine: str, device: str) -> None:
         preload_cublas()
     with temporary_directory() as folder:
         _tiny_model(library).save(str(folder))
-        translator = library.Translator(str(folder), device=kind, device_index=int(number or 0))
-        (found,) = translator.translate_batch([["a", "b"]], max_decoding_length=2, beam_size=2)
-        if not found.hypotheses:
-            raise RuntimeError("CTranslate2 translates nothing")
+        encoder = library.Encoder(str(folder), device=kind, device_index=int(number or 0))
+        if encoder.forward_batch([["a", "b"]]).last_hidden_state.shape != [1, 2, _WIDTH]:
+            raise RuntimeError("CTranslate2 multiplies wrongly")
 
 
 def _tiny_model(library: Any) -> Any:
-    """Return the specification of a one-layer transformer with constant weights."""
+    """Return the specification of a one-layer encoder with constant weights."""
     import numpy as np
 
-    spec = library.specs.TransformerSpec.from_config((1, 1), 2)
-    words, width = ["<blank>", "<s>", "</s>", "a", "b"], 16
-
-    def linear(layer: Any, rows: int, columns: int) -> None:
-        layer.weight = np.full((rows, columns), 0.01, np.float32)
-        layer.bias = np.zeros(rows, np.float32)
-
-    def norm(layer: Any) -> None:
-        layer.gamma, layer.beta = np.ones(width, np.float32), np.zeros(width, np.float32)
-
-    for side in (spec.encoder, spec.decoder):
-        embeddings = side.embeddings
-        for one in embeddings if isinstance(embeddings, list) else [embeddings]:
-            one.weight = np.full((len(words), width), 0.1, np.float32)
-        if hasattr(side.layer_norm, "gamma"):
-            norm(side.layer_norm)
-        for layer in side.layer:
-            blocks = [layer.self_attention]
-            if hasattr(layer, "attention"):
-                blocks.append(layer.attention)
-            for number, block in enumerate(blocks):
-                norm(block.layer_norm)
-                shapes = [3 * width, width] if number == 0 else [width, 2 * width, width]
-                for projection, rows in zip(block.linear, shapes, strict=True):
-                    linear(projection, rows, width)
-            norm(layer.ffn.layer_norm)
-            linear(layer.ffn.linear_0, 2 * width, width)
-            linear(layer.ffn.linear_1, width, 2 * width)
-    linear(spec.decoder.projection, len(words), width)
-    spec.register_source_vocabulary(words)
-    spec.register_target_vocabulary(words)
-    spec.config.add_source_eos = True
+    spec = library.specs.TransformerEncoderModelSpec(library.specs.TransformerEncoderSpec(1, 2))
+    words, layer = ["<unk>", "a", "b"], spec.encoder.layer[0]
+    spec.encoder.embeddings[0].weight = np.ones((len(words), _WIDTH), np.float32)
+    for norm in (layer.self_attention.layer_norm, layer.ffn.layer_norm, spec.encoder.layer_norm):
+        norm.gamma, norm.beta = np.ones(_WIDTH, np.float32), np.zeros(_WIDTH, np.float32)
+    joint, attended = layer.self_attention.linear
+    for linear in (joint, attended, layer.ffn.linear_0, layer.ffn.linear_1):
+        rows = 3 * _WIDTH if linear is joint else _WIDTH
+        linear.weight = np.full((rows, _WIDTH), 0.01, np.float32)
+        linear.bias = np.zeros(rows, np.float32)
+    spec.register_vocabulary(words)
     spec.validate()
     return spec

@@ -11,7 +11,6 @@ from paraforge.translation.models.checkpoint import load_pickle
 from paraforge.translation.models.importers.ctranslate2 import (
     FOLDER,
     Languages,
-    check_sizes,
     check_whole,
     convert,
     language_affixes,
@@ -35,7 +34,6 @@ WEIGHTS = (
     "model.safetensors.index.json",
     "pytorch_model.bin.index.json",
 )
-_POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 _BIAS = "final_logits_bias"
 # Whether a kind of model normalizes before each block, if its configuration does not say.
 _PRE_NORM = {"bart": False, "mbart": True, "pegasus": True}
@@ -88,7 +86,7 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
     transformers.utils.logging.disable_progress_bar()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        stored = _stored_weights(path)
+        weights = _stored_weights(path)
         config = read_json_object(path / "config.json")
         if config.get("model_type") not in modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES:
             # Anything else would first be filled with random numbers, in its usual size.
@@ -98,7 +96,7 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
                 remedy="Use a translation model; for a language model, use the engine 'server'.",
             )
         if config["model_type"] == "marian":
-            if _BIAS not in stored:
+            if _BIAS not in weights:
                 raise InputError(f"weights are missing: {_BIAS}", path)
             if not config.get("share_encoder_decoder_embeddings", True):
                 raise InputError(
@@ -106,10 +104,8 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
                     path,
                     remedy="Convert the original model with CTranslate2's converter for Marian.",
                 )
-        size = sum(file.stat().st_size for file in _weight_files(path))
-        check_sizes(config, len(stored), size, path / "config.json")
         affixes = take_subwords(path, output, load_tokenizer(path), languages)
-        convert(_converter(path, stored), path, output / FOLDER)
+        convert(_converter(path), path, output / FOLDER)
     check_whole(output, path, languages)
     return {
         "engines": {FOLDER: FOLDER},
@@ -225,34 +221,29 @@ def _weight_files(path: Path) -> list[Path]:
     return sorted(path.glob("model*.safetensors")) or sorted(path.glob("pytorch_model*.bin"))
 
 
-def _stored_weights(path: Path) -> dict[str, Any]:
-    """Read the names of all weights, with the tensors of stored positions (None for the others). Raises
-    InputError if a file is damaged or a pickle would run code."""
+def _stored_weights(path: Path) -> set[str]:
+    """Read the names of all weights. Raises InputError if a file is damaged or a pickle would run code."""
     from safetensors import SafetensorError, safe_open
 
-    found: dict[str, Any] = {}
+    found: set[str] = set()
     for file in _weight_files(path):
         try:
             if file.suffix == ".safetensors":
                 with safe_open(str(file), "pt") as tensors:
-                    for name in tensors.keys():  # noqa: SIM118  it is not a dictionary
-                        found[name] = tensors.get_tensor(name) if name in _POSITIONS else None
+                    found.update(tensors.keys())
             else:
-                loaded = load_pickle(file)
-                found |= {name: value if name in _POSITIONS else None for name, value in loaded.items()}
-        except (SafetensorError, RuntimeError, OSError, ValueError, AttributeError) as error:
+                found.update(load_pickle(file))
+        except (SafetensorError, RuntimeError, OSError, ValueError, TypeError) as error:
             raise InputError(f"not weights, or damaged: {last_line(error)}", file) from error
     return found
 
 
-def _converter(path: Path, stored: dict[str, Any]) -> Any:
+def _converter(path: Path) -> Any:
     """Return CTranslate2's converter, changed to load weights exactly as stored, or to fail."""
     from ctranslate2.converters import TransformersConverter
 
     class Converter(TransformersConverter):  # type: ignore[misc]  # it has no types
         """Rejects weights that would silently be random or converted."""
-
-        renumbered: dict[int, int]
 
         def load_model(self, model_class: Any, model_name_or_path: str, **options: Any) -> Any:
             try:
@@ -270,10 +261,10 @@ def _converter(path: Path, stored: dict[str, Any]) -> Any:
             )
             if missing:  # Transformers would fill them with random numbers
                 raise ValueError(f"{len(missing)} weights are missing, {missing[0]} the first of them")
-            _check_positions(model, stored)
             if model.config.model_type in _PRE_NORM and not hasattr(model.config, "normalize_before"):
                 model.config.normalize_before = _PRE_NORM[model.config.model_type]
-            self.renumbered = _start_last(model) if model.config.model_type == "marian" else {}
+            if model.config.model_type == "marian":
+                _check_start(model)
             self.rows = model.get_input_embeddings().weight.shape[0]
             self.configuration = model.config
             return model
@@ -286,10 +277,6 @@ def _converter(path: Path, stored: dict[str, Any]) -> Any:
                     f"the embedding has {self.rows} rows, but the tokenizer's tokens go up to number "
                     f"{max(whole.values())}"
                 )
-            if self.renumbered:
-                whole = {token: self.renumbered[number] for token, number in whole.items()}
-                for number in set(self.renumbered.values()) - set(whole.values()):
-                    whole[f"madeupword{number}"] = number
             # The converter reads here whether mBART's decoder starts from the end of a sentence (mBART-50).
             self.configuration.tokenizer_class = type(tokenizer).__name__
             tokenizer.bos_token = tokenizer.bos_token or tokenizer.cls_token
@@ -300,48 +287,14 @@ def _converter(path: Path, stored: dict[str, Any]) -> Any:
     return Converter(str(path))
 
 
-def _check_positions(model: Any, stored: dict[str, Any]) -> None:
-    """Raise ValueError for stored positions that Transformers does not load as they are.
-
-    Marian's sinusoids are recomputed on loading. Those of fairseq differ, so a fairseq model saved in
-    Marian's format would translate wrongly.
-    """
-    import torch
-
-    for name in _POSITIONS:
-        if stored.get(name) is not None:
-            weight = model.get_submodule(name.rpartition(".")[0]).weight
-            same = weight.shape == stored[name].shape
-            if not same or not torch.allclose(weight.float(), stored[name].float(), atol=1e-5):
-                raise ValueError(f"{name} is not what Transformers computes: import the original model")
-
-
-def _start_last(model: Any) -> dict[int, int]:
-    """Move the start token of Marian's decoder to the end of the embeddings, where the converter expects it;
-    a fine-tuned model can have added tokens after it.
-
-    Returns the new number of each token. Raises ValueError if the decoder does not start from zeros.
-    """
-    import torch
-
+def _check_start(model: Any) -> None:
+    """Raise ValueError unless the decoder of a Marian model starts from zeros, the last embedding, which the
+    converter leaves out."""
     start = model.config.decoder_start_token_id
     embedding = model.get_decoder().embed_tokens.weight
     if not isinstance(start, int) or not 0 <= start < len(embedding) or bool(embedding[start].any()):
         raise ValueError(
             "its decoder does not start from zeros, as Marian's do: import the model that it was made from"
         )
-    order = [*(number for number in range(len(embedding)) if number != start), start]
-    if order[start] != start:
-        weights = {
-            tensor.data_ptr(): tensor
-            for tensor in (
-                model.get_encoder().embed_tokens.weight,
-                embedding,
-                model.lm_head.weight,
-            )
-        }
-        with torch.no_grad():
-            for tensor in weights.values():
-                tensor.copy_(tensor[order].clone())
-            model.final_logits_bias = model.final_logits_bias[:, order]
-    return {old: new for new, old in enumerate(order)}
+    if start != len(embedding) - 1:
+        raise ValueError(f"{len(embedding) - 1 - start} tokens were added to it, which cannot be converted")
