@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import read_json, remove_directory, sync_tree, write_json
-from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.pool import in_order, threads_for
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, read_parquet
@@ -25,6 +24,7 @@ from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.parts import PartWriter, encode_sentences
 from paraforge.translation.training.training_pairs import (
     accepted_pairs,
+    drawn_of,
     drawn_values,
     pair_columns,
     teacher_of,
@@ -86,14 +86,14 @@ class Draw:
         held = drawn < self.held_out
         wanted = held | self._is_trained_on(pairs, drawn)
         if self.sample < 1:
-            wanted &= held | (_low_half(pairs["source_text"], pairs["target"]) < self.sample)
+            wanted &= held | (drawn_of(pairs["source_text"], pairs["target"], half=1) < self.sample)
         texts = pairs.select(["source_text", "target", "reference"])
         return texts.append_column("drawn", pa.array(drawn, mask=~held)).filter(pa.array(wanted))
 
     def _is_trained_on(self, pairs: pa.Table, drawn: NDArray[np.float64]) -> NDArray[np.bool_]:
         chosen: NDArray[np.bool_] = drawn >= self.held_out
         # The high half of the key decides which pairs are held out.
-        return chosen if self.share >= 1 else chosen & (_low_half(pairs["source_text"]) < self.share)
+        return chosen if self.share >= 1 else chosen & (drawn_of(pairs["source_text"], half=1) < self.share)
 
 
 def held_out_threshold(rows: int, wanted: int) -> float:
@@ -181,11 +181,6 @@ def _of_shards(
         return function(accepted_pairs(bitext.read(shard, columns), parameters))
 
     return in_order(given, len(bitext), threads_for(resources, bitext.total_rows))
-
-
-def _low_half(*columns: pa.ChunkedArray) -> NDArray[np.float64]:
-    """Return a number in [0, 1) for each row of texts."""
-    return text_keys(*columns)[:, 1].astype(np.float64) / 2.0**64
 
 
 def _train_vocabularies(

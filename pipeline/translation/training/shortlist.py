@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from paraforge.base.text.ragged import IntArray, offsets_of, ranges
+from paraforge.base.text.ragged import IntArray, offsets_of
+from paraforge.translation.models.fairseq_compat import import_fairseq
 from paraforge.translation.models.model import SHORTLIST_FILE
 from paraforge.translation.models.sentencepiece import SPECIAL_TYPES, read_dictionary
-from paraforge.translation.training.parts import read_side
 
 FEWEST_TYPES: Final = 4000
 """The fewest target types for a shortlist. With fewer, scoring the hypotheses again takes what it saves."""
@@ -60,13 +60,16 @@ def write_shortlist(directory: Path, parts: Sequence[str], languages: tuple[str,
 
 def _pieces_of_pairs(stems: Sequence[Path], types: int) -> Any:
     """Return which pieces each sentence of a side has: a sparse matrix of 0 and 1, (sentences, types)."""
-    read = [read_side(stem) for stem in stems]
-    every = max(1, -(-sum(len(lengths) for _, lengths in read) // MOST_PAIRS))
+    import_fairseq()
+    from fairseq.data.indexed_dataset import MMapIndexedDataset
+
+    read = [MMapIndexedDataset(str(stem)) for stem in stems]
+    every = max(1, -(-sum(map(len, read)) // MOST_PAIRS))
     blocks = []
-    for tokens, lengths in read:
-        rows = np.arange(0, len(lengths), every)
-        numbers = tokens[ranges(offsets_of(lengths)[rows], lengths[rows])].astype(np.int32)
-        entries = np.ones(len(numbers), np.float32), numbers, offsets_of(lengths[rows])
+    for sentences in read:
+        rows = np.arange(0, len(sentences), every)
+        numbers = np.concatenate([sentences[row].numpy() for row in rows]).astype(np.int32)
+        entries = np.ones(len(numbers), np.float32), numbers, offsets_of(sentences.sizes[rows])
         found = sparse.csr_array(entries, (len(rows), len(SPECIAL_TYPES) + types))
         blocks.append(found[:, len(SPECIAL_TYPES) :])
     matrix = sparse.vstack(blocks, format="csr")

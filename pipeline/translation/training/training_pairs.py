@@ -60,17 +60,20 @@ def accepted_pairs(table: pa.Table, parameters: NmtParameters) -> pa.Table:
 
 
 def drawn_values(rows: pa.Table) -> NDArray[np.float64]:
-    """Return values that decide whether a pair is held out, see :func:`held_out_values`; if the shards have a
+    """Return values that decide whether a pair is held out, see :func:`drawn_of`; if the shards have a
     column ``held_out``, 0 for the pairs that it marks and 1 for others."""
     if "held_out" in rows.column_names:
         return np.where(rows["held_out"].to_numpy(), 0.0, 1.0)
-    return held_out_values(rows["source_text"])
+    return drawn_of(rows["source_text"])
 
 
-def held_out_values(source: pa.ChunkedArray) -> NDArray[np.float64]:
-    """Return a number in [0, 1) for each source, the same wherever and however often it occurs. A pair is
-    held out if it is below a threshold, so equal sentences are always on the same side."""
-    return text_keys(source)[:, 0].astype(np.float64) / 2.0**64
+def drawn_of(*texts: pa.ChunkedArray, half: int = 0) -> NDArray[np.float64]:
+    """Return a number in [0, 1) for each row of texts, the same wherever and however often they occur. Pairs
+    are chosen by thresholds on it, so equal sentences are always on the same side.
+
+    half: of the texts' keys, 0 or 1; the two give independent numbers.
+    """
+    return text_keys(*texts)[:, half].astype(np.float64) / 2.0**64
 
 
 def teacher_of(bitext: ShardDirectory, parameters: NmtParameters) -> str | None:

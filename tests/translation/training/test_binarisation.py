@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +21,7 @@ from paraforge.translation.training import binarisation, parts
 from paraforge.translation.training.binarisation import PreparedBitext, held_out_threshold, prepare_bitext
 from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.parts import encode_sentences
-from paraforge.translation.training.training_pairs import held_out_values
+from paraforge.translation.training.training_pairs import drawn_of
 from tests.base.shards.steps import write_table
 from tests.project import digests
 from tests.translation.models.tiny import bitext
@@ -73,7 +72,7 @@ def read_part(part: Path, split: str, language: str) -> list[list[int]]:
 
 @given(st.lists(st.text(), min_size=1))
 def test_equal_sentences_have_equal_values(sentences: list[str]) -> None:
-    values = held_out_values(pa.chunked_array([pa.array(sentences * 2, pa.string())]))
+    values = drawn_of(pa.chunked_array([pa.array(sentences * 2, pa.string())]))
     assert np.array_equal(values[: len(sentences)], values[len(sentences) :])
     assert ((values >= 0) & (values < 1)).all()
 
@@ -96,7 +95,7 @@ def test_sides_are_disjoint(tmp_path: Path) -> None:
     assert not trained & held
     # Those that were accepted and are not held out, in order.
     rows = [row for row in ROWS if row[2] is None]
-    values = held_out_values(pa.chunked_array([[row[0] for row in rows]]))
+    values = drawn_of(pa.chunked_array([[row[0] for row in rows]]))
     threshold = held_out_threshold(prepared.pairs, 20)
     kept = [row for row, value in zip(rows, values, strict=True) if value >= threshold]
     processor = load_processor(tmp_path / "work" / "source.spm")
@@ -142,28 +141,6 @@ def test_parts_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     rows = [row for part in cut.parts for row in read_part(tmp_path / "cut" / "work" / part, "train", "en")]
     assert rows == read_part(tmp_path / "whole" / "work" / whole.parts[0], "train", "en")
     assert (tmp_path / "cut" / "work" / cut.parts[1] / "dict.cs.txt").is_file()
-
-
-@pytest.mark.parametrize("types", [70, 65_496, 70_000])
-def test_parts_are_those_of_fairseqs_builder(tmp_path: Path, types: int) -> None:
-    from fairseq.data.indexed_dataset import make_builder
-
-    for language in ("cs", "en"):
-        (tmp_path / f"dict.{language}.txt").write_text("piece 1\n" * types)
-    writer = parts.PartWriter(tmp_path, ("cs", "en"))
-    sides = [[[number % types + 4, 2], [2]] for number in (123, 69_999)]
-    writer.write(pa.table([pa.array(side, pa.list_(pa.int32())) for side in sides], ["source", "target"]))
-    writer.close()
-    for language, side in zip(("cs", "en"), sides, strict=True):
-        builder = make_builder(str(tmp_path / "expected.bin"), "mmap", vocab_size=types + 4)
-        for row in side:
-            builder.add_item(torch.tensor(row))
-        builder.finalize(str(tmp_path / "expected.idx"))
-        for ending in ("bin", "idx"):
-            found = tmp_path / writer.parts[0] / f"train.cs-en.{language}.{ending}"
-            assert found.read_bytes() == (tmp_path / f"expected.{ending}").read_bytes()
-        tokens, lengths = parts.read_side(found.with_suffix(""))
-        assert (tokens.tolist(), lengths.tolist()) == ([*side[0], 2], [2, 1])
 
 
 def test_long_pairs_are_counted(tmp_path: Path) -> None:
@@ -216,7 +193,7 @@ def test_a_sample_has_all_pairs_for_validation_and_some_of_a_source() -> None:
     sources = [f"pes {number // 4}" for number in numbers]
     pairs = pa.table({"source_text": sources, "target": targets, "reference": targets})
     found = binarisation.Draw(held_out=0.1, share=1.0, sample=0.3).sampled(pairs)
-    held = held_out_values(pairs["source_text"]) < 0.1
+    held = drawn_of(pairs["source_text"]) < 0.1
     assert found.num_rows - found["drawn"].null_count == held.sum()
     others = Counter(found.filter(found["drawn"].is_null())["source_text"].to_pylist())
     assert 0.25 < others.total() / (~held).sum() < 0.35

@@ -30,7 +30,7 @@ from paraforge.translation.models.fairseq_compat import data_path
 from paraforge.translation.training import processes, training, training_process
 from paraforge.translation.training.ranks import Ranks, join, rank_count
 from paraforge.translation.training.training import train_model, trainer_settings, write_history
-from paraforge.translation.training.training_pairs import held_out_values
+from paraforge.translation.training.training_pairs import drawn_of
 from tests.translation.training.test_binarisation import accepted, write_shards
 from tests.translation.training.test_training import RESOURCES, parameters
 
@@ -147,7 +147,7 @@ def test_a_dead_process_fails(
 def test_where_chance_holds_no_pair_out_no_process_is_started(rows: int, wanted: int, tmp_path: Path) -> None:
     # Which sentences are below the threshold follows from their hashes: these are those above a tenth.
     pairs = accepted(400)
-    values = held_out_values(pa.chunked_array([[cs for cs, _, _ in pairs]]))
+    values = drawn_of(pa.chunked_array([[cs for cs, _, _ in pairs]]))
     shards = write_shards(
         tmp_path / "in", [pair for pair, value in zip(pairs, values, strict=True) if value > 0.1][:rows]
     )
