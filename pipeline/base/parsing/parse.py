@@ -131,8 +131,7 @@ def _skeleton(tree: str | None) -> str | None:
 
 def _known(work: WorkDirectory) -> pa.Table:
     """Return the keys and trees that earlier runs parsed."""
-    finished = sorted(path.stem for path in work.path.glob("*.parquet") if work.find(path.stem) is not None)
-    tables = [read_parquet(work.file(key)) for key in finished]
-    table = pa.concat_tables([_SCHEMA.empty_table(), *(one.cast(_SCHEMA) for one in tables)])
+    tables = [read_parquet(path).cast(_SCHEMA) for path, _ in work.finished()]
+    table = pa.concat_tables([_SCHEMA.empty_table(), *tables])
     keys = binary_keys(np.column_stack([table["high"], table["low"]]))
     return pa.table({"key": keys, "tree": table["tree"]})

@@ -62,12 +62,16 @@ class WorkDirectory:
         """Find the finished shard with this key; None if its footer cannot be read or has another key."""
         path = self.file(key)
         try:
-            metadata = pq.read_metadata(path)
-            if (metadata.metadata or {}).get(_KEY) != key.encode():
-                return None
-            return ShardRecord(path.name, metadata.num_rows, sha256_file(path))
-        except (OSError, pa.ArrowInvalid):
+            footer = _footer(path)
+            return None if footer is None else ShardRecord(path.name, footer.num_rows, sha256_file(path))
+        except OSError:
             return None
+
+    def finished(self) -> Iterator[tuple[Path, pq.FileMetaData]]:
+        """Yield the path and the footer of every finished shard, in the order of their keys."""
+        for path in sorted(self.path.glob("*.parquet")):
+            if (footer := _footer(path)) is not None:
+                yield path, footer
 
     def commit(self, key: str, table: pa.Table, libraries: Mapping[str, str] | None = None) -> ShardRecord:
         """Write a finished shard.
@@ -153,6 +157,15 @@ class WorkDirectory:
                 link_or_copy(self.file(key), target)
                 published.append(ShardRecord(target.name, record.rows, record.sha256))
             write_index(temporary, published, description)
+
+
+def _footer(path: Path) -> pq.FileMetaData | None:
+    """Read the footer of a finished shard; None if it cannot be read or has another key than the name."""
+    try:
+        footer = pq.read_metadata(path)
+    except (OSError, pa.ArrowInvalid):
+        return None
+    return footer if (footer.metadata or {}).get(_KEY) == path.stem.encode() else None
 
 
 def _describe(holder: Path) -> str:

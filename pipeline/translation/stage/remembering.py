@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.files import hash_json, read_json, remove_directory, write_json
-from paraforge.base.shards.libraries import Versions, described, installed, is_made_otherwise, merged
+from paraforge.base.shards.libraries import Versions, described, is_made_otherwise, merged, own_versions
 from paraforge.base.shards.pool import in_threads, threads_for
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import StepReport, run_step, shard_keys
@@ -147,8 +147,8 @@ def translate_unknown(
                 left = tasks.unknown - view.total_rows
                 tasks.size = parameters.task_size(left, rate, workplace.worker_count, workplace.window)
                 logger.info("%.1f sentences/s for each worker: tasks of %d sentences", rate, tasks.size)
-            keys = shard_keys(step, view)
-            tasks.segments += memory.add(_tables(results, keys, threads), run, threads)
+            files = map(results.file, shard_keys(step, view))
+            tasks.segments += memory.add(_tables(files, threads), run, threads)
             tasks.translating = False
             _write_state(work, tasks)
         _discard_all(results)
@@ -202,8 +202,7 @@ def known_segments(choice: EngineChoice, resources: Resources) -> list[Segment]:
     memory = open_memory(choice, resources)
     known = usable_segments(memory, choice)
     results = WorkDirectory("translate-sentences", resources.work)
-    for key in _finished(results).get(json.dumps(memory.description).encode(), []):
-        file = results.file(key)
+    for file in _finished(results).get(json.dumps(memory.description).encode(), []):
         known.append(Segment(file, pq.read_metadata(file).num_rows, libraries_of(file)))
     return known
 
@@ -221,8 +220,7 @@ def warn_of_versions(recalled: Recalled, choice: EngineChoice) -> None:
 
 def _versions(choice: EngineChoice) -> Versions:
     """Return the versions of libraries that affect translations, without pyarrow, which only writes them."""
-    libraries = choice.libraries()
-    return {name: version for name, version in installed(libraries).items() if name in libraries}
+    return own_versions(choice.libraries())
 
 
 def _remembered(
@@ -304,30 +302,24 @@ def _write_tasks(
     return tasks
 
 
-def _tables(
-    results: WorkDirectory, keys: Iterable[str], threads: int = 1
-) -> Iterator[tuple[pa.Table, Versions]]:
-    return in_threads(
-        lambda key: (read_parquet(results.file(key)), libraries_of(results.file(key))), keys, threads
-    )
+def _tables(files: Iterable[Path], threads: int = 1) -> Iterator[tuple[pa.Table, Versions]]:
+    return in_threads(lambda file: (read_parquet(file), libraries_of(file)), files, threads)
 
 
 def _adopt(results: WorkDirectory, root: Path, run: str) -> None:
     """Add finished tasks of a killed run to the memory if it cannot resume because something has changed."""
-    for description, keys in _finished(results).items():
-        logger.info("adding %d tasks of an unfinished run to the memory", len(keys))
-        open_set(root, json.loads(description)).add(_tables(results, keys), run)
+    for description, files in _finished(results).items():
+        logger.info("adding %d tasks of an unfinished run to the memory", len(files))
+        open_set(root, json.loads(description)).add(_tables(files), run)
     _discard_all(results)
 
 
-def _finished(results: WorkDirectory) -> dict[bytes, list[str]]:
-    """Return the keys of finished tasks, by the set of the memory to which they belong."""
-    found: dict[bytes, list[str]] = {}
-    for path in sorted(results.path.glob("*.parquet")):
-        if results.find(path.stem) is not None:
-            description = (pq.read_metadata(path).metadata or {}).get(SET_METADATA)
-            if description is not None:
-                found.setdefault(description, []).append(path.stem)
+def _finished(results: WorkDirectory) -> dict[bytes, list[Path]]:
+    """Return the files of finished tasks, by the set of the memory to which they belong."""
+    found: dict[bytes, list[Path]] = {}
+    for path, footer in results.finished():
+        if (description := footer.metadata.get(SET_METADATA)) is not None:
+            found.setdefault(description, []).append(path)
     return found
 
 
