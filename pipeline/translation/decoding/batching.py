@@ -239,7 +239,9 @@ def _outcome(
     if is_device_lost(raised):
         raise device_lost(raised) from raised
     if is_out_of_memory(raised) and engine.batch_tokens > 1:
-        engine.batch_tokens //= 2
+        longest = max(len(source.tokens) for source in batch) + 1
+        used = engine.batch_tokens if engine.whole_windows else len(batch) * longest
+        engine.batch_tokens = max(1, min(engine.batch_tokens, used // 2))
         if engine.whole_windows:
             return _outcome(engine, batch, _submit(engine, list(batch)))
     if len(batch) == 1:

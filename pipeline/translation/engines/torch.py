@@ -201,20 +201,17 @@ class TorchTranslator(BatchEngine):
         return wait
 
     def _found(self, requests: list[Request]) -> list[Findings]:
-        """Search a batch, in halves if it does not fit in memory."""
+        """Search a batch. Raises MemoryError if it does not fit."""
         try:
             return self._computed(requests)
         except Exception as error:
             if is_device_lost(error):
                 raise device_lost(error, str(self._device)) from error
-            if not is_out_of_memory(error) or len(requests) == 1:
+            if not is_out_of_memory(error):
                 raise
-        # Outside of the handler, because the exception keeps the tensors alive.
-        with self._lock:
-            self.batch_tokens = max(1, min(self.batch_tokens, _cost(requests) // 2))
+        # Outside of the handler, because the library's exception keeps the tensors alive.
         self._free()
-        middle = len(requests) // 2
-        return self._found(requests[:middle]) + self._found(requests[middle:])
+        raise MemoryError("out of memory")
 
     def _free(self) -> None:
         import torch
@@ -256,8 +253,3 @@ class TorchTranslator(BatchEngine):
             text = self._pieces.decode(tokens)
             hypotheses.append(make_hypothesis(text, found.score, tokens[self._tags :], found.ended))
         return tuple(hypotheses)
-
-
-def _cost(requests: list[Request]) -> int:
-    """Return the source tokens of a batch, including padding."""
-    return len(requests) * max(len(request.tokens) for request in requests)

@@ -165,8 +165,7 @@ def test_a_batch_that_does_not_fit_is_searched_in_halves(
 ) -> None:
     translator = open_translator("torch", tiny_model, OPTIONS, Placement("cpu"))
     assert isinstance(translator, TorchTranslator)
-    sources = translator.encode(SENTENCES[:10])
-    expected = translator.submit(sources)()
+    expected = list(translator.translate(SENTENCES[:10]))
     computed, sizes = TorchTranslator._computed, []
 
     def small(self: TorchTranslator, requests: list[Request]) -> list[Findings]:
@@ -176,11 +175,11 @@ def test_a_batch_that_does_not_fit_is_searched_in_halves(
         return computed(self, requests)
 
     monkeypatch.setattr(TorchTranslator, "_computed", small)
-    found = translator.submit(sources)()
+    found = list(translator.translate(SENTENCES[:10]))
     assert sizes == [10, 5, 2, 3, 5, 2, 3]
-    assert [[one.text for one in row] for row in found] == [[one.text for one in row] for row in expected]
-    longest = max(len(translator._request(source).tokens) for source in sources[:5])
-    assert translator.batch_tokens <= 5 * longest // 2
+    assert [one.hypotheses[0].text for one in found] == [one.hypotheses[0].text for one in expected]
+    longest = max(len(source.tokens) for source in translator.encode(SENTENCES[:10]))
+    assert translator.batch_tokens <= 5 * (longest + 1) // 2
 
 
 def test_two_threads_may_share_a_translator(tiny_model: Path) -> None:
