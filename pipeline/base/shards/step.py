@@ -125,19 +125,9 @@ def run_step(
         reused = sum(record is not None for record in found)
         if reused:
             logger.info("%d of %d shards exist from an earlier run", reused, len(keys))
-        failures: list[str] = []
-        done = _make_missing(step, view, keys, found, work, resources, workers, failures)
-        if failures:
-            # All of them are above, as they happened.
-            more = [f"and {len(failures) - _LISTED:,} more"] if len(failures) > _LISTED else []
-            listed = "\n".join(f"  - {failure}" for failure in [*failures[:_LISTED], *more])
-            raise IncompleteError(
-                f"{step.name}: {len(failures)} of {len(keys)} shards failed; "
-                f"the others are kept in {work.path}:\n{listed}"
-            )
-        records = [record for record in done if record is not None]
-        if len(records) != len(keys):
-            raise IncompleteError(f"{step.name}: {len(keys) - len(records)} shards were not made")
+        todo = [index for index, record in enumerate(found) if record is None]
+        made = _make(step, view, keys, todo, work, resources, workers) if todo else {}
+        records = [record or made[index] for index, record in enumerate(found)]
         if step.aligned:
             for index, (record, rows) in enumerate(zip(records, view.rows, strict=True)):
                 if record.rows != rows:
@@ -160,22 +150,18 @@ def run_step(
     )
 
 
-def _make_missing(
+def _make(
     step: Step,
     view: ShardView,
     keys: Sequence[str],
-    found: Sequence[ShardRecord | None],
+    todo: Sequence[int],
     work: WorkDirectory,
     resources: Resources,
     workers: int | None,
-    failures: list[str],
-) -> list[ShardRecord | None]:
-    """Return ``found`` with the missing shards made. A shard that fails stays None, and its number, input and
-    reason are added to ``failures``."""
-    done = list(found)
-    todo = [index for index, record in enumerate(found) if record is None]
-    if not todo:
-        return done
+) -> dict[int, ShardRecord]:
+    """Make the shards with these numbers. Raises IncompleteError if some fail, after trying all."""
+    made: dict[int, ShardRecord] = {}
+    failures: list[str] = []
     # Workers on other hosts need paths that mean the same there.
     root = work.path.parent.resolve()
     shards = [tuple(path.resolve() for path in view.shard_paths(index)) for index in todo]
@@ -211,10 +197,18 @@ def _make_missing(
                     failures.append(f"shard {todo[number]} ({inputs}): {result.reason}")
                     logger.error("%s", failures[-1])
                 else:
-                    done[todo[number]] = result
+                    made[todo[number]] = result
     finally:
         _functions.clear()
-    return done
+    if failures:
+        # All of them are above, as they happened.
+        more = [f"and {len(failures) - _LISTED:,} more"] if len(failures) > _LISTED else []
+        listed = "\n".join(f"  - {failure}" for failure in [*failures[:_LISTED], *more])
+        raise IncompleteError(
+            f"{step.name}: {len(failures)} of {len(keys)} shards failed; "
+            f"the others are kept in {work.path}:\n{listed}"
+        )
+    return made
 
 
 def compute_shard(step: Step, key: str, inputs: Sequence[Path], root: Path) -> ShardRecord:

@@ -5,6 +5,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from paraforge.base.compiled import compiled
+from paraforge.base.text.ragged import text_bytes
 
 _SPACE = 32
 # For each byte, the letter or digit in lower case, or a space.
@@ -19,14 +20,10 @@ def ascii_words(texts: pa.Array) -> pa.Array:
 
     texts: n strings of either width, without nulls.
     """
-    if not len(texts):
-        return texts
+    letters, bounds = text_bytes(texts)
     width: type[np.int32 | np.int64] = np.int32 if texts.type == pa.string() else np.int64
-    _, starts, data = texts.buffers()
-    bounds = np.frombuffer(starts, width)[texts.offset : texts.offset + len(texts) + 1]
-    letters = np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]]
     words, ends = np.empty(len(letters), np.uint8), np.zeros(len(texts) + 1, width)
-    written = _reduce(letters, bounds - bounds[0], _LOWERED, words, ends)
+    written = _reduce(letters, bounds, _LOWERED, words, ends)
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(words[:written])]
     return pa.Array.from_buffers(texts.type, len(texts), buffers)
 
@@ -34,7 +31,7 @@ def ascii_words(texts: pa.Array) -> pa.Array:
 @compiled
 def _reduce(
     letters: NDArray[np.uint8],
-    bounds: NDArray[np.integer],
+    bounds: NDArray[np.int64],
     lowered: NDArray[np.uint8],
     words: NDArray[np.uint8],
     ends: NDArray[np.integer],

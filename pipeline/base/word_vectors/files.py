@@ -3,6 +3,7 @@
 import logging
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,8 +53,8 @@ def read_vector_file(path: Path) -> Iterator[VectorBlock]:
     if a line is not a word and `dimension` finite numbers, or if the header does not match the file.
     """
     seen: set[str] = set()
-    undecodable = _LeftOut("words that are not UTF-8")
-    repeated = _LeftOut("words that were in the file before")
+    left_out: Counter[str] = Counter()
+    first: dict[str, str] = {}
     header = dimension = None
     for block in line_blocks(path, Reading(strict=False, max_line_bytes=_LONGEST_LINE)):
         if len(overlong := np.flatnonzero(block.faults == OVERLONG_LINE)):
@@ -79,22 +80,24 @@ def read_vector_file(path: Path) -> Iterator[VectorBlock]:
         for position, name in enumerate(names):
             word = name.decode("utf-8")
             if block.faults[position] == INVALID_UTF8 and "\ufffd" in word:
-                undecodable.add(word, block.first + position)
+                what = "words that are not UTF-8"
             elif word in seen:
-                repeated.add(word, block.first + position)
+                what = "words that were in the file before"
             else:
                 seen.add(word)
                 words.append(word)
                 places.append(position)
+                continue
+            left_out[what] += 1
+            first.setdefault(what, f"{word[:40]!r} in line {block.first + position:,}")
         yield VectorBlock(words, vectors if len(words) == len(names) else vectors[places])
-    for left_out in (undecodable, repeated):
-        if left_out.count:
-            logger.warning("%s: %s", path, left_out)
+    for what, count in left_out.items():
+        logger.warning("%s: %s %s are left out, the first %s", path, f"{count:,}", what, first[what])
     if not seen:
         raise InputError(
             "no word vectors in the file", path, remedy="Use a file with a word and its vector on each line."
         )
-    found = len(seen) + undecodable.count + repeated.count
+    found = len(seen) + left_out.total()
     if header is not None and header[0] != found:
         raise InputError(
             f"the header says {header[0]} words, the file has {found}",
@@ -102,24 +105,6 @@ def read_vector_file(path: Path) -> Iterator[VectorBlock]:
             1,
             "If the file is complete, correct its first line. Otherwise download it again.",
         )
-
-
-class _LeftOut:
-    """Counts words that are left out, and remembers the first."""
-
-    def __init__(self, what: str) -> None:
-        self.count = 0
-        self._what = what
-        self._first = ""
-
-    def add(self, word: str, line: int) -> None:
-        """Count one more."""
-        self.count += 1
-        if self.count == 1:
-            self._first = f"{word[:40]!r} in line {line:,}"
-
-    def __str__(self) -> str:
-        return f"{self.count:,} {self._what} are left out, the first {self._first}"
 
 
 def _header(line: str) -> tuple[int, int] | None:

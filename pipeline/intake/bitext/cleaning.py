@@ -1,5 +1,6 @@
 """Cleans a block of rows column by column, and finds the rows to reject."""
 
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.text.lines import Changes
-from paraforge.base.text.normalisation import BREAKS, CONTROLS, normalise_unicode
+from paraforge.base.text.normalisation import BREAKS, CONTROLS
 from paraforge.base.text.ragged import text_bytes
 from paraforge.base.text.repair import (
     decode_entities,
@@ -140,7 +141,8 @@ def composed(texts: pa.Array, changes: Changes) -> pa.Array:
         return texts
     mask = pc.fill_null(pc.match_substring_regex(texts, _COMBINING), False)
     found = texts.filter(mask)
-    normal = normalise_unicode(found, "NFC")
+    # Before release 26, Arrow's own function gave the decomposed form.
+    normal = pa.array([unicodedata.normalize("NFC", text) for text in found.to_pylist()], found.type)
     changed = pc.sum(pc.not_equal(found, normal)).as_py() or 0
     if not changed:
         return texts

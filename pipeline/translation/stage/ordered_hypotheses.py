@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from paraforge.base.files import remove_directory
 from paraforge.base.shards.pool import in_threads
-from paraforge.base.shards.schema import COLUMNS, schema_of
+from paraforge.base.shards.schema import COLUMNS, schema_of, tables_of
 from paraforge.base.shards.step import Step
 from paraforge.base.text.ragged import ranges, text_bytes
 from paraforge.intake.bitext.cleaning import composed
@@ -35,6 +35,8 @@ _BATCH_ROWS = 65_536
 _BLOCK, _BLOCKS_TOGETHER = 250_000, 8
 # Each thread has two blocks in memory.
 _MOST_THREADS = 8
+# Rows that are hashed together.
+_HASHED_ROWS = 4096
 # Arrow counts the bytes of a column of texts in 31 bits.
 _MOST_BYTES = 1 << 30
 
@@ -96,17 +98,20 @@ def assemble(recalled: Recalled, nbest: int, directory: Path, threads: int = 1) 
         path.with_suffix(".starts").open("wb") as starts,
         contextlib.closing(ordered) as blocks,
     ):
-        pending: list[pa.Table] = []
-        for table, counts in blocks:
-            # The digest is part of keys, so it must not depend on the memory's order.
-            cuts = np.append(0, np.cumsum(counts))[[*range(0, len(counts), size), len(counts)]]
-            for begin, end in pairwise(cuts.tolist()):
-                _digest_into(digest, table.slice(begin, end - begin))
-            (rows + np.cumsum(counts) - counts).astype("<i8").tofile(starts)
-            rows += table.num_rows
-            pending = _write_full(writer, [*pending, table])
-        for table in pending:
-            writer.write_table(table.combine_chunks())
+
+        def noted() -> Iterator[pa.Table]:
+            nonlocal rows
+            for table, counts in blocks:
+                # The digest is part of keys, so it must not depend on the memory's order.
+                cuts = np.append(0, np.cumsum(counts))[[*range(0, len(counts), size), len(counts)]]
+                for begin, end in pairwise(cuts.tolist()):
+                    _digest_into(digest, table.slice(begin, end - begin))
+                (rows + np.cumsum(counts) - counts).astype("<i8").tofile(starts)
+                rows += table.num_rows
+                yield table
+
+        for batch in tables_of(noted(), _BATCH_ROWS):
+            writer.write_table(batch.combine_chunks())
         np.array([rows], "<i8").tofile(starts)
     return HypothesisFile(path, digest.hexdigest())
 
@@ -118,15 +123,6 @@ def _is_scattered(recalled: Recalled, size: int) -> bool:
         blocks += 1
         read += len(np.unique(np.searchsorted(recalled.bases, places % recalled.rows, "right")))
     return read > blocks + 2 * len(recalled.segments)
-
-
-def _write_full(writer: pa.RecordBatchFileWriter, pending: list[pa.Table]) -> list[pa.Table]:
-    """Write whole record batches. Returns the remaining rows."""
-    table = pa.concat_tables(pending)
-    while table.num_rows >= _BATCH_ROWS:
-        writer.write_table(table.slice(0, _BATCH_ROWS).combine_chunks())
-        table = table.slice(_BATCH_ROWS)
-    return [table] if table.num_rows else []
 
 
 def _block(recalled: Recalled, places: NDArray[np.int64], nbest: int) -> tuple[pa.Table, NDArray[np.int64]]:
@@ -163,7 +159,7 @@ def _block(recalled: Recalled, places: NDArray[np.int64], nbest: int) -> tuple[p
 
 def _digest_into(digest: "hashlib._Hash", table: pa.Table) -> None:
     """Hash the content of a table, independent of its layout in memory."""
-    for block in _blocks(table):
+    for block in tables_of([table], _HASHED_ROWS):
         for column in block.columns:
             null = column.is_null().to_numpy()
             digest.update(np.packbits(null).tobytes())
@@ -173,11 +169,6 @@ def _digest_into(digest: "hashlib._Hash", table: pa.Table) -> None:
                 digest.update(text_bytes(texts)[0].data)
             else:
                 digest.update(pc.fill_null(column, pa.scalar(0).cast(column.type)).to_numpy().tobytes())
-
-
-def _blocks(table: pa.Table, rows: int = 4096) -> Iterator[pa.Table]:
-    for begin in range(0, table.num_rows, rows):
-        yield table.slice(begin, rows)
 
 
 def rows_step(

@@ -165,12 +165,6 @@ def test_a_process_that_is_spoilt_is_replaced_and_nothing_is_lost(place: Path) -
     assert log.stat().st_size >= 2  # the first, and another in its place or beside it
 
 
-def test_a_lost_shard_stops_the_run(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paraforge.base.shards.step._make_missing", lambda _, __, ___, found, *____: found)
-    with pytest.raises(IncompleteError, match="multiply: 10 shards were not made"):
-        run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
-
-
 @pytest.mark.parametrize("rows", [9, 11])
 def test_a_lost_or_added_row_stops_the_run_and_nothing_is_published(place: Path, rows: int) -> None:
     step = Step("wrong", 1, {}, build_rows, {"rows": rows})

@@ -4,7 +4,6 @@ Normalisation forms are those of Python's own tables, whatever Arrow does."""
 import re
 import sys
 import unicodedata
-from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
@@ -15,13 +14,12 @@ from hypothesis import strategies as st
 
 from paraforge.base.text import normalisation
 from paraforge.base.text.ascii_words import ascii_words
-from paraforge.base.text.normalisation import IGNORABLE, Form, folded, normalise, normalise_unicode
+from paraforge.base.text.normalisation import IGNORABLE, folded, normalise
 from paraforge.base.text.sentence_set import SentenceSet
 
 BYTES = st.text(st.characters(max_codepoint=127), max_size=12)
 MARKED = st.text("a\u0301Éßﬁ9\u00ad\u200d\ufe0f❤\u20e3ς \n", max_size=8)
 TEXTS = st.lists(st.one_of(st.none(), BYTES, MARKED, st.text(max_size=8)), max_size=30)
-FORMS = ["e\u0301", "\u00e9", "Prilis\u030c", "\ufb01ne", "plain", "", None]
 
 
 def _kind(character: str) -> str:
@@ -94,22 +92,6 @@ def test_an_example() -> None:
     texts = ["It’s  5 o'clock!", "ÉTÉ, 2½", None, "—"] * 500
     assert normalise(pa.array(texts)).to_pylist() == ["it s 5 o clock", "été 21 2", None, ""] * 500
     assert ascii_words(pa.array(["a", "B  c.", "d!"])[1:]).to_pylist() == ["b c", "d"]
-
-
-@pytest.fixture(params=[True, False], ids=["as it is", "as before release 26"])
-def _arrow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    if not request.param:
-        monkeypatch.setattr(normalisation, "_arrow_composes", lambda: False)
-    yield
-
-
-@pytest.mark.usefixtures("_arrow")
-@pytest.mark.parametrize("form", ["NFC", "NFKC"])
-def test_forms(form: Form) -> None:
-    wanted = [None if text is None else unicodedata.normalize(form, text) for text in FORMS]
-    array = pa.array(FORMS, pa.string())
-    assert normalise_unicode(array, form).to_pylist() == wanted
-    assert normalise_unicode(pa.chunked_array([array, array]), form).to_pylist() == wanted * 2
 
 
 SETS = {"a": ["A dog!", "", None, "Two  cats", "a dog"], "b": ["...", "two cats", "x"], "empty": []}
