@@ -208,6 +208,8 @@ def _make(
             f"{step.name}: {len(failures)} of {len(keys)} shards failed; "
             f"the others are kept in {work.path}:\n{listed}"
         )
+    if len(made) != len(todo):
+        raise IncompleteError(f"{step.name}: {len(todo) - len(made)} shards were not made")
     return made
 
 
