@@ -36,12 +36,14 @@ from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
 from paraforge.corpus.selection.thresholds import settle
 from paraforge.intake.bitext.block import REJECT_MALFORMED
+from paraforge.intake.bitext.languages import NO_WORD, is_header
 from paraforge.intake.bitext.readers.parquet import parquet_tables
 from paraforge.intake.bitext.readers.tsv import read_separated, separator_of
 
 logger = logging.getLogger(__name__)
 
 BATCH_ROWS: Final = 50_000
+_ROWS_LOOKED_AT: Final = 200
 _PARQUET_MAGIC: Final = b"PAR1"
 # Optional columns that are read if present.
 _OTHER_TEXTS: Final = ("source", "source_text", *FATE_COLUMNS)
@@ -105,7 +107,9 @@ def score_file(
     with scratch_directory(output) as scratch:
         pairs, scored = scratch / "pairs", scratch / "scored"
         _write_pairs(read(), pairs, input_path)
-        _check_bounds(bounds, ShardView(pairs).column_names, input_path)
+        given = ShardView(pairs)
+        _check_bounds(bounds, given.column_names, input_path)
+        _say_oddities(given.read(0, TEXT_COLUMNS).slice(0, _ROWS_LOOKED_AT), columns, header, input_path)
         own = resources.model_copy(update={"work": scratch / "work"})
         report = score(parameters, pairs, vectors, scored, own, open_model)
         wrong = find_wrong_pairs([scored])
@@ -183,6 +187,17 @@ def _repaired(repairs: Counter[str], table: pa.Table) -> pa.Table:
         column = pc.if_else(texts.is_valid(), plain, pa.scalar(None, texts.type))
         table = table.set_column(place, table.schema.field(place), column)
     return table
+
+
+def _say_oddities(rows: pa.Table, columns: Mapping[str, int | str], header: bool, path: Path) -> None:
+    """Warn if a column has numbers or keys instead of texts, or if the first row looks like a header."""
+    texts = {name: [text or "" for text in rows[name].to_pylist()] for name in TEXT_COLUMNS}
+    for name, ones in texts.items():
+        if sum(NO_WORD.fullmatch(text.strip()) is not None for text in ones) > len(ones) / 2:
+            words = "%s: column %s has numbers or keys. Use other columns with --reference and --translation"
+            logger.warning(words, path, columns[name])
+    if not is_parquet(path) and not header and is_header([ones[0] for ones in texts.values()]):
+        logger.warning("%s: the first row looks like a header. Use --header", path)
 
 
 def _separator(path: Path) -> str | None:

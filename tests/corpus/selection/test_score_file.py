@@ -107,6 +107,28 @@ def test_texts_are_repaired_and_counted(
     assert "pairs.tsv: 1 text had invisible characters, which were repaired" in caplog.text
 
 
+NUMBERED = "".join(f"{n}\t{one}\t{other}\n" for n, (one, other) in enumerate(PAIRS))
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "warnings"),
+    [
+        ("reference\ttranslation\n" + tsv(PAIRS), (), ["the first row looks like a header. Use --header"]),
+        ("reference\ttranslation\n" + tsv(PAIRS), ("--header",), []),
+        (NUMBERED, (), ["column 0 has numbers or keys. Use other columns with --reference and --tra"]),
+        (NUMBERED, ("--reference", "1", "--translation", "2"), []),
+    ],
+)
+def test_columns_that_are_not_the_texts_are_named(
+    tmp_path: Path, vectors: Path, caplog: pytest.LogCaptureFixture,
+    content: str, options: tuple[str, ...], warnings: list[str],
+) -> None:  # fmt: skip
+    (tmp_path / "pairs.tsv").write_text(content, encoding="utf-8")
+    run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet", "--vectors", vectors, *options)
+    assert len(caplog.messages) == len(warnings)
+    assert all(warning in caplog.text for warning in warnings)
+
+
 def test_lines_of_shards_are_counted_from_1(tmp_path: Path) -> None:
     table = pa.table({"reference": ["a", "b"], "translation": ["c", "d"]})
     score_file._write_pairs(iter([table, table]), tmp_path / "pairs", tmp_path / "pairs.parquet")
