@@ -58,7 +58,7 @@ def random_pairs(rows: int, seed: int = 0) -> pa.Table:
         "source_truncated": pa.array(random.random(rows) < 0.01),
         "output_truncated": pa.array(random.random(rows) < 0.02),
         "non_finite": pa.array(np.zeros(rows, bool)),
-        "runaway": pa.array(random.random(rows) < 0.03),
+        "runaway": pa.array(random.random(rows) < 0.03, mask=np.arange(rows) % 29 == 3),
         "rejected": pa.array(fate, mask=~np.isin(fate, ["duplicate", "blank_source"])),
         "failed": pa.array(np.full(rows, "engine_error"), mask=fate != "failed"),
         "first_row": pa.array(np.arange(rows), mask=~judged),

@@ -291,6 +291,8 @@ def test_links_are_what_the_parameters_name(tmp_path: Path, monkeypatch: pytest.
     for name in ("a.tsv", ".hidden.tsv", ".cache/b.tsv"):
         (tmp_path / "sts" / name).touch()
     content["embeddings"]["development"] = [str(tmp_path / "sts")]
+    # A model that is not trained reads nothing.
+    content["embeddings"]["models"]["other"] = {"vectors": str(tmp_path / "drop.tsv")}
     content["paragram"]["vectors"] = "$SOME_PLACE/vectors.txt"
     held = [{"path": "$SOME_PLACE/held.txt"}, {"path": "gone.txt"}]
     content["select"]["filters"] = [{"kind": "decontamination", "files": held}]
