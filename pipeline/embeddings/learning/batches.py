@@ -4,6 +4,7 @@ batch uses."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,11 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-
-_PLACE_BITS = 31
-"""A batch has fewer tokens than two to the power of this, and a table fewer rows."""
-
-_DERIVED = ("order", "lengths", "sentences", "row_offsets")
 
 TokenBatch = Mapping[str, "Bags"]
 """The same sentences in every unit that an encoder reads: unit name -> bags."""
@@ -50,12 +46,8 @@ class Bags:
     def order(self) -> Tensor:
         """The tokens sorted by id, stably, int64 (tokens,): the transposed batch that a backward pass
         needs."""
-        if self.ids.device.type != "cpu":
-            return self.ids.argsort(stable=True)
-        # Sorting the places along with the ids in one number each is ten times as fast.
-        keys = (self.ids << _PLACE_BITS) | torch.arange(len(self.ids))
-        keys.numpy().sort()
-        return keys & ((1 << _PLACE_BITS) - 1)
+        # On a CPU, counting the ids is faster than sorting them.
+        return self.compact()[0].order if self.ids.device.type == "cpu" else self.ids.argsort(stable=True)
 
     def select(self, indices: Tensor) -> Bags:
         """Return the sentences with these numbers (any order, repeats allowed), on a CPU."""
@@ -85,10 +77,8 @@ class Bags:
 
     def to(self, device: torch.device | str) -> Bags:
         """Return the same batch on another device, with the properties computed so far."""
-        moved = Bags(self.ids.to(device, non_blocking=True), self.offsets.to(device, non_blocking=True))
-        for name in _DERIVED:
-            if name in self.__dict__:
-                moved.__dict__[name] = self.__dict__[name].to(device, non_blocking=True)
+        moved = copy(self)
+        moved.__dict__.update({name: one.to(device, non_blocking=True) for name, one in vars(self).items()})
         return moved
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -26,17 +25,7 @@ _SCORE = "paraphrase_score"
 _LONGEST = 60
 _WIDTH, _HEIGHT = 320, 160
 _LEFT, _RIGHT, _TOP, _BOTTOM = 38, 6, 8, 34
-
-
-@dataclass(frozen=True)
-class Bar:
-    """One bin of a histogram: its edges, its kept and rejected pairs, and the weight of mismatched pairs."""
-
-    low: float
-    high: float
-    kept: int
-    rejected: int
-    wrong: float = 0.0
+Numbers = npt.NDArray[np.float64]
 
 
 def count_pairs(views: dict[str, Dataset]) -> tuple[Figures, Figures]:
@@ -56,32 +45,27 @@ def _figures(dataset: Dataset) -> Figures:
     return added(in_order(figures, len(dataset.files), available_cores()))
 
 
-def bars_of(
-    column: str, kept: Figures, rejected: Figures, wrong: npt.NDArray[np.float64] | None = None
-) -> list[Bar]:
-    """Return the bars of a score, from the first to the last bin that has pairs.
+def counts_of(
+    column: str, kept: Figures, rejected: Figures, wrong: Numbers | None = None
+) -> tuple[Numbers, Numbers]:
+    """Return the pairs in each bin of a score, from the first to the last bin that has any: kept ones,
+    rejected ones, and the weight of mismatched ones, (3, bins). Also returns the edges, (bins + 1,).
 
-    The last bar of a length includes all longer texts. wrong: weight of mismatched pairs in each bin.
+    The last bin of a length includes all longer texts. wrong: weight of mismatched pairs in all bins.
     """
     scale = SCALES[column]
-    nothing = np.zeros(scale.bins, np.int64)
-    counts = [side.histograms.get(column, nothing).astype(float) for side in (kept, rejected)]
-    counts.append(np.zeros(scale.bins) if wrong is None else wrong)
-    table = np.stack(counts)
-    if column in LENGTHS and table.shape[1] > _LONGEST:
-        beyond = table[:, _LONGEST:].sum(axis=1, keepdims=True)
-        table = np.concatenate([table[:, :_LONGEST], beyond], axis=1)
-    present = table.sum(axis=0).nonzero()[0]
-    if not len(present):
-        return []
-    edges = scale.edges
-    return [
-        Bar(edges[bin], edges[bin + 1], int(table[0, bin]), int(table[1, bin]), float(table[2, bin]))
-        for bin in range(present[0], present[-1] + 1)
-    ]
+    nothing = np.zeros(scale.bins)
+    sides = [side.histograms.get(column, nothing) for side in (kept, rejected)]
+    counts = np.array([*sides, nothing if wrong is None else wrong], np.float64)
+    if column in LENGTHS:
+        beyond = counts[:, _LONGEST:].sum(axis=1, keepdims=True)
+        counts = np.concatenate([counts[:, :_LONGEST], beyond], axis=1)
+    present = counts.sum(axis=0).nonzero()[0]
+    first, last = (present[0], present[-1] + 1) if len(present) else (0, 0)
+    return counts[:, first:last], np.array(scale.edges, np.float64)[first : last + 1]
 
 
-def count_mismatched(corpus: Path) -> npt.NDArray[np.float64] | None:
+def count_mismatched(corpus: Path) -> Numbers | None:
     """Return the weight of mismatched pairs in each bin of the paraphrase score; None without such pairs."""
     pairs = find_wrong_pairs([corpus])
     if pairs is None or not pairs.num_rows:
@@ -98,16 +82,17 @@ def pictures(corpus: Path, views: dict[str, Dataset]) -> Iterator[tuple[str, Mar
     kept, rejected = count_pairs(views)
     wrong = count_mismatched(corpus)
     for column in sorted(SCALES, key=lambda name: (name != _SCORE, name not in LENGTHS)):
-        bars = bars_of(column, kept, rejected, wrong if column == _SCORE else None)
-        if bars:
+        counts, edges = counts_of(column, kept, rejected, wrong if column == _SCORE else None)
+        if counts.size:
             unit = f"tokens ({_LONGEST} and more together)" if column in LENGTHS else LABELS[column]
-            yield LABELS[column], histogram(bars, LABELS[column], unit)
+            yield LABELS[column], histogram(counts, edges, LABELS[column], unit)
 
 
-def histogram(bars: Sequence[Bar], title: str, unit: str) -> Markup:
-    """Draw at least one bar: kept pairs, rejected pairs on top of them, and a line for mismatched pairs."""
-    low, high = bars[0].low, bars[-1].high
-    most = max(max(bar.kept + bar.rejected, bar.wrong) for bar in bars) or 1
+def histogram(counts: Numbers, edges: Numbers, title: str, unit: str) -> Markup:
+    """Draw the counts of :func:`counts_of`, at least one bin: kept pairs, rejected pairs on top of them, and
+    a line for mismatched pairs."""
+    kept, both, wrong = counts[0], counts[0] + counts[1], counts[2]
+    low, high, most = edges[0], edges[-1], max(both.max(), wrong.max())
     across, down = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
 
     def x(value: float) -> str:
@@ -116,25 +101,27 @@ def histogram(bars: Sequence[Bar], title: str, unit: str) -> Markup:
     def y(count: float) -> str:
         return f"{_TOP + down * (1 - count / most):.1f}"
 
-    def area(begin: float, end: float, bar: Bar) -> str:
-        return f"M{x(bar.low)} {y(begin)}V{y(end)}H{x(bar.high)}V{y(begin)}Z"
+    def area(begin: float, end: float, bin: int) -> str:
+        return f"M{x(edges[bin])} {y(begin)}V{y(end)}H{x(edges[bin + 1])}V{y(begin)}Z"
 
     drawn = [
-        ("kept", "".join(area(0, bar.kept, bar) for bar in bars)),
-        ("rejected", "".join(area(bar.kept, bar.kept + bar.rejected, bar) for bar in bars if bar.rejected)),
+        ("kept", "".join(area(0, kept[bin], bin) for bin in range(len(kept)))),
+        ("rejected", "".join(area(kept[bin], both[bin], bin) for bin in counts[1].nonzero()[0])),
     ]
-    if any(bar.wrong for bar in bars):
-        steps = " ".join(f"{x(edge)} {y(bar.wrong)}" for bar in bars for edge in (bar.low, bar.high))
+    if wrong.any():
+        steps = " ".join(
+            f"{x(edge)} {y(one)}" for bin, one in enumerate(wrong) for edge in edges[bin : bin + 2]
+        )
         drawn.append(("wrong", f"M{steps}"))
     parts = [Markup('<path class="{}" d="{}"/>').format(kind, path) for kind, path in drawn]
     text = Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>')
     parts += [text.format(x(value), _HEIGHT - 20, "middle", f"{value:g}") for value in _ticks(low, high)]
     parts += [text.format(_LEFT - 5, y(value), "end", f"{value:,g}") for value in _ticks(0, most)]
     parts.append(text.format(_LEFT + across / 2, _HEIGHT - 4, "middle", unit))
-    peak = max(bars, key=lambda bar: bar.kept + bar.rejected)
+    peak = int(both.argmax())
     described = (
-        f"{title}. {sum(bar.kept for bar in bars):,} kept and {sum(bar.rejected for bar in bars):,} rejected "
-        f"pairs; most, {peak.kept + peak.rejected:,}, from {peak.low:g} to {peak.high:g}."
+        f"{title}. {kept.sum():,.0f} kept and {counts[1].sum():,.0f} rejected pairs; "
+        f"most, {both[peak]:,.0f}, from {edges[peak]:g} to {edges[peak + 1]:g}."
     )
     whole = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>')
     return whole.format(_WIDTH, _HEIGHT, described, Markup("").join(parts))

@@ -19,7 +19,7 @@ from paraforge.corpus.publication.datasets import neighbours, open_published
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.scoring.wrong_pairs import WRONG_PAIRS_NAME
 from paraforge.corpus.statistics.counts import Figures
-from paraforge.interface.report.charts import Bar, bars_of, count_mismatched, count_pairs, histogram, pictures
+from paraforge.interface.report.charts import count_mismatched, count_pairs, counts_of, histogram, pictures
 from paraforge.interface.report.html import write_report
 from paraforge.interface.report.parameters import ReportParameters
 from tests.corpus.publication.test_verdict_words import NUMBER, drawn, published
@@ -181,18 +181,18 @@ def test_bars_count_the_pairs_of_the_files(root: Path) -> None:
             values = pa.concat_tables([pq.read_table(path, columns=[column]) for path in paths])[column]
             numbers = values.drop_null().to_numpy().astype(np.float64)
             expected.append(np.bincount(scale.bin_of(numbers[~np.isnan(numbers)]), minlength=scale.bins))
-        bars = bars_of(column, kept, rejected)
-        first = round((bars[0].low - scale.low) / ((scale.high - scale.low) / scale.bins))
-        assert [bar.kept for bar in bars] == expected[0][first : first + len(bars)].tolist()
-        assert [bar.rejected for bar in bars] == expected[1][first : first + len(bars)].tolist()
-        assert sum(bar.kept + bar.rejected for bar in bars) == sum(map(sum, expected))
+        counts, edges = counts_of(column, kept, rejected)
+        first = round((edges[0] - scale.low) / ((scale.high - scale.low) / scale.bins))
+        for side, found in zip(expected, counts, strict=False):
+            assert found.tolist() == side[first : first + len(found)].tolist()
+        assert counts.sum() == sum(map(sum, expected)) and len(edges) == counts.shape[1] + 1
 
 
 def test_the_longest_texts_share_the_last_bar() -> None:
     counts = np.zeros(SCALES["reference_tokens"].bins, np.int64)
     counts[[59, 60, 61, -1]] = 1, 2, 3, 4
-    bars = bars_of("reference_tokens", Figures(histograms={"reference_tokens": counts}), Figures())
-    assert [(bar.low, bar.kept) for bar in bars] == [(59, 1), (60, 9)]
+    found, edges = counts_of("reference_tokens", Figures(histograms={"reference_tokens": counts}), Figures())
+    assert (found[0].tolist(), edges.tolist()) == ([1, 9], [59, 60, 61])
 
 
 def test_the_score_comes_first_and_then_the_lengths(root: Path) -> None:
@@ -219,7 +219,8 @@ def test_mismatched_pairs_are_counted_by_their_weights(tmp_path: Path) -> None:
 
 def test_heights_are_in_proportion() -> None:
     """The plot is from y = 8 to y = 126; the line of mismatched pairs has the highest point."""
-    drawing = str(histogram([Bar(0.0, 0.1, 12, 0, 40.0), Bar(0.1, 0.2, 10, 10, 0.0)], "x", "score"))
+    counts = np.array([[12.0, 10.0], [0.0, 10.0], [40.0, 0.0]])
+    drawing = str(histogram(counts, np.array([0.0, 0.1, 0.2]), "x", "score"))
     wrong, kept, rejected = (
         re.search(rf'class="{kind}" d="([^"]+)"', drawing)[1] for kind in ("wrong", "kept", "rejected")
     )
