@@ -72,15 +72,6 @@ def test_the_gpus_are_those_that_the_engine_sees(monkeypatch: pytest.MonkeyPatch
         engine_class("fairseq").resolve(DecodingOptions(), Placement("cuda:2"))
 
 
-@pytest.mark.parametrize(
-    ("device", "compute_type", "shortlist"),
-    [("cpu", "int8", "auto"), ("cpu", "float32", False), ("cuda", "int8", False), ("cuda:1", "int8", False)],
-)
-def test_a_shortlist_is_for_int8_on_cpus(device: str, compute_type: str, shortlist: object) -> None:
-    options = DecodingOptions.model_validate({"compute_type": compute_type})
-    assert options.on_device(device).shortlist == shortlist
-
-
 def test_what_ctranslate2_does_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     library = SimpleNamespace(
         get_cuda_device_count=lambda: 1,

@@ -91,7 +91,7 @@ def test_a_sentence_does_not_depend_on_others(tiny_model: Path, tmp_path: Path) 
         ("ctranslate2", "float32", "auto", True, "cpu", False),
         ("ctranslate2", "float32", True, True, "cpu", True),
         ("ctranslate2", "int8", False, True, "cpu", False),
-        ("ctranslate2", "int8", "auto", True, "cuda", False),
+        ("ctranslate2", "int8", "auto", True, "cuda:1", False),
         ("torch", "float32", "auto", True, "cpu", False),
         ("ctranslate2", "float32", True, False, "cpu", None),
         ("torch", "float32", True, True, "cpu", None),
