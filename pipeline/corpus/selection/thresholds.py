@@ -25,8 +25,8 @@ logger = logging.getLogger(__name__)
 MAIN_SCORE = "paraphrase_score"
 _NO_SAMPLE = "there are no mismatched pairs with the scores. Run 'dvc repro score', or set a number"
 _NO_PAIRS = (
-    "no mismatched pairs can be made from this corpus: no two rows differ on both sides (an untrained "
-    "model gives all sentences the same translation). Train it longer, or set a number"
+    "no mismatched pairs can be made from this corpus: no two rows differ on both sides (there is one row, "
+    "or an untrained model gives all sentences the same translation). Set a number, or train the model longer"
 )
 
 
