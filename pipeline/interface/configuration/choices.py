@@ -83,7 +83,11 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
     earlier = [*(one for one in header[_CHOICES] if key_of(one) not in again), *edits]
     named = [_filter_named(one) for one in overrides]
     chosen, forgotten = _joined(configs, earlier, named)
-    removals = [one for one in named if one.startswith("~") and not _names_one_of(key_of(one), earlier)]
+    given = [one for one in earlier if not one.startswith("~")]
+    removals = [one for one in named if one.startswith("~")]
+    # A value that was given is taken back; its choice's own value counts again.
+    chosen = [one for one in chosen if one not in removals or not _names_one_of(key_of(one), given)]
+    removals = [one for one in removals if not _names_one_of(key_of(one), earlier)]
     if removals:
         _check_removals(compose(configs, [one for one in chosen if one not in removals]), removals)
     content = compose(configs, chosen)

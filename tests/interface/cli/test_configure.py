@@ -299,6 +299,20 @@ LIST = """  filters:
 """
 
 
+@pytest.mark.parametrize("value", [
+    "select.trigram_overlap.maximum=0.7", "select.filters.length=null", "select.deciles=[]",
+    "publish.splits={test: 9}", "publish.splits.test=9", "paraphraser=small", "translate.beam=3",
+])  # fmt: skip
+def test_a_value_that_is_taken_back_leaves_no_trace(value: str, project: Path) -> None:
+    configure("select=quality")
+    before = written()
+    configure(value)
+    assert written() != before
+    configure(f"~{value.partition('=')[0]}")
+    assert written() == before
+    assert "~" not in Path("params.yaml").read_text(encoding="utf-8")
+
+
 def test_a_threshold_is_set_by_the_name_of_its_filter(project: Path) -> None:
     said = configure("select.trigram_overlap.maximum=0.7")
     assert "  select.filters.trigram_overlap.maximum: 0.9 -> 0.7" in said
