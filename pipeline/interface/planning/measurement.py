@@ -23,12 +23,19 @@ PAID_SENTENCES = _LEAST_BLOCKS * _SMALLEST_BLOCK
 
 @dataclass(frozen=True)
 class Rate:
-    """Seconds that a sentence takes on one device, with a 95% interval, and the sentences measured."""
+    """The time that one device takes for a sentence.
+
+    seconds, low, high: seconds per sentence, with a 95% interval. sentences: sentences measured.
+    load_seconds: to load the model; by default a guess.
+    tokens: mean input and output tokens per sentence, as a server counted them; None if not counted.
+    """
 
     seconds: float
     low: float
     high: float
     sentences: int = 0
+    load_seconds: float = 10.0
+    tokens: tuple[float, float] | None = None
 
 
 def estimate(times: Sequence[float], size: int) -> Rate:
@@ -45,19 +52,6 @@ def estimate(times: Sequence[float], size: int) -> Rate:
     return Rate(mean / size, max(0.0, mean - half) / size, (mean + half) / size, count * size)
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """The measured figures of a sample.
-
-    rate: seconds per sentence. load_seconds: to load the model.
-    tokens: mean input and output tokens per sentence, as a server counted them; None if not counted.
-    """
-
-    rate: Rate
-    load_seconds: float
-    tokens: tuple[float, float] | None = None
-
-
 def measure(
     open_translator: Callable[[], Translator],
     population: Population,
@@ -67,7 +61,7 @@ def measure(
     precision: float = 0.03,
     answers: dict[str, Hypotheses] | None = None,
     clock: Callable[[], float] = time.perf_counter,
-) -> Measurement:
+) -> Rate:
     """Translate blocks of sentences, and measure the seconds per sentence of average length.
 
     The seconds of a block are assumed to be proportional to its bytes of text.
@@ -126,4 +120,4 @@ def measure(
     usage, tokens = getattr(translator, "usage", None), None
     if answers is not None and isinstance(usage, Usage) and usage.input_tokens:
         tokens = usage.input_tokens / translated, usage.output_tokens / translated
-    return Measurement(rate, load_seconds, tokens)
+    return replace(rate, load_seconds=load_seconds, tokens=tokens)

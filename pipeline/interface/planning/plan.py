@@ -16,7 +16,7 @@ from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import WorkDirectory
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.interface.configuration import Parameters
-from paraforge.interface.planning.measurement import PAID_SENTENCES, Measurement, Rate, measure
+from paraforge.interface.planning.measurement import PAID_SENTENCES, Rate, measure
 from paraforge.interface.query.pairs import duration
 from paraforge.translation.decoding.translator import Hypotheses
 from paraforge.translation.engines import is_model_free, is_remote
@@ -37,7 +37,6 @@ PROCESS_SECONDS = 4.0
 TASK_SECONDS = 0.06
 # Finding the distinct sentences and joining their translations to the rows; for each row.
 ROW_SECONDS = 2e-5
-_LOAD_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,6 @@ class Plan:
     rate: seconds per sentence. If the user gave the rate, its number of measured sentences is 0.
     walls: hours and cost of the sentences that are left, for each number of devices.
     disk: bytes of all files, including intermediate ones.
-    tokens: mean input and output tokens per sentence at a server; None if unknown.
     token_price: price of all tokens of the sentences that are left; None if unknown.
     """
 
@@ -68,7 +66,6 @@ class Plan:
     rate: Rate
     disk: int
     walls: list[Wall]
-    tokens: tuple[float, float] | None = None
     token_price: float | None = None
 
 
@@ -149,7 +146,7 @@ def make_plan(
     left, scale = population.sentences, 1.0 if sentences is None else sentences / population.sentences
     workers = 1
     if rate is not None:
-        sample = Measurement(Rate(1 / rate, 1 / rate, 1 / rate), _LOAD_SECONDS)
+        found = Rate(1 / rate, 1 / rate, 1 / rate)
     else:
         choice = choose_engine(section.engine, model, section.options(), section.settings(), resources)
         workplace = plan_workplace(section.engine, resources, population.sentences)
@@ -164,7 +161,7 @@ def make_plan(
             raise InputError(message, remedy=remedy)
         answers: dict[str, Hypotheses] | None = {} if is_remote(section.engine) else None
         try:
-            sample = measure(
+            found = measure(
                 lambda: choice.open(workplace.placement(workplace.devices[0])),
                 replace(population, sample=to_ask),
                 seconds=seconds,
@@ -175,12 +172,11 @@ def make_plan(
             remember(choice, resources, answers or {})
         if answers:
             left, _ = _left_sentences(corpus, choice, population, section.maximum_sentences, resources)
-    found = sample.rate
     left = left if sentences is None else sentences
     per_task = section.task_size(population.sentences, 1 / found.seconds, workers)
     walls = []
     for count in devices:
-        started = sample.load_seconds
+        started = found.load_seconds
         started += 0.0 if resources.scheduler is None and count == 1 else PROCESS_SECONDS
         started += math.ceil(population.rows * scale) * ROW_SECONDS
         hours, low, high = (
@@ -188,11 +184,12 @@ def make_plan(
             for each in (found.seconds, found.low, found.high)
         )
         walls.append(Wall(count, hours, low, high, None if price is None else hours * count * price))
-    tokens, token_price = sample.tokens, None
-    if tokens and token_prices != (None, None):
-        token_price = left * sum(n * (one or 0) for n, one in zip(tokens, token_prices, strict=True)) / 1e6
+    token_price = None
+    if found.tokens and token_prices != (None, None):
+        prices = zip(found.tokens, token_prices, strict=True)
+        token_price = left * sum(number * (price or 0) for number, price in prices) / 1e6
     disk = round(scale * _disk_bytes(population, corpus, section.nbest))
-    return Plan(math.ceil(population.sentences * scale), left, found, disk, walls, tokens, token_price)
+    return Plan(math.ceil(population.sentences * scale), left, found, disk, walls, token_price)
 
 
 def clock_seconds(sentences: int, seconds: float, per_task: int, devices: int) -> float:
@@ -263,8 +260,8 @@ def plan_text(plans: dict[str, Plan], price: float | None) -> str:
                 f"{1 / rate.seconds:,.1f} sentences/s on one device "
                 f"(95% interval {slowest:,.1f} to {fastest:,.1f})"
             )
-        if plan.tokens:
-            counts = [f"{one * plan.left:,.0f}" for one in plan.tokens]
+        if rate.tokens:
+            counts = [f"{one * plan.left:,.0f}" for one in rate.tokens]
             cost = "" if plan.token_price is None else f", price {plan.token_price:,.2f}"
             lines.append(f"tokens: {counts[0]} input, {counts[1]} output{cost}")
         lines += [f"disk: about {size(plan.disk)}, with intermediate files", ""]

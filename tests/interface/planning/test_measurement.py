@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paraforge.interface.planning.measurement import Measurement, estimate, measure
+from paraforge.interface.planning.measurement import Rate, estimate, measure
 from paraforge.translation.decoding.translator import Hypotheses, make_hypothesis
 from paraforge.translation.stage.population import survey
 from tests.translation.stage.test_population import write_corpus
@@ -47,7 +47,7 @@ def measured(
     load_seconds: float = 0,
     sentences_per_task: int = 4000,
     **options: float,
-) -> Measurement:
+) -> Rate:
     """What is measured of these sentences, with an engine that takes some time to load."""
 
     def load() -> Engine:
@@ -68,8 +68,8 @@ def test_the_rate_of_the_whole_is_found_from_a_sample(tmp_path: Path) -> None:
     found = measured(tmp_path, sentences, engine, 7, 200, seconds=60, precision=0.02)
     whole = sum(map(len, sentences)) / 100
     assert found.load_seconds == 7
-    assert found.rate.seconds * len(sentences) == pytest.approx(whole, rel=0.03)
-    assert found.rate.low < found.rate.seconds < found.rate.high
+    assert found.seconds * len(sentences) == pytest.approx(whole, rel=0.03)
+    assert found.low < found.seconds < found.high
     assert max(engine.calls) <= 200
 
 
@@ -83,7 +83,7 @@ def test_time_is_kept_and_blocks_fit_it(tmp_path: Path) -> None:
 def test_a_late_sample_still_has_an_interval(tmp_path: Path) -> None:
     engine = Engine(noise=0.5)
     found = measured(tmp_path, LONG, engine, seconds=1)
-    assert len(engine.calls) == 3 and 0 < found.rate.seconds < found.rate.high < float("inf")
+    assert len(engine.calls) == 3 and 0 < found.seconds < found.high < float("inf")
 
 
 @pytest.mark.parametrize("sentences", [2, 40, 400, 4000])
@@ -104,8 +104,8 @@ def test_a_device_that_is_slow_to_start_is_measured_with_long_blocks(tmp_path: P
 
     texts = [f"sentence {number}" for number in range(5000)]
     found = measured(tmp_path, texts, Large(), seconds=90, precision=0.01)
-    assert found.rate.sentences == 5 * 4000
-    assert found.rate.seconds == pytest.approx(1 / 4000 + 1 / 5000)
+    assert found.sentences == 5 * 4000
+    assert found.seconds == pytest.approx(1 / 4000 + 1 / 5000)
 
 
 def test_the_first_block_is_not_counted(tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ def test_the_first_block_is_not_counted(tmp_path: Path) -> None:
             return super().seconds(block) + (1000 if len(self.calls) == 1 else 0)
 
     found = measured(tmp_path, [f"{number:010}" for number in range(900)], Cold(), seconds=9999)
-    assert found.rate.seconds == pytest.approx(0.1)
-    assert found.rate.high == pytest.approx(0.1)
+    assert found.seconds == pytest.approx(0.1)
+    assert found.high == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("blocks", [2, 5, 12])

@@ -178,7 +178,7 @@ def test_the_plan_is_for_what_the_parameters_say_now(parameters: Parameters, tmp
 
 def test_the_text_of_plans_has_every_figure_and_their_sum() -> None:
     wall = Wall(2, hours=1.0, low=1 / 36, high=2.0, cost=1234.5)
-    one = Plan(9000, 1000, Rate(0.1, 0.08, 0.125, 64), 10**6, [wall], tokens=(50, 10), token_price=2.5)
+    one = Plan(9000, 1000, Rate(0.1, 0.08, 0.125, 64, tokens=(50, 10)), 10**6, [wall], 2.5)
     other = Plan(7, 7, Rate(0.5, 0.0, math.inf, 1), 0, [replace(wall, cost=1.0)])
     assert plan_text({"cs": one, "de": other}, 2.5).splitlines() == [
         "# cs",
@@ -257,7 +257,7 @@ def test_a_server_is_paid_by_tokens(tmp_path: Path, server: FakeServer, counts: 
     # 6 blocks of 64, of which some of a rare length come twice.
     assert 375 < len(server.bodies) <= 384
     assert set(server.asked.values()) == {1}
-    assert plan.tokens == ((50, 10) if counts else None)
+    assert plan.rate.tokens == ((50, 10) if counts else None)
     if counts:
         assert plan.token_price == pytest.approx(10_000 * (50 * 2 + 10 * 10) / 1e6)
         assert "500,000 input, 100,000 output" in plan_text({"": plan}, None)
