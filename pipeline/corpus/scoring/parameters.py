@@ -1,12 +1,9 @@
 """Section ``score`` of params.yaml: optional scores, in addition to those that every pair gets."""
 
-from pathlib import Path
-from typing import Literal
-
 from pydantic import Field, field_validator
 
 from paraforge.base.section import Section
-from paraforge.base.text.paths import FilePath, expand
+from paraforge.base.text.paths import FilePath
 
 
 class ScoreParameters(Section):
@@ -40,9 +37,3 @@ class ScoreParameters(Section):
         if languages and len({*languages}) < len(languages):
             raise ValueError("a language is listed twice")
         return languages
-
-    def directory(self, name: Literal["sentence_transformer", "cross_encoder"]) -> Path | None:
-        """Return the model's directory with environment variables and ``~`` expanded; None if none is
-        given."""
-        given: str | None = getattr(self, name)
-        return None if given is None else Path(expand(given))

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +27,7 @@ from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, usable_rows
 from paraforge.base.shards.step import Step, run_step
 from paraforge.base.shards.store import ShardDirectory, ShardView, accompanied_by, aligned_with
 from paraforge.base.shards.work import libraries_of, replaced_directory
+from paraforge.base.text.paths import expand
 from paraforge.base.text.tokens import LIBRARIES, TOKENIZER_NAME
 from paraforge.base.word_vectors.vectors import TABLE_NAME, WordVectors, shards_trained_on
 from paraforge.corpus.columns import COLUMNS, schema_of
@@ -54,7 +55,7 @@ logger = logging.getLogger(__name__)
 PAIR_COLUMNS = (*TEXT_COLUMNS, "source", "source_text")
 _OF_TRANSLATIONS = ("original", "translation_source_text")
 # Parameters of `score` for model directories, with the kind of model and the column that each gives.
-_MODELS: dict[Literal["sentence_transformer", "cross_encoder"], tuple[Kind, str]] = {
+_MODELS: dict[str, tuple[Kind, str]] = {
     "sentence_transformer": ("SentenceTransformer", "cosine"),
     "cross_encoder": ("CrossEncoder", "cross_encoder"),
 }
@@ -239,8 +240,8 @@ def score_steps(
         arguments: dict[str, Any] = {"vectors": path, "open_model": open_model, "devices": ("cpu",)}
         steps.append(_model_step("paraphrase_score", kind, path, arguments))
     for name, (kind_of_model, column) in _MODELS.items():
-        directory = parameters.directory(name)
-        if directory is not None:
+        if (given := getattr(parameters, name)) is not None:
+            directory = Path(expand(given))
             check_directory(directory, kind_of_model)
             path = directory.resolve()
             arguments = {"vectors": None, f"{name}_directory": path, "devices": _devices(resources)}

@@ -59,14 +59,10 @@ class LanguageIdentification(Scorer):
         return cls(choice.languages) if choice.identify_language else None
 
     def __init__(self, candidates: Sequence[str] | None = None) -> None:
-        """Load the model.
+        """Load the model. candidates: codes of the languages to distinguish; None for all. Short texts are
+        identified better among few.
 
-        candidates: codes of the languages to distinguish; None for all. Short texts are identified better
-            among few candidates.
-
-        Raises:
-            MissingPackageError: py3langid is not installed.
-            ConfigurationError: the model does not know a candidate.
+        Raises MissingPackageError if py3langid is not installed, ConfigurationError for an unknown code.
         """
         require(f"{PACKAGE}.langid", EXTRA)
         self._identifier, self._model = _load(None if candidates is None else tuple(candidates))

@@ -92,14 +92,7 @@ class SentenceTransformerCosine(Scorer):
         return None if directory is None else cls(directory, choice.device)
 
     def __init__(self, directory: str | Path, device: str = "cpu") -> None:
-        """Load a model; nothing is fetched and no code from the directory is run.
-
-        directory: as `SentenceTransformer.save` writes it. device: `cpu`, `cuda` or `cuda:N`.
-
-        Raises:
-            MissingPackageError: sentence-transformers is not installed.
-            InputError: no such directory, or no model in it.
-        """
+        """Load a model, see :func:`load_model`. device: `cpu`, `cuda` or `cuda:N`."""
         self._model = load_model(Path(directory), device)
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
@@ -121,8 +114,8 @@ _KINDS: Final[dict[Kind, tuple[str, str]]] = {
 
 
 def load_model(directory: Path, device: str = "cpu", kind: Kind = "SentenceTransformer") -> Any:
-    """Load a sentence-transformers model from its directory, without network access and without running code
-    from the directory.
+    """Load a sentence-transformers model from the directory that its `save` wrote, without network access and
+    without running code from the directory.
 
     Raises:
         MissingPackageError: sentence-transformers is not installed.
@@ -191,13 +184,9 @@ class CrossEncoderScore(Scorer):
         return None if directory is None else cls(directory, choice.device)
 
     def __init__(self, directory: str | Path, device: str = "cpu") -> None:
-        """Load a model; nothing is fetched and no code from the directory is run.
+        """Load a model, see :func:`load_model`. device: `cpu`, `cuda` or `cuda:N`.
 
-        directory: as `CrossEncoder.save` writes it. device: `cpu`, `cuda` or `cuda:N`.
-
-        Raises:
-            MissingPackageError: sentence-transformers is not installed.
-            InputError: no such directory, no model in it, or one without a single output or an entailment.
+        Raises InputError also if it has neither a single output nor one for entailment.
         """
         directory = Path(directory)
         self._model = load_model(directory, device, "CrossEncoder")

@@ -17,7 +17,7 @@ from pydantic import Field
 from paraforge.base.errors import InputError
 from paraforge.base.logs import counted
 from paraforge.base.text.lines import LineBlock, Reading, line_blocks
-from paraforge.intake.bitext.block import CODES, Block, parse_scores, reason_codes
+from paraforge.intake.bitext.block import Block, parse_scores, reason_codes
 from paraforge.intake.bitext.source import ONLY, SeparatedSource
 
 # The separator is guessed from this many rows, including a header, within this many bytes.
@@ -93,10 +93,6 @@ def read_separated(
         skipped = 0
         if not places:
             first = rows.fields[0].as_py()
-            last = max(place if isinstance(place, int) else 0 for place in columns.values())
-            if rows.codes[0] == CODES["overlong_line"] and last >= len(first):
-                problem = "the line has more than a megabyte, so its columns cannot be counted"
-                raise InputError(problem, path, 1, "Shorten or remove it.")
             if not first:
                 raise InputError(
                     "a quotation mark is opened and not closed in a row with the expected number of columns",
