@@ -84,7 +84,9 @@ def test_its_rate_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_another_seed_gives_other_translations() -> None:
-    assert run(SENTENCES) == run(SENTENCES, seed=1) != run(SENTENCES, seed=2)
+    assert run(SENTENCES) == run(SENTENCES, seed=1)
+    texts = [{one.hypotheses[0].text for one in run(SENTENCES, seed=seed)} for seed in (1, 2)]
+    assert not texts[0] & texts[1]
 
 
 ENGINE = '''

@@ -105,6 +105,7 @@ def test_rows_are_those_of_each_pivot_and_pairs_of_their_translations(finished: 
             "translation": b["translation"],
             "translation_score": b["translation_score"],
             "rank": 0,
+            "first_row": None,
             **{mark: a[mark] or b[mark] for mark in ("runaway", "non_finite", "output_truncated")},
             "rejected": "identical" if a["translation"] == b["translation"] else None,
         }

@@ -175,9 +175,11 @@ def test_the_digest_of_hypotheses_follows_their_content_alone() -> None:
 def test_hypotheses_span_several_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordered_hypotheses, "_BATCH_ROWS", 5)
     rows: list[Row] = [(f"věta {row % 40}", None, None) for row in range(160)]
-    chosen, corpus = parameters(nbest=3), write_corpus(tmp_path / "ingested", rows, 40)
-    _, published = run(tmp_path / "whole", corpus, chosen)
+    chosen = parameters(nbest=3, maximum_source_tokens=2)  # every source is cut
+    corpus = write_corpus(tmp_path / "ingested", rows, 40)
+    report, published = run(tmp_path / "whole", corpus, chosen)
     assert found(published) == oracle(rows, chosen, given=False)
+    assert report.marks["source_truncated"] == report.hypotheses == 3 * len(rows)
     monkeypatch.setattr(ordered_hypotheses, "_MOST_BYTES", 300)  # long texts are ordered in parts
     _, in_parts = run(tmp_path / "parts", corpus, chosen)
     assert in_parts.records == published.records
@@ -239,12 +241,11 @@ def test_a_missing_model_is_an_error_before_any_work(tmp_path: Path) -> None:
         run(tmp_path, corpus, TranslateParameters(engine="ctranslate2"))
 
 
-@pytest.mark.full
-def test_lost_hypotheses_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_hypothesis_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = HypothesisRows.table
     monkeypatch.setattr(HypothesisRows, "table", lambda self, texts: table(self, texts).slice(1))
-    with pytest.raises(IncompleteError, match="61 sentences have no result"):
-        run(tmp_path, write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50), parameters(sentences_per_task=1))
+    with pytest.raises(IncompleteError, match="1 sentences have no result"):
+        run(tmp_path, write_corpus(tmp_path / "ingested", [("a", None, None)], 50), parameters())
 
 
 @pytest.mark.parametrize(("seconds", "size"), [(None, 390), (2.0, 300)])
@@ -307,9 +308,14 @@ def interrupted(*arguments: object) -> None:
     raise Interrupted()
 
 
-@pytest.mark.parametrize("moment", ["translate.rows_step", "remembering.recall"])
-def test_a_resumed_run_reports_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
-    """Whenever it was killed."""
+@pytest.mark.parametrize(
+    ("moment", "all_tasks"),
+    [("translate.rows_step", True), ("remembering.shard_keys", True), ("remembering.recall", False)],
+)
+def test_a_resumed_run_reports_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, all_tasks: bool
+) -> None:
+    """Whenever it was killed: after all tasks or before any."""
     corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
     whole, _ = run(tmp_path / "whole", corpus, parameters(sentences_per_task=10))
     with monkeypatch.context() as patched, pytest.raises(Interrupted):
@@ -318,6 +324,21 @@ def test_a_resumed_run_reports_all(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     resumed, _ = run(tmp_path, corpus, parameters(sentences_per_task=10))
     assert whole.tasks > 3
     assert figures(resumed) == figures(whole)
+    assert resumed.reused_tasks == (whole.tasks if all_tasks else 0)
+
+
+def test_a_run_that_is_killed_while_its_rate_is_measured_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paraforge.translation.stage.sentences.usual_window", lambda device: 10)
+    rows: list[Row] = [(f"věta {row}", None, None) for row in range(100)]
+    chosen, corpus = parameters(sentences_per_task=None), write_corpus(tmp_path / "ingested", rows, 50)
+    with monkeypatch.context() as patched, pytest.raises(Interrupted):
+        patched.setattr("paraforge.translation.stage.remembering.shard_keys", interrupted)
+        run(tmp_path, corpus, chosen)
+    report, published = run(tmp_path, corpus, chosen)
+    assert (report.sentences_translated, report.reused_tasks) == (100, 1)
+    assert found(published) == oracle(rows, chosen, given=False)
 
 
 def test_a_resumed_run_with_another_size_of_tasks_cuts_them_anew(
