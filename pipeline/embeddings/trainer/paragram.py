@@ -96,7 +96,7 @@ def _use_trained(
         resources.work,
         output,
         train=lambda place: _train(parameters, data, translated, place, resources),
-        open_model=lambda table: WordVectors.open(table, verify=True),
+        open_model=WordVectors.open,
         scratch=("pairs", "checkpoints"),
     )
     return {**_described(WordVectors.open(output)), "trained": True, **details}

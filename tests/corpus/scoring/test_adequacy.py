@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.publication.verdict_words import verdict_words
-from paraforge.corpus.scoring.adequacy import SPREAD, adequacy, judge_adequacy, minimum_of_adequate
+from paraforge.corpus.scoring.adequacy import adequacy, judge_adequacy, minimum_of_adequate
 from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.score import build_scorers, score_table
 from paraforge.corpus.scoring.word_scorer import WordScorer
@@ -91,7 +91,7 @@ def test_the_interval_is_that_of_unknown_domains() -> None:
     found = judge_adequacy(table, np.ones(100, bool))
     value = float(adequacy(np.array([0.5]), np.array([0.0]))[0])
     assert found["share"] == pytest.approx(value, abs=1e-3)
-    for name, logits in (("low", -SPREAD), ("high", SPREAD)):
+    for name, logits in (("low", -1.194), ("high", 1.194)):
         expected = 1 / (1 + np.exp(-np.log(value / (1 - value)) - logits))
         assert found[name] == pytest.approx(expected, abs=1e-4)
     assert found["low"] < found["share"] < found["high"]

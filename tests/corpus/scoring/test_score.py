@@ -18,7 +18,7 @@ from paraforge.base.errors import InputError, MissingPackageError
 from paraforge.base.shards.libraries import installed
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardView
-from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.base.word_vectors.vectors import VECTORS_NAME, WordVectors
 from paraforge.corpus import scorer as scorer_module
 from paraforge.corpus.columns import COLUMNS, schema_of
 from paraforge.corpus.scorer import Column, Scorer, scorer_types
@@ -296,6 +296,10 @@ def test_missing_things_are_found_before_any_work(tmp_path: Path, vectors: Path)
     absent = ScoreParameters(identify_language=False, sentence_transformer=str(tmp_path / "nothing"))
     with pytest.raises(InputError, match=r"modules\.json"):
         score_steps(absent, vectors, Resources())
+    *content, last = (vectors / VECTORS_NAME).read_bytes()
+    (vectors / VECTORS_NAME).write_bytes(bytes([*content, last ^ 1]))
+    with pytest.raises(InputError, match="the words and vectors differ"):
+        score_steps(WITHOUT_LANGUAGE, vectors, Resources())
 
 
 NAMES = ["source", "line", "translation_line", "original", "translation_source_text"]

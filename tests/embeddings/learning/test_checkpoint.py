@@ -97,11 +97,16 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_an_error_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = "Error while serializing: I/O error: No space left on device (os error 28)"
+
     def full(*_: object) -> None:
-        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+        raise SafetensorError(problem)
 
     monkeypatch.setattr("safetensors.torch.save_file", full)
     with pytest.raises(OSError, match="No space left on device") as caught:
         write_tensors(tmp_path / "x.safetensors", TENSORS)
     assert caught.value.errno == errno.ENOSPC
     assert caught.value.filename == str(tmp_path / "x.safetensors")
+    problem = "another one"
+    with pytest.raises(SafetensorError, match=problem):
+        write_tensors(tmp_path / "x.safetensors", TENSORS)
