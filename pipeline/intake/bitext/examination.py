@@ -1,6 +1,5 @@
 """Checks sources before long work begins: the first rows of each file, and rows spread over each source."""
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -89,7 +88,7 @@ def check_spread_rows(
         rows = rows.take(np.linspace(0, rows.num_rows - 1, few).astype(int))
         for side, collected in texts.items():
             collected += rows[side].to_pylist()
-    if wrong := _wrong_language(source.files[0], texts, parameters, languages):
+    if wrong := _wrong_language(texts, parameters, languages):
         raise ConfigurationError([f"source {source.name!r}: {source.files[0].main_path}: {wrong}"])
 
 
@@ -113,28 +112,14 @@ def _look_at(file: SourceFile, parameters: IngestParameters, languages: Language
     for warning in counts.report(findings).warnings():
         logger.warning("source %r: %s: of its first rows %s", file.source.name, file.main_path, warning)
     kept = rows.filter(rows["rejected"].is_null())[:_ROWS]
-    if wrong := _wrong_language(
-        file, {side: kept[side].to_pylist() for side in texts}, parameters, languages
-    ):
+    if wrong := _wrong_language({side: kept[side].to_pylist() for side in texts}, parameters, languages):
         raise InputError(wrong, file.main_path)
 
 
 def _wrong_language(
-    file: SourceFile,
-    texts: Mapping[str, Sequence[str]],
-    parameters: IngestParameters,
-    languages: Languages | None,
+    texts: Mapping[str, Sequence[str]], parameters: IngestParameters, languages: Languages | None
 ) -> str | None:
     """Return a message that says which sides are in another language or exchanged, with a remedy, or None."""
     if languages is None or not parameters.check_languages or parameters.kind == "paraphrases":
         return None
-    columns = getattr(file.source, "columns", {})
-    named = columns or getattr(file.source, "paths", {})
-    places = dict.fromkeys(texts, file.main_path.name) | {
-        side: f"column {place}" if columns else file.paths[side].name for side, place in named.items()
-    }
-    remedy = "the two sides exchanged"
-    if named:
-        exchanged = {"source_text": named["reference"], "reference": named.get("source_text")}
-        remedy = f"{'columns' if columns else 'paths'}: {json.dumps(exchanged, ensure_ascii=False)}"
-    return wrong_language(texts, languages, places, remedy)
+    return wrong_language(texts, languages)

@@ -39,7 +39,6 @@ _FEW = 0.2
 _NO_LANGUAGE = "zxx"
 # Languages that the identifier confuses with each other.
 _ALIKE = [frozenset(codes.split()) for codes in ("no nn", "hr sr bs", "id ms", "zh yue wuu", "en pcm")]
-SIDES = ("source_text", "reference")
 
 
 def is_header(cells: Sequence[str]) -> bool:
@@ -112,24 +111,20 @@ class Languages:
         return {side: (f"nmt.{name}_language", one) for side, (name, one) in known.items() if one is not None}
 
 
-def wrong_language(
-    texts: Mapping[str, Sequence[str]], languages: Languages, places: Mapping[str, str], exchanged: str
-) -> str | None:
+def wrong_language(texts: Mapping[str, Sequence[str]], languages: Languages) -> str | None:
     """Return a message, with a remedy, if sides are exchanged or in another language; otherwise None.
 
     texts: ``source_text`` and ``reference``, row by row, or only ``reference``.
-    places: the file or column of each side, for the message.
-    exchanged: the remedy if the sides are exchanged: what to use instead.
     """
     options = {side: option for side, option in languages.options().items() if side in texts}
     others = {side: other_language(texts[side], language) for side, (_, language) in options.items()}
     target, found = language_code(languages.target), others["reference"]
     alone = "source_text" not in texts
     if found is not None and not alone and other_language(texts["source_text"], found) == target:
-        seen = (
-            f"{places[side]} ({side}) is in {one!r}" for side, one in zip(SIDES, (target, found), strict=True)
+        return (
+            f"source_text is in {target!r}, reference is in {found!r}: swapped? Exchange their columns or "
+            f"paths, or {languages.go_on}"
         )
-        return f"{', '.join(seen)}: swapped? Use {exchanged}, or {languages.go_on}"
     if languages.source is None and not alone:
         return None
     for side, (option, language) in options.items():
@@ -137,8 +132,8 @@ def wrong_language(
             is_other_side = other in [language_code(one) for _, one in options.values()]
             change = "" if is_other_side else f"set {option}={other}, or "
             return (
-                f"{places[side]} ({side}) is in {other!r}, and {option} is {language!r}: use the right "
-                f"one, or {change}{languages.go_on}"
+                f"{side} is in {other!r}, and {option} is {language!r}: use the right column or file, or "
+                f"{change}{languages.go_on}"
             )
     return None
 

@@ -2,24 +2,20 @@
 
 import random
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.resources import Resources
-from paraforge.base.text.lines import Reading
 from paraforge.intake.bitext import examination
-from paraforge.intake.bitext.block import Block
 from paraforge.intake.bitext.examination import problems
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.intake.bitext.languages import Languages, identified, is_header, other_language, wrong_language
 from paraforge.intake.bitext.parameters import IngestParameters
-from paraforge.intake.bitext.source import ONLY, FileSource
 from paraforge.intake.bitext.sources import resolve
 from paraforge.intake.sample_bitext import write_sample
 from tests.intake.bitext.grammar import SENTENCES
@@ -48,45 +44,14 @@ def _problems(path: Path, columns: dict[str, int], **options: object) -> list[st
 
 def _problem(source: Sequence[str], target: Sequence[str], languages: Languages) -> str | None:
     texts = {"source_text": source, "reference": target}
-    places = {"source_text": "column 0", "reference": "column 1"}
-    return wrong_language(texts, languages, places, "paths: x")
-
-
-class Alternating(FileSource):
-    """A source of a reader that names neither columns nor a file for each side: lines of both in turn."""
-
-    path: str
-
-    def column_names(self) -> set[str]:
-        return {"source_text", "reference"}
-
-    def patterns(self) -> dict[str, list[str]]:
-        return {ONLY: [self.path]}
-
-    def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
-        lines = paths[ONLY].read_text(encoding="utf-8").splitlines()
-        texts = {"source_text": pa.array(lines[::2]), "reference": pa.array(lines[1::2])}
-        yield Block(np.arange(1, len(lines), 2), texts, np.zeros(len(lines) // 2, np.uint8))
-
-
-def test_a_source_without_columns_can_be_exchanged(tmp_path: Path) -> None:
-    file = tmp_path / "both.txt"
-    file.write_text("".join(f"{one}\n{other}\n" for one, other in zip(ENGLISH, GERMAN, strict=True)), "utf-8")
-    source = Alternating(name="a", path=str(file))
-    parameters = _parameters("a.tsv", {"source_text": 0, "reference": 1}).model_copy(
-        update={"sources": [source]}
-    )
-    (problem,) = problems(parameters, Languages("de", "en"))
-    assert "both.txt (source_text) is in 'en'" in problem and "Use the two sides exchanged" in problem
+    return wrong_language(texts, languages)
 
 
 def test_each_domain_is_right_and_its_swap_is_found(samples: list[Path]) -> None:
     for path in samples:
         assert _problems(path, {"source_text": 0, "reference": 1}) == [], path.name
         (problem,) = _problems(path, {"source_text": 1, "reference": 0})
-        assert 'swapped? Use columns: {"source_text": 0, "reference": 1}' in problem
-        assert "column 1 (source_text) is in 'en', column 0 (reference) is in 'cs'" in problem
-        assert path.name in problem
+        assert f"{path.name}: source_text is in 'en', reference is in 'cs': swapped? Exchange" in problem
         assert _problems(path, {"source_text": 1, "reference": 0}, check_languages=False) == []
         assert _problems(path, {"reference": 0, "translation": 1}, kind="paraphrases") == []
 
@@ -124,15 +89,15 @@ def test_half_of_twenty_texts_are_in_another_language_and_less_than_a_fifth_in_t
 @pytest.mark.parametrize("source", ["cs", None])
 def test_of_references_alone_the_language_is_checked(source: str | None) -> None:
     def problem(texts: Sequence[str]) -> str | None:
-        return wrong_language({"reference": texts}, Languages(source, "en"), {"reference": "a.txt"}, "")
+        return wrong_language({"reference": texts}, Languages(source, "en"))
 
     assert problem(ENGLISH) is None
-    assert str(problem(GERMAN)).startswith("a.txt (reference) is in 'de', and nmt.target_language is 'en'")
+    assert str(problem(GERMAN)).startswith("reference is in 'de', and nmt.target_language is 'en'")
 
 
 def test_another_language_than_configured_is_named_with_the_option() -> None:
     said = str(_problem(GERMAN, ENGLISH, CZECH_ENGLISH))
-    assert "column 0 (source_text) is in 'de', and nmt.source_language is 'cs'" in said
+    assert "source_text is in 'de', and nmt.source_language is 'cs'" in said
     assert "set nmt.source_language=de, or set ingest.check_languages=false" in said
     assert "nmt.bitext.check_languages" in str(_problem(GERMAN, ENGLISH, Languages("cs", "en", "nmt.bitext")))
     assert "nmt.target_language=de" in str(_problem(ENGLISH, GERMAN, Languages("en", "fr")))
@@ -237,7 +202,7 @@ def test_right_text_of_any_kind_is_no_problem(name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("name", ["sentences", "words", "capitals", "no diacritics", "numbered", "spoken"])
 def test_text_of_any_kind_is_found_swapped(name: str, tmp_path: Path) -> None:
     (said,) = _problems(_written(tmp_path, RIGHT[name]), {"source_text": 1, "reference": 0})
-    assert 'swapped? Use columns: {"source_text": 0, "reference": 1}' in said
+    assert "swapped? Exchange their columns or paths" in said
 
 
 def test_a_remedy_can_be_followed() -> None:
@@ -251,7 +216,7 @@ def test_rows_further_on_are_looked_at_before_anything_is_published(tmp_path: Pa
     resources = Resources(work=tmp_path / "work", workers=1)
     columns = {"source_text": 0, "reference": 1}
     assert _problems(path, columns) == []
-    with pytest.raises(ConfigurationError, match=r"a\.tsv: column 0 \(source_text\) is in 'en'.*swapped"):
+    with pytest.raises(ConfigurationError, match=r"a\.tsv: source_text is in 'en'.*swapped"):
         ingest(_parameters(str(path), columns), tmp_path / "out", resources, CZECH_ENGLISH)
     assert not (tmp_path / "out").exists()
     right_only = _parameters(str(_written(tmp_path, right, "b.tsv")), columns)
