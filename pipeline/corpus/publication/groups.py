@@ -100,7 +100,8 @@ def find_grouping(view: ShardView, parameters: PublishParameters, directory: Pat
     def connected(
         what: str, columns: Sequence[str], score: float | None = None, sizes: Path | None = None
     ) -> Rows:
-        keys = each(lambda shard: _keys(view, shard, columns, score))
+        read = [*columns, *([] if score is None else present(view, [_SCORE]))]
+        keys = each(lambda shard: joining_keys(kept_rows(view, shard, read), columns, score))
         ranking, output = directory / f"{what}.keys", directory / what
         found, largest = find_clusters(keys, total, len(columns), ranking, output, f"publish: {what}", sizes)
         logger.info("%s %s of %s pairs; the largest has %s", f"{found:,}", what, f"{total:,}", f"{largest:,}")
@@ -182,13 +183,11 @@ def kept_rows(view: ShardView, shard: int, columns: Sequence[str]) -> pa.Table:
     return rows.filter(pa.array(kept_mask(rows)))
 
 
-def _keys(view: ShardView, shard: int, columns: Sequence[str], score: float | None) -> NDArray[np.uint64]:
-    """Return the keys that connect the kept rows of a shard into groups, (rows, columns, 2); 0, 0 for no
-    text, and for all but the first column of a row whose paraphrase score is below ``score``."""
-    scored = [] if score is None else present(view, [_SCORE])
-    rows = kept_rows(view, shard, [*columns, *scored])
+def joining_keys(rows: pa.Table, columns: Sequence[str], score: float | None) -> NDArray[np.uint64]:
+    """Return the keys that connect rows into groups, (rows, columns, 2); 0, 0 for no text, and for all but
+    the first column of a row whose paraphrase score is below ``score``."""
     keys = sentence_keys([rows[name] for name in columns])
-    if score is not None and scored:
+    if score is not None and _SCORE in rows.column_names:
         values, missing = numbers(rows[_SCORE])
         good = inside(values, score) & ~missing
         keys[~good, 1:] = 0
