@@ -1,8 +1,10 @@
 """What stages write beside their output: everything, and a headline that fits a terminal."""
 
 from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
@@ -10,6 +12,7 @@ import yaml
 from paraforge.base.files import read_json
 from paraforge.corpus.scoring.score import ScoreReport
 from paraforge.embeddings.trainer.train_model import EmbeddingsReport
+from paraforge.interface.configuration import load_parameters
 from paraforge.products.lexicon.extraction import LexiconReport
 from paraforge.stages import metrics
 from paraforge.stages.metrics import _FIGURES, headline, of_pivots, write_metrics
@@ -32,6 +35,24 @@ def test_every_stage_has_both_files_in_dvc_yaml() -> None:
         assert {f"metrics/{name}.json": {"cache": False}} in STAGES[stage]["outs"]
         assert STAGES[stage]["metrics"] == [{f"metrics/headlines/{name}.json": {"cache": False}}]
     assert set(_FIGURES) <= measured
+
+
+@pytest.mark.parametrize("stage", sorted(STAGES.keys() - {"report"}))
+def test_a_stage_reads_and_writes_what_dvc_knows(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report finds what is beside the corpus; parameters say which model mines triplets."""
+    module, calls = import_module(f"paraforge.stages.{stage}"), MagicMock()
+    for name, value in vars(module).items():
+        if name != "main" and callable(value) and not isinstance(value, type):
+            monkeypatch.setattr(module, name, getattr(calls, name))
+    calls.build_paragram.return_value.pairs = 7
+    monkeypatch.setattr("sys.argv", [stage, "word"])
+    module.main(load_parameters(ROOT / "params.yaml"))
+    given = [one for _, arguments, named in calls.mock_calls for one in (*arguments, *named.values())]
+    listed = [one for each in given for one in (each if isinstance(each, list) else [each])]
+    paths = {one.as_posix() for one in listed if isinstance(one, Path)}
+    wanted = [name for name in (*STAGES[stage]["deps"], *STAGES[stage]["outs"]) if isinstance(name, str)]
+    expected = {name.replace("${item.name}", "word") for name in wanted if not name.startswith("inputs/")}
+    assert expected - {"models/embeddings"} <= paths
 
 
 def test_make_clean_removes_what_every_stage_makes() -> None:

@@ -115,7 +115,7 @@ def test_no_texts_and_no_vectors() -> None:
 
 
 def test_smooth_inverse_frequency() -> None:
-    weighting = Weighting("sif", Background("x", 1000, {"the": 900, "dog": 1}), a=0.001)
+    weighting = Weighting("sif", Background("x", 1000, {"the": 900, "dog": 1}))
     expected = [0.001 / 0.901, 0.001 / 0.002, 1]
     assert weighting.weights(["the", "dog", "unheard-of"]).tolist() == pytest.approx(expected)
     assert weighting.weights([]).shape == (0,)
