@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from experiments.programs import app
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.papers.evaluation import open_model
@@ -16,7 +15,7 @@ from paraforge.papers.unrolling.model import DecoderModel
 from paraforge.papers.unrolling.parameters import DecodersParameters
 from paraforge.papers.unrolling.train_decoders import PredictionObjective, train_decoders
 from tests.embeddings.trainer.training import write_sts
-from tests.here import run_command
+from tests.papers.test_commands import run
 from tests.papers.unrolling.corpus import random_documents
 from tests.project import digests
 
@@ -113,10 +112,6 @@ def test_wrong_input_is_an_error_and_no_model(tmp_path: Path) -> None:
 
 SETTINGS = ["--set", "network.word_dimension=6", "--set", "network.state_dimension=4"]
 SETTINGS += ["--set", "training.batch_size=8"]
-
-
-def run(*arguments: str | Path) -> str:
-    return str(run_command(*arguments, app=app).output)
 
 
 def test_from_a_book_to_similarities(tmp_path: Path) -> None:
