@@ -52,7 +52,7 @@ def test_replayed_steps_are_the_search(device: torch.device) -> None:
     plain, replaying, recorded = searches(device)
     batches = [sentences(20, seed=seed, cap=9) for seed in (1, 2, 1)]
     for batch in batches:
-        same(plain.run(batch), replaying.run(batch))
+        same(plain.find(batch).results(), replaying.find(batch).results())
     if device.type == "cuda":
         assert recorded.replayed > 8
         assert recorded.failed == 0
@@ -78,7 +78,7 @@ def test_a_step_that_fails_while_it_is_recorded_is_run_as_it_is(
     monkeypatch.setattr(recorded._search, "step", fail_once)
     for seed in range(4):
         batch = sentences(20, seed=seed, cap=9)
-        same(plain.run(batch), replaying.run(batch))
+        same(plain.find(batch).results(), replaying.find(batch).results())
     if device.type == "cuda":
         assert failures == recorded.failed == 1
         # Memory may be there the next time; what else fails is not tried again.
@@ -93,7 +93,7 @@ def test_steps_are_recorded_again_after_memory_was_freed() -> None:
         replayed = recorded.replayed
         for _ in range(2):
             batch = sentences(20, seed=seed, cap=9)
-            same(plain.run(batch), replaying.run(batch))
+            same(plain.find(batch).results(), replaying.find(batch).results())
         assert recorded.replayed > replayed
         # One stream for good: each new one would leave a workspace of cuBLAS behind.
         assert stream is None or recorded._stream is stream
@@ -106,7 +106,7 @@ def test_recordings_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphs, "_MOST_GRAPHS", 2)
     plain, replaying, recorded = searches(torch.device("cuda", 0))
     for _ in range(4):
-        same(plain.run(sentences(40)), replaying.run(sentences(40)))
+        same(plain.find(sentences(40)).results(), replaying.find(sentences(40)).results())
     assert len(recorded._graphs) <= 2
     assert recorded.replayed
 
@@ -117,10 +117,10 @@ def test_a_search_is_on_its_own_device_whatever_the_current_one() -> None:
     plain, replaying, _ = searches(last)
     batch = sentences(40)
     torch.cuda.set_device(last)
-    expected = plain.run(batch)
+    expected = plain.find(batch).results()
     torch.cuda.set_device(0)
     for _ in range(3):
-        same(expected, replaying.run(batch))
+        same(expected, replaying.find(batch).results())
     assert torch.cuda.current_device() == 0
 
 

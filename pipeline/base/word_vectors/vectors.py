@@ -306,12 +306,11 @@ def _open_vocabulary(path: Path, words: int) -> Any:
     return pa.array(lines, pa.large_string())
 
 
-def table_directory(path: Path, cache: Path | None = None) -> Path:
-    """Return the directory of the word-vector table for `path`, converting a file if needed.
+def table_directory(path: Path) -> Path:
+    """Return the directory of the word-vector table for `path`. A file is converted once; its table is in
+    :func:`~paraforge.base.files.cache_directory`, under the SHA-256 of the file's bytes.
 
     path: a table's directory, or a vector file (word2vec, GloVe, paragram; plain or compressed).
-    cache: where a file's table is stored, under the SHA-256 of the file's bytes; by default
-        :func:`~paraforge.base.files.cache_directory`.
 
     Raises InputError if the path does not exist, and as
         :func:`~paraforge.base.word_vectors.files.read_vector_file`.
@@ -320,8 +319,7 @@ def table_directory(path: Path, cache: Path | None = None) -> Path:
         return path
     if not path.is_file():
         raise InputError("no such file or directory of word vectors", path)
-    cache = cache_directory("vectors") if cache is None else cache
-    directory = cache / sha256_file(path)
+    directory = cache_directory("vectors") / sha256_file(path)
     if directory.is_dir():
         return directory
     logger.info("converting %s once; its table is kept in %s", path, directory)

@@ -194,13 +194,11 @@ class TorchTranslator(BatchEngine):
 
         def wait() -> Decoded:
             most = self._options.nbest
-            return [
-                self._hypotheses(result) for findings in future.result() for result in findings.results(most)
-            ]
+            return [self._hypotheses(result) for result in future.result().results(most)]
 
         return wait
 
-    def _found(self, requests: list[Request]) -> list[Findings]:
+    def _found(self, requests: list[Request]) -> Findings:
         """Search a batch. Raises MemoryError if it does not fit."""
         try:
             return self._computed(requests)
@@ -221,18 +219,18 @@ class TorchTranslator(BatchEngine):
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _computed(self, requests: list[Request]) -> list[Findings]:
+    def _computed(self, requests: list[Request]) -> Findings:
         """Search a batch; sentences with a NaN in half precision are searched again in float32."""
         found = self._search(self._options.compute_type).find(requests)
         bad = [] if self._options.compute_type == "float32" else found.non_finite()
         if not bad:
-            return [found]
+            return found
         # Half precision ends at 65,504 (float16) or has three digits (bfloat16); float32 can succeed.
         kind = self._options.compute_type
         logger.warning("%d sentences overflowed in %s: translating them again in float32", len(bad), kind)
         self._free()
         again = self._search("float32").find([requests[place] for place in bad])
-        return [found.replaced(bad, again)]
+        return found.replaced(bad, again)
 
     def _request(self, source: SourceTokens) -> Request:
         from paraforge.translation.torch_search.search import Request

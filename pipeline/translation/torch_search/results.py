@@ -91,18 +91,17 @@ class Findings:
     def __init__(self, harvests: Sequence[Harvest]) -> None:
         """Wait for all copies."""
         self._harvests = harvests
-        self._better: tuple[Sequence[int], Findings] | None = None
         for harvest in harvests:
             harvest.wait()
 
     def replaced(self, numbers: Sequence[int], better: Findings) -> Findings:
         """Return the same results, with those of another search for some sentences.
 
-        numbers: numbers of these sentences. better: their new results, in this order.
+        numbers: numbers of these sentences. better: their new results, in this order; it is used up.
         """
-        findings = Findings(self._harvests)
-        findings._better = (numbers, better)
-        return findings
+        for harvest in better._harvests:
+            harvest.owners = [numbers[owner] for owner in harvest.owners]
+        return Findings([*self._harvests, *better._harvests])
 
     def non_finite(self) -> list[int]:
         """Return the numbers of the sentences with a probability that was NaN."""
@@ -115,14 +114,12 @@ class Findings:
 
     def results(self, most: int | None = None) -> list[list[Found]]:
         """Return the hypotheses of each sentence, in order, by descending score, at most ``most`` each."""
+        # Of a sentence that was searched twice, the later result.
         found = {
             owner: result
             for harvest in self._harvests
             for owner, result in zip(harvest.owners, harvest.results(most), strict=True)
         }
-        if self._better is not None:
-            numbers, better = self._better
-            found.update(zip(numbers, better.results(most), strict=True))
         return [found[number] for number in range(len(found))]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from paraforge.translation.torch_search.results import Findings, Found, Harvest, to_host
+from paraforge.translation.torch_search.results import Findings, Harvest, to_host
 from paraforge.translation.torch_search.selection import choose, force, keep_finished
 from paraforge.translation.torch_search.state import (
     Allocate,
@@ -161,13 +161,9 @@ class Search:
         """Run :func:`advance` with this search's weights and rules."""
         advance(self.weights, state, self.rules, forcing)
 
-    def run(self, requests: Sequence[Request]) -> list[list[Found]]:
-        """Return up to ``beam`` hypotheses of each sentence, in order."""
-        return self.find(requests).results()
-
     @torch.inference_mode()
     def find(self, requests: Sequence[Request]) -> Findings:
-        """Return the result of :meth:`run` in the host's memory, before conversion to hypotheses."""
+        """Find up to ``beam`` hypotheses of each sentence."""
         with attention_kernels(self.weights.device):
             return self._find(requests)
 

@@ -162,16 +162,17 @@ def test_a_table_that_is_half_replaced_is_none(tmp_path: Path, monkeypatch: pyte
         WordVectors.open(tmp_path / "table")
 
 
-def test_a_file_is_converted_once(tmp_path: Path) -> None:
+def test_a_file_is_converted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     vectors = some_vectors()
     vectors.write_text(tmp_path / "v.txt")
-    directory = table_directory(tmp_path / "v.txt", cache=tmp_path / "cache")
+    directory = table_directory(tmp_path / "v.txt")
     written = (directory / "vectors.npy").stat().st_mtime_ns
     assert same(WordVectors.open(directory, verify=True), vectors)
-    assert table_directory(tmp_path / "v.txt", cache=tmp_path / "cache") == directory
+    assert table_directory(tmp_path / "v.txt") == directory
     assert (directory / "vectors.npy").stat().st_mtime_ns == written
     assert table_directory(directory) == directory
-    assert [path.name for path in (tmp_path / "cache").iterdir()] == [directory.name]
+    assert [path.name for path in directory.parent.iterdir()] == [directory.name]
 
 
 GLOVE = b"the 0.5 -1 2e-3\ncat 1 2 3\nUUUNKKK 0 0 1\n"

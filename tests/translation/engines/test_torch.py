@@ -168,7 +168,7 @@ def test_a_batch_that_does_not_fit_is_searched_in_halves(
     expected = list(translator.translate(SENTENCES[:10]))
     computed, sizes = TorchTranslator._computed, []
 
-    def small(self: TorchTranslator, requests: list[Request]) -> list[Findings]:
+    def small(self: TorchTranslator, requests: list[Request]) -> Findings:
         sizes.append(len(requests))
         if len(requests) > 3:
             raise RuntimeError("CUDA out of memory")

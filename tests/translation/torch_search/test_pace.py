@@ -46,7 +46,7 @@ def test_steps_run_when_a_recording_fails(
     recorded = RecordedSteps(plain)
     replaying = Search(plain.weights, plain.rules, PACE, recorded.state, recorded.step)
     for _ in range(1 + failures):
-        same(plain.run(sentences(40)), replaying.run(sentences(40)))
+        same(plain.find(sentences(40)).results(), replaying.find(sentences(40)).results())
     assert (recorded.failed, recorded.replayed) == (failures, 0)
 
 
@@ -64,9 +64,9 @@ def test_a_recording_is_replayed_for_its_shape_until_its_memory_is_freed(
     replaying = Search(plain.weights, plain.rules, PACE, steps.state, steps.step)
     small, large = sentences(3), [dataclasses.replace(one, prefix=(4,)) for one in sentences(40)]
     for asked in (*[small] * 3, *[large] * 3, small):
-        same(plain.run(asked), replaying.run(asked))
+        same(plain.find(asked).results(), replaying.find(asked).results())
     steps.forget()
-    same(plain.run(small), replaying.run(small))
+    same(plain.find(small).results(), replaying.find(small).results())
     assert steps.replayed and not steps.failed
 
 
@@ -95,7 +95,7 @@ def test_nothing_is_left_of_a_state_that_is_used_again() -> None:
         return state
 
     again = Search(weights, rules(3), dataclasses.replace(PACE, keep=0.0, room=16), allocate)
-    same(plain.run(sentences(9)), again.run(sentences(9)))
+    same(plain.find(sentences(9)).results(), again.find(sentences(9)).results())
 
 
 def test_what_fills_a_batch_up_is_in_the_source_vocabulary() -> None:
@@ -106,7 +106,7 @@ def test_what_fills_a_batch_up_is_in_the_source_vocabulary() -> None:
     few = dataclasses.replace(whole, source=small)
     asked = [Request((0, 1), 5), Request((1,), 5), Request((0,), 5)]
     assert PACE.batch(len(asked)) > len(asked)
-    same(Search(few, rules(3)).run(asked), Search(few, rules(3), PACE).run(asked))
+    same(Search(few, rules(3)).find(asked).results(), Search(few, rules(3), PACE).find(asked).results())
 
 
 @pytest.mark.parametrize("beam", [1, 3, 12])

@@ -30,7 +30,7 @@ def test_a_beam_of_everything_finds_the_best_hypothesis(length_penalty: float, p
     wide = search(weights, 340, length_penalty=length_penalty)
     for request in sentences(3, seed=4, cap=cap):
         expected = all_hypotheses(weights, request, vocabulary, length_penalty)
-        (result,) = wide.run([request])
+        (result,) = wide.find([request]).results()
         assert len(result) == len(expected) == 340
         for found, (score, tokens, ended) in zip(result[:20], expected, strict=False):
             assert found.score == pytest.approx(score, abs=1e-5)
@@ -40,7 +40,10 @@ def test_a_beam_of_everything_finds_the_best_hypothesis(length_penalty: float, p
 @given(st.lists(st.integers(0, 39), min_size=1, max_size=12), st.sampled_from([1, 3]))
 def test_a_translation_does_not_depend_on_the_sentences_beside_it(places: list[int], beam: int) -> None:
     chosen = [MANY[place] for place in places]
-    same(search(WEIGHTS, beam).run(chosen), [search(WEIGHTS, beam).run([one])[0] for one in chosen])
+    same(
+        search(WEIGHTS, beam).find(chosen).results(),
+        [search(WEIGHTS, beam).find([one]).results()[0] for one in chosen],
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,32 +63,35 @@ def test_a_translation_does_not_depend_on_the_sentences_beside_it(places: list[i
 def test_pace_and_shapes_change_nothing(pace: Pace, beam: int) -> None:
     varied = [dataclasses.replace(one, cap=2 + number % 9) for number, one in enumerate(MANY)]
     plain = Search(WEIGHTS, rules(beam))
-    found = plain.run(varied)
-    same(Search(WEIGHTS, rules(beam), pace).run(varied), found)
+    found = plain.find(varied).results()
+    same(Search(WEIGHTS, rules(beam), pace).find(varied).results(), found)
     scored_alone(WEIGHTS, varied, found)  # within the cap of each
 
 
 def test_a_forced_prefix_begins_every_hypothesis_and_is_scored() -> None:
     forced = [dataclasses.replace(one, prefix=(5, 3)) for one in MANY[:6]]
     mixed = [forced[0], MANY[1], dataclasses.replace(MANY[2], prefix=(4,))]
-    results = search(WEIGHTS, 4).run(forced)
+    results = search(WEIGHTS, 4).find(forced).results()
     assert {found.tokens[:2] for result in results for found in result} == {(5, 3)}
     scored_alone(WEIGHTS, forced, results)
-    same(search(WEIGHTS, 4).run(mixed), [search(WEIGHTS, 4).run([one])[0] for one in mixed])
+    same(
+        search(WEIGHTS, 4).find(mixed).results(),
+        [search(WEIGHTS, 4).find([one]).results()[0] for one in mixed],
+    )
 
 
 def test_tags_are_forced_and_are_no_part_of_the_score() -> None:
     tagged = [dataclasses.replace(one, prefix=(6,)) for one in MANY[:6]]
-    results = search(WEIGHTS, 4, free=1).run(tagged)
+    results = search(WEIGHTS, 4, free=1).find(tagged).results()
     assert all(found.tokens[0] == 6 and len(found.tokens) > 1 for result in results for found in result)
     scored_alone(WEIGHTS, tagged, results, free=1)
 
 
 def test_as_many_hypotheses_are_converted_as_are_asked_for() -> None:
     found, better = search(WEIGHTS, 4).find(MANY[:3]), search(WEIGHTS, 2).find(MANY[3:4])
-    replaced = found.replaced([1], better)
     whole = [found.results()[0], better.results()[0], found.results()[2]]
     assert [len(one) for one in whole] == [4, 2, 4]
+    replaced = found.replaced([1], better)
     assert replaced.results(1) == [one[:1] for one in whole]
 
 
