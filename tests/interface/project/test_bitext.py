@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.text.lines import Reading
 from paraforge.intake.bitext.parameters import Source
 from paraforge.intake.bitext.readers.moses import MosesSource
 from paraforge.intake.bitext.source import ColumnSource
@@ -42,6 +44,7 @@ def chosen(project: Path) -> tuple[Parameters, Source]:
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_bitext_is_looked_at(swapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("paraforge.interface.project.bitext.Reading", partial(Reading, block_bytes=900))
     (tmp_path / "my").mkdir()
     czech, english = bitext(tmp_path, "news.cs.gz", "news.en.xz")
     given = (english, czech) if swapped else (czech, english)
