@@ -112,12 +112,6 @@ def test_the_command(setting: Setting, tmp_path: Path) -> None:
     assert isinstance(other.exception, InputError)
 
 
-def test_a_text_without_sentences_is_named(setting: Setting, tmp_path: Path) -> None:
-    (tmp_path / "empty.tsv.gz").write_bytes(gzip.compress(b""))
-    with pytest.raises(InputError, match=r"empty\.tsv\.gz: the file is empty"):
-        replace(setting, text=str(tmp_path / "empty.tsv.gz")).bitext(3, 3)
-
-
 def test_what_the_driver_says_of_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     driver = tmp_path / "nvidia-smi"
     driver.write_text(
