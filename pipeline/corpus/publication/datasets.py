@@ -111,18 +111,24 @@ def open_publication(directory: Path, with_rejected: bool = True) -> list[Datase
     InputError if it is not a published corpus, is damaged, or the two are from different runs."""
     dataset = open_published(directory)
     datasets = [dataset]
-    other = directory.absolute().parent / (REJECTED if dataset.name == KEPT else KEPT)
+    other = beside(directory, REJECTED if dataset.name == KEPT else KEPT)
     if with_rejected and other.is_dir():
-        beside = open_published(other)
-        publications = {one.manifest.publication for one in (dataset, beside) if one.manifest}
-        if beside.name == dataset.name or len(publications) > 1:
+        second = open_published(other)
+        publications = {one.manifest.publication for one in (dataset, second) if one.manifest}
+        if second.name == dataset.name or len(publications) > 1:
             raise InputError(
                 f"comes from a different run than {directory}",
                 other,
                 remedy="Publish both again, or pass --kept-only to leave it out.",
             )
-        datasets.append(beside)
+        datasets.append(second)
     return sorted(datasets, key=lambda one: one.name)
+
+
+def beside(directory: Path, name: str) -> Path:
+    """Return the path ``name`` next to a directory or, if nothing is there, next to what it links to."""
+    near = directory.parent / name
+    return near if directory.name and near.is_dir() else directory.resolve().parent / name
 
 
 def open_lexicon(directory: Path) -> Dataset:
@@ -151,7 +157,7 @@ def neighbours(corpus: Dataset, damaged: bool = True) -> tuple[dict[str, Dataset
     for name in (KEPT, REJECTED, LEXICON):
         if name in found:
             continue
-        directory = corpus.directory.absolute().parent / name
+        directory = beside(corpus.directory, name)
         if not directory.is_dir():
             missing[name] = f"there is no directory {directory}"
             continue

@@ -13,6 +13,7 @@ from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.schema import FATE_COLUMNS
 from paraforge.base.shards.store import INDEX_NAME, read_parquet, read_schema
 from paraforge.corpus.publication.card import CONFIGS_NAME
+from paraforge.corpus.publication.datasets import beside
 from paraforge.corpus.publication.manifest import (
     KEPT,
     MANIFEST_NAME,
@@ -83,10 +84,8 @@ def counterpart(corpus: Path) -> Path | None:
     """Return the directory of rejected pairs next to one of kept pairs, or vice versa; None if there is
     none."""
     other = {"corpus": "rejected", "rejected": "corpus"}.get(corpus.resolve().name)
-    found = None if other is None else corpus.resolve().with_name(other)
-    if found is None or not found.is_dir():
-        return None
-    return corpus.parent / found.name if corpus.name else found
+    found = None if other is None else beside(corpus, other)
+    return found if found is not None and found.is_dir() else None
 
 
 def _counterpart_problems(corpus: Path, manifest: Manifest) -> Iterator[InputError]:

@@ -35,6 +35,17 @@ def test_sound_corpora(root: Path) -> None:
     assert "  a\ufffdb\n" in run_command("verify", root / "corpus").stdout  # it may be from anywhere
 
 
+def test_pairs_next_to_a_corpus_are_found_through_a_link(root: Path) -> None:
+    link = root / "elsewhere" / "link"
+    link.parent.mkdir()
+    link.symlink_to(root / "corpus")
+    assert "rejected: OK" in run_command("verify", link).stdout
+    assert "int64" in run_command("query", link, "SELECT count(*) FROM rejected").stdout
+    (root / "corpus").rename(link.parent / "corpus")
+    (root / "corpus").symlink_to(link.parent / "corpus")  # what is next to the link comes first
+    assert "rejected: OK" in run_command("verify", root / "corpus").stdout
+
+
 def test_a_damaged_file_of_a_model_is_named(tmp_path: Path) -> None:
     (tmp_path / "weights").write_text("one")
     write_digests(tmp_path)
