@@ -299,6 +299,15 @@ LIST = """  filters:
 """
 
 
+def test_no_parameters_are_written_below_a_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "dvc.yaml").write_text("stages: {}\n", encoding="utf-8")
+    (project / "data").mkdir()
+    monkeypatch.chdir(project / "data")
+    with pytest.raises(ParaforgeError, match="the project is in a directory above"):
+        configure("select=quality")
+    assert not Path("params.yaml").exists()
+
+
 @pytest.mark.parametrize("value", [
     "select.trigram_overlap.maximum=0.7", "select.filters.length=null", "select.deciles=[]",
     "publish.splits={test: 9}", "publish.splits.test=9", "paraphraser=small", "translate.beam=3",
