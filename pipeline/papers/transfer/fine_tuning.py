@@ -52,22 +52,9 @@ def make_variants(
     starts: `trained` fine-tunes the model without a penalty, `random` trains from scratch.
     penalties: if given, fine-tuning with the best of these penalties is another variant (W16 4.4.1).
     settings: values of other `FineTuningParameters`; each variant tries every combination.
-    Raises ConfigurationError if settings are unknown, invalid or contradict each other.
+    Raises ConfigurationError if settings are unknown or invalid.
     """
     settings = settings or {}
-    problems = [f"--set {key}: use --fine-tune-from" for key in settings if key == "start"]
-    if penalties:
-        if "fixed" in settings.get("encoder", ()):
-            problems.append("--set encoder=fixed: --fine-tune-penalty needs a trained encoder")
-        problems += [
-            f"--set {key}: already set by --fine-tune-penalty"
-            for key in ("lambda_words", "lambda_composition")
-            if key in settings
-        ]
-        if "trained" not in starts:
-            problems.append("--fine-tune-penalty needs --fine-tune-from trained")
-    if problems:
-        raise ConfigurationError(problems)
     grids: list[tuple[str, list[dict[str, Any]]]] = []
     for start in dict.fromkeys(starts):
         grids.append((TRAINED if start == "trained" else RANDOM, [{"start": start}]))

@@ -79,11 +79,8 @@ def test_variants() -> None:
     [
         ((["other"],), "start: 'other': should be 'trained' or 'random'"),
         ((["trained"], [-1.0]), "lambda_words: -1.0"),
-        ((["random"], [0.1]), "needs --fine-tune-from trained"),
         ((["trained"], [], {"rate": ["1"]}), "rate: there is no such parameter"),
         ((["trained"], [], {"epochs": ["many"]}), "epochs: 'many'"),
-        ((["trained"], [], {"start": ["random"]}), "use --fine-tune-from"),
-        ((["trained"], [0.1], {"lambda_words": ["1"]}), "already set by --fine-tune-penalty"),
     ],
 )
 def test_variants_that_cannot_be(arguments: tuple[list[str]], message: str) -> None:
@@ -219,7 +216,6 @@ def test_seed_and_folds_are_those_asked_for(place: Path, monkeypatch: pytest.Mon
         (["--set", "epochs=2"], "need --fine-tune"),
         (["--fine-tune", "--set", "epochs"], "KEY=VALUE,... is expected"),
         (["--fine-tune", "--set", "patience=2"], "patience: there is no such parameter"),
-        (["--fine-tune", "--set", "encoder=fixed", "--fine-tune-penalty", "1"], "--set encoder=fixed: "),
         (["--task", "SST"], "--task SST: use MR, CR"),
     ],
 )
