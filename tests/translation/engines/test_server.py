@@ -56,6 +56,7 @@ _PARTS = [{"type": "text", "text": "The dog "}, {"type": "thinking"}, {"type": "
         (choice(None, content=_PARTS), "The dog sleeps.", set()),
         (choice(""), "", {"empty"}),
         (choice("one two three four", reason="length"), "one two three four", {"output_truncated"}),
+        *((choice("The dog.", reason=reason), "The dog.", set()) for reason in ("eos", "")),
         (choice('"The dog."'), "The dog.", set()),
         (choice("„The dog.“"), "The dog.", set()),
         (choice('"\nThe dog.\n"'), "The dog.", set()),

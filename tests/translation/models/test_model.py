@@ -127,9 +127,10 @@ def test_a_hub_model_is_of_one_commit(
 
 def test_a_changed_or_missing_file_is_found(tmp_path: Path) -> None:
     path = write_model(tmp_path / "nmt")
-    (path / "ctranslate2" / "model.bin").write_bytes(b"WEIGHTS")
-    with pytest.raises(InputError, match=r"model\.bin: it differs from model\.json"):
-        open_model(path)
+    for content, verify in ((b"half", False), (b"WEIGHTS", True)):  # the size is always compared
+        (path / "ctranslate2" / "model.bin").write_bytes(content)
+        with pytest.raises(InputError, match=r"model\.bin: it differs from model\.json"):
+            open_model(path, verify=verify)
     open_model(path, verify=False)
     (path / "source.spm").unlink()
     with pytest.raises(InputError, match=r"source\.spm: no such file"):

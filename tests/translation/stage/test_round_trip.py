@@ -147,7 +147,6 @@ def test_the_corpus_of_the_way_back_names_first_rows_and_leaves_faulty_ones_out(
     assert not (tmp_path / "groups").exists()
 
 
-@pytest.mark.full
 def test_nothing_is_translated_twice_and_each_way_is_remembered_by_its_options(
     tmp_path: Path, paid: Counter[tuple[int, str]]
 ) -> None:
@@ -194,7 +193,6 @@ def test_killed_on_either_way_it_resumes_to_the_same_bytes_and_loses_a_task_at_m
     assert not (tmp_path / "work/forward/turned").exists()
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("moment", ["round_trip.write_back_corpus", "round_trip.GroupRanks"])
 def test_killed_between_the_ways_the_reports_are_of_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str

@@ -46,7 +46,6 @@ def usual(sentence: str, body: Json, nth: int) -> Reply:
     return translated(sentence, body)
 
 
-@pytest.mark.full
 def test_a_dead_server_an_interrupt_and_a_resumed_run(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -159,7 +159,6 @@ def test_a_full_disk_costs_no_checkpoint_and_a_damaged_one_is_named(
         begin()
 
 
-@pytest.mark.full
 def test_an_orphan_stops_and_so_does_time(begin: Begin) -> None:
     run = begin()
     run.parent = -1
