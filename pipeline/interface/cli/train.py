@@ -103,7 +103,7 @@ def train(
         device=chosen_device(device),
         checkpoint_seconds=checkpoint_seconds,
     )
-    typer.echo("\n".join(_lines(report)))
+    typer.echo("\n".join(report_lines(report)))
 
 
 def _parameters(
@@ -129,7 +129,8 @@ def _parameters(
     return with_settings(ModelParameters, settings, content)
 
 
-def _lines(report: EmbeddingsReport) -> list[str]:
+def report_lines(report: EmbeddingsReport) -> list[str]:
+    """Return the result of a training as text."""
     lines = [
         report.signature,
         f"{counted(report.pairs, 'pair')}, {counted(len(report.history), 'evaluation')}, "

@@ -29,7 +29,7 @@ from paraforge.embeddings.trainer.initial import table_from_vectors
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.parameters import EmbeddingsParameters, ModelParameters, PairFileParameters
 from paraforge.embeddings.trainer.train_model import EmbeddingsReport, train_model, train_named_model
-from paraforge.interface.cli.settings import score_lines
+from paraforge.interface.cli.train import report_lines
 from tests.corpus.selection.published import publish_pairs
 from tests.embeddings.trainer.training import sentence_pairs, write_pairs, write_sts
 from tests.project import digests
@@ -105,7 +105,7 @@ def test_pairs_that_choose_and_judge_are_counted(tmp_path: Path, caplog: pytest.
     warned = [message for message in caplog.messages if "choose the epoch" in message]
     told = ["2012.half: 5 of its 10", "2012.all: 10 of its 10"]
     assert [line.partition(" pairs")[0] for line in warned] == told
-    assert "15 of its 20 pairs are also in the development sets" in "\n".join(score_lines(None, report.years))
+    assert "15 of its 20 pairs are also in the development sets" in "\n".join(report_lines(report))
     about = SentenceModel.open(tmp_path / "model").about
     card = model_card("m", model_parameters().encoder, 8, {}, about, "")
     assert "5 of the 10 pairs of 2012.half chose the epoch." in card
