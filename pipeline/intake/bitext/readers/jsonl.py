@@ -1,6 +1,7 @@
 """Reads JSON files: one object per line, or an array of objects; columns are field names or dotted paths
 such as ``translation.cs``."""
 
+import codecs
 import json
 import re
 from collections import Counter
@@ -58,7 +59,7 @@ def json_blocks(path: Path, reading: Reading) -> Iterator[LineBlock]:
     if not _ARRAY.match(begin):
         yield from chain(seen, blocks)
         return
-    items, done = _items(path), 0
+    items, done = _items(path, reading.max_line_bytes), 0
     while some := list(islice(items, _BLOCK_ITEMS)):
         faults = np.array([INVALID_UTF8 if _NOT_UTF8.search(item) else 0 for item in some])
         if reading.strict and faults.any():
@@ -69,21 +70,30 @@ def json_blocks(path: Path, reading: Reading) -> Iterator[LineBlock]:
         done += len(some)
 
 
-def _items(path: Path) -> Iterator[str]:
-    """Yield the items of an array, which is read whole; bytes that are not UTF-8 become surrogates."""
-    text = b"".join(read_ahead(path, _READ_BYTES)).decode("utf-8-sig", "surrogateescape")
-    place = number = 0
-    while (before := _BEFORE_ITEM.match(text, place)) is None or before[1] != "]":
-        number += 1
+def _items(path: Path, longest: int) -> Iterator[str]:
+    """Yield the items of an array in bounded memory; bytes that are not UTF-8 become surrogates."""
+    data = codecs.iterdecode(read_ahead(path, _READ_BYTES), "utf-8-sig", "surrogateescape")
+    text, place, number = "", 0, 0
+    while True:
         try:
+            before = _BEFORE_ITEM.match(text, place)
             if before is None:
                 raise ValueError("no comma or bracket after an object")
-            _, place = _SCANNER.raw_decode(text, before.end())
-        except (ValueError, RecursionError) as error:
-            remedy = "Correct this object of the array, or write one object on each line."
-            raise InputError(f"damaged or truncated JSON array: {error}", path, number, remedy) from error
-        yield text[before.end() : place]
-    if before.end() < len(text):
+            if before[1] == "]":
+                break
+            _, end = _SCANNER.raw_decode(text, before.end())
+            yield text[before.end() : end]
+            place, number = end, number + 1
+        except (ValueError, RecursionError) as error:  # the item may be incomplete: read more
+            is_long = len(text) - place > longest + _READ_BYTES
+            more = "" if is_long else next(data, "")
+            if not more:
+                problem = f"an object of more than {longest:,} bytes, or a " if is_long else ""
+                problem += f"damaged or truncated JSON array: {error}"
+                remedy = "Correct this object of the array, or write one object on each line."
+                raise InputError(problem, path, number + 1, remedy) from error
+            text, place = text[place:] + more, 0
+    if text[before.end() :] or any(map(str.strip, data)):
         raise InputError("damaged JSON array: something follows its end", path, number)
 
 

@@ -44,7 +44,9 @@ def test_nested_fields(tmp_path: Path) -> None:
     ]
 
 
-def test_an_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("read_bytes", [7, 1 << 18])
+def test_an_array(tmp_path: Path, read_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paraforge.intake.bitext.readers.jsonl._READ_BYTES", read_bytes)
     monkeypatch.setattr("paraforge.intake.bitext.readers.jsonl._BLOCK_ITEMS", 7)
     items = [{"cs": f"č{n}", "en": f"b, ]{n}", "more": [n]} for n in range(30)]
     text = json.dumps(items, indent=1, ensure_ascii=False)
@@ -59,6 +61,9 @@ def test_an_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read(broken, strict=False) == [*rows[:20], (21, "", "", "invalid_utf8"), *rows[21:]]
     with pytest.raises(InputError, match=r"a\.json:21: not UTF-8.*'reject'"):
         list(blocks_of(JsonlSource, broken, COLUMNS, Reading(block_bytes=9)))
+    with pytest.raises(InputError, match=r"b\.json:1: an object of more than 7 bytes, or a damaged"):
+        longest.write_text(json.dumps([{"cs": "a" * 600_000, "en": "b"}]))
+        list(blocks_of(JsonlSource, longest, COLUMNS, Reading(max_line_bytes=7)))
     comma = text.replace("},", "}", 1)
     damage = {text[:-20]: 30, text + "[]": 30, comma: 2, text[:-1] + "x": 31, text + "x": 30}
     for damaged, line in damage.items():
