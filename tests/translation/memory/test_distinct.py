@@ -93,7 +93,9 @@ def test_numbers_are_in_the_order_of_rows_where_first_rows_are_not(tmp_path: Pat
     assert ShardDirectory(here.places).read(1)["sentence"].to_pylist() == [0, 1, 2]
 
 
-def test_a_higher_limit_translates_the_others_only(tmp_path: Path, seen: list[str]) -> None:
+def test_a_higher_limit_translates_the_others_only(
+    tmp_path: Path, seen: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
     corpus = write_corpus(tmp_path / "in", ROWS, 50)
     wanted = found(run(tmp_path / "whole", corpus, parameters())[1])
     for limit in (40, 100, None):
@@ -105,3 +107,4 @@ def test_a_higher_limit_translates_the_others_only(tmp_path: Path, seen: list[st
         about = None if limit is None else {"maximum_sentences": limit}
         assert published.description.get("chosen") == about
     assert found(published) == wanted
+    assert not [one for one in caplog.records if one.levelname == "WARNING"]  # it was asked for

@@ -131,6 +131,11 @@ def test_counts_add_up_for_each_pivot_and_the_whole(finished: Path) -> None:
             lost += sum(one.get("failed", {}).values())
             assert one["rows"] == sum(one[part] for part in parts) + lost > 0
         assert whole["rows"] == sum(one["rows"] for one in whole["pivots"].values())
+    description = ShardDirectory(finished / "data/translated").description
+    assert description["sentences"] == sum(
+        one["sentences"] for one in metrics["translate"]["pivots"].values()
+    )
+    assert set(description["fingerprints"]) == {"model cs", "model art"}
     references = metrics["ingest"]["references"]
     assert set(references) == {"cs", "art", "cs+art"} and min(references.values()) > 0
     published = metrics["publish"]["pivots"]

@@ -42,10 +42,11 @@ class Given:
 
 
 def test_a_row_is_a_line_of_four_columns(tmp_path: Path) -> None:
-    some = (Hypothesis(" a\tb\nc\u2028d", -0.5, 3), Hypothesis("e", math.nan, 1))
+    some = Hypothesis(" a\tb\nc\u2028d", -0.5, 3, runaway=True), Hypothesis("e", math.nan, 1, runaway=True)
     counts = translate_lines(Given(Hypotheses(some, True)), ["x"], tmp_path / "out.tsv")
     assert (tmp_path / "out.tsv").read_bytes() == b"1\t0\t-0.500000\ta b c d\n1\t1\t\te\n"
-    assert +counts == {"sentences": 1, "hypotheses": 2, "source_truncated": 1}  # all others are 0
+    # All others are 0.
+    assert +counts == {"sentences": 1, "hypotheses": 2, "source_truncated": 1, "runaway": 2}
 
 
 def test_what_was_translated_before_an_error_is_kept_apart(tmp_path: Path) -> None:
