@@ -10,7 +10,13 @@ import torch
 from paraforge.base.devices import torch_threads
 from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.trainer import initial
-from paraforge.embeddings.trainer.initial import SMOOTHING, WINDOW, cooccurrence_table, starting_table
+from paraforge.embeddings.trainer.initial import (
+    SMOOTHING,
+    WINDOW,
+    cooccurrence_table,
+    random_table,
+    starting_table,
+)
 from paraforge.embeddings.trainer.pair_store import PairStore
 from tests.embeddings.trainer.training import store_of
 
@@ -69,6 +75,7 @@ def test_pairs_of_single_words_start_at_random(tmp_path: Path) -> None:
     table = cooccurrence_table(store, "word", 50, seed=1)
     assert 0.8 < float(table.std()) < 1.2
     assert not table.equal(cooccurrence_table(store, "word", 50, seed=2))
+    assert not random_table(3, 50, 1.0, seed=1).equal(random_table(3, 50, 1.0, seed=2))
 
 
 def test_a_start_has_the_scale_and_the_weights_of_a_random_one(tmp_path: Path) -> None:

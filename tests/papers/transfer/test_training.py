@@ -44,7 +44,11 @@ KINDS = ["word", "dan_2_tanh", "lstm_last", "addition"]
 
 
 def prepared(
-    name: str, examples: Examples, targets: npt.NDArray[np.float64], parameters: FineTuningParameters
+    name: str,
+    examples: Examples,
+    targets: npt.NDArray[np.float64],
+    parameters: FineTuningParameters,
+    seed: int = 1,
 ) -> tuple[SentenceModel, ClassifierTraining]:
     """In float64, away from the start, so that penalties have a gradient."""
     model = make_model(PARAMETERS[name])
@@ -57,7 +61,7 @@ def prepared(
     projection = torch.nn.Linear(model.dimension, size, bias=False) if parameters.projection else None
     network = TaskNetwork(model.encoder, pairs, sentences, over, projection)
     predict = partial(network.of_examples, sentences)
-    training = ClassifierTraining(network, predict, torch.from_numpy(targets), parameters, 1)
+    training = ClassifierTraining(network, predict, torch.from_numpy(targets), parameters, seed)
     with torch.no_grad():
         for value in network.parameters():
             value.add_(torch.randn(value.shape, generator=generator, dtype=torch.float64), alpha=0.1)
@@ -335,11 +339,12 @@ def test_each_epoch_has_every_example_in_an_order_of_its_own() -> None:
     _, training = prepared("word", examples, targets_of(examples), settings)
     assert training.optimiser.learning_rate == 0.001
     _, other = prepared(
-        "word", examples, targets_of(examples), settings.model_copy(update={"optimiser": "adagrad"})
+        "word", examples, targets_of(examples), settings.model_copy(update={"optimiser": "adagrad"}), 2
     )
     assert other.optimiser.learning_rate == 0.05
     batches = [rows.tolist() for rows in training.batches(Record())]
     assert [len(rows) for rows in batches] == [4, 4, 2] * 3
+    assert [rows.tolist() for rows in other.batches(Record())] != batches
     epochs = [[row for rows in batches[first : first + 3] for row in rows] for first in (0, 3, 6)]
     assert all(sorted(epoch) == list(range(10)) for epoch in epochs) and epochs[0] != epochs[1] != epochs[2]
 
