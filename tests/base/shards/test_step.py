@@ -5,6 +5,7 @@ import importlib.metadata
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -129,9 +130,12 @@ def test_more_input_reuses_the_shards_that_did_not_change(
 ) -> None:
     run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
     write_input(place / "more", rows=120)
+    attempt = Mock(return_value=())
     with monkeypatch.context() as lost, pytest.raises(IncompleteError, match="3 shards were not made"):
-        lost.setattr(Jobs, "attempt", lambda *_, **__: ())
+        lost.setattr(Jobs, "attempt", attempt)
         run_step(multiply_step(3), [place / "more"], place / "out", resources(place))
+    display = attempt.call_args.kwargs
+    assert (display["done"], display["sizes"]) == (90, [10, 10, 10])
     report = run_step(multiply_step(3), [place / "more"], place / "out", resources(place))
     assert (report.shards, report.reused) == (12, 9)
 
