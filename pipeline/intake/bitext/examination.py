@@ -110,7 +110,7 @@ def _look_at(file: SourceFile, parameters: IngestParameters, languages: Language
     rows = part_table(file, first, parameters.cleaning, parameters.kind, findings)
     counts.add(rows, texts)
     for warning in counts.report(findings).warnings():
-        logger.warning("source %r: %s: of its first rows %s", file.source.name, file.main_path, warning)
+        logger.warning("source %r: %s, first rows: %s", file.source.name, file.main_path, warning)
     kept = rows.filter(rows["rejected"].is_null())[:_ROWS]
     if wrong := _wrong_language({side: kept[side].to_pylist() for side in texts}, parameters, languages):
         raise InputError(wrong, file.main_path)
