@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from paraforge.base.errors import InputError, Interrupted
-from paraforge.base.files import read_json
+from paraforge.base.files import check_digests, read_json
 from paraforge.base.shards.resources import Resources
 from paraforge.products.paraphrasing import stage
 from paraforge.products.paraphrasing.controls import Controls
@@ -154,6 +154,7 @@ def test_a_ready_model_without_controls(published: Path, tmp_path: Path, tiny_fa
     assert report.controls == {}
     assert report.pairs is None
     assert Controls.read(tmp_path / "model") == Controls()
+    assert check_digests(tmp_path / "model") == []
     open_translator("ctranslate2", tmp_path / "model")
 
 

@@ -118,8 +118,11 @@ def test_the_card_says_what_was_mined(corpus: Path, tmp_path: Path) -> None:
         assert f"| {name} | {number} |" in text
 
 
-def test_vectors_have_length_1_or_0() -> None:
-    found = search.unit_vectors(lambda _: [[3, 4], [0, 0], [np.inf, 0]], pa.chunked_array([["a", "b", "c"]]))
+def test_vectors_have_length_1_or_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "_BLOCK", 2)
+    vectors = {"a": [3, 4], "b": [0, 0], "c": [np.inf, 0]}
+    texts = pa.chunked_array([[*vectors]])
+    found = search.unit_vectors(lambda block: [vectors[text] for text in block.to_pylist()], texts)
     np.testing.assert_allclose(found, [[0.6, 0.8], [0, 0], [0, 0]], atol=1e-3)
 
 
