@@ -137,6 +137,8 @@ def _override(content: dict[str, Any], override: str) -> None:
     except ValueError as error:
         raise InputError(f"{override}: {error}") from error
     is_filter = key.startswith("select.filters.")
+    if is_filter and value is None and key.count(".") == 2 and name not in container:
+        raise InputError(f"{override}: there is no filter to remove{did_you_mean(name, container)}")
     container[name] = _merged(
         None if is_filter or isinstance(container, list) else container.get(name), value
     )
