@@ -43,6 +43,12 @@ def load_checkpoint(path: Path | str) -> dict[str, Any]:
     state = load_pickle(path)
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
         raise InputError("no model in this file", path, remedy="Use a checkpoint written by fairseq.")
+    # A tensor can repeat a stored number, and several can be the same; more than three seldom are.
+    size = sum(getattr(tensor, "nbytes", 0) for tensor in state["model"].values())
+    if size > 4 * Path(path).stat().st_size:
+        raise InputError(
+            f"damaged: its weights would have {size:,} bytes, many times as many as it has", path
+        )
     return state
 
 
@@ -161,7 +167,8 @@ def fairseq_languages(
     checkpoint: Path, source_language: str | None = None, target_language: str | None = None
 ) -> tuple[str, str]:
     """Return the source and target codes of a fairseq checkpoint: those that it names, or the user's if it
-    names none or its dictionaries were renamed.
+    names none or its dictionaries were renamed. Without either, the two dictionaries name them, and the
+    target is English.
 
     checkpoint: file in the directory of its dictionaries, ``dict.LANGUAGE.txt``.
     source_language, target_language: the user's codes, if any.
@@ -170,8 +177,8 @@ def fairseq_languages(
     """
     given = (source_language, target_language)
     trained = _named_languages(load_checkpoint(checkpoint))
-    dictionaries = {path.name[5:-4] for path in checkpoint.parent.glob("dict.?*.txt")}
-    if trained is not None and dictionaries.issuperset(trained):
+    dictionaries = sorted(path.name[5:-4] for path in checkpoint.parent.glob("dict.?*.txt"))
+    if trained is not None and set(trained) <= set(dictionaries):
         if any(mine not in (None, own) for mine, own in zip(given, trained, strict=True)):
             raise InputError(
                 f"it translates from {trained[0]} to {trained[1]}, not from {given[0] or trained[0]} to "
@@ -182,6 +189,9 @@ def fairseq_languages(
             )
         return trained
     source, target = (mine or own for mine, own in zip(given, trained or (None, None), strict=True))
+    if source is target is None and len(dictionaries) == 2 and "en" in dictionaries:
+        source, target = sorted(dictionaries, key=lambda name: name == "en")
+        logger.warning("%s names no languages: assuming %s to %s", checkpoint, source, target)
     if source is None or target is None:
         raise InputError("it does not name its languages", checkpoint, remedy="Pass --from and --to.")
     for language in (source, target):

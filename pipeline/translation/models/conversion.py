@@ -10,7 +10,7 @@ from paraforge.base.errors import InputError, describing
 from paraforge.base.files import sha256_file, write_json
 from paraforge.translation.models.checkpoint import load_checkpoint, weights_only_state, write_checkpoint
 from paraforge.translation.models.fairseq_compat import data_path, import_fairseq
-from paraforge.translation.models.importers.ctranslate2 import convert
+from paraforge.translation.models.importers.ctranslate2 import check_sizes, convert
 from paraforge.translation.models.model import MODEL_FILE, MODEL_FORMAT
 from paraforge.translation.models.sentencepiece import SPECIAL_TYPES
 from paraforge.translation.models.subwords import BPE, KINDS, copy_subwords
@@ -50,6 +50,8 @@ def normalise_checkpoint(
     with describing(path, "not a checkpoint, or damaged"):
         state = weights_only_state(loaded)
     arguments = model_arguments(state, path)
+    size = sum(tensor.nbytes for tensor in state["model"].values())
+    check_sizes(vars(arguments), len(state["model"]), size, path)
     for name, tensor in state["model"].items():
         if not tensor.isfinite().all():
             raise InputError(f"its weights are damaged: {name} has values that are not numbers", path)

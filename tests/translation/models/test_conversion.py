@@ -176,6 +176,17 @@ def _keep_decoder(state: dict[str, Any]) -> None:
         (_flip, r"checkpoint\.pt: not weights, or damaged: .* differs from its checksum"),
         (_compress, "damaged: its content is compressed"),
         (
+            _edit(lambda state: state["model"].update(a=torch.zeros(1).expand(10**6, 10**6))),
+            r"its weights would have 4,000,\d+,\d+,\d+ bytes",
+        ),
+        *(
+            (
+                _edit(lambda state, name=name: setattr(state["args"], name, 10**7)),
+                f"{name} is 10,000,000, too",
+            )
+            for name in ("encoder_layers", "decoder_ffn_embed_dim", "max_source_positions")
+        ),
+        (
             _edit(lambda state: setattr(state["args"], "encoder_layers", "two")),
             "CTranslate2 cannot convert this model: 'str' object",
         ),
@@ -227,8 +238,7 @@ def test_configurations_as_dictionaries(tiny_fairseq: Path, imported: Path, tmp_
 
 
 def test_a_real_model(small_model_directory: Path, tmp_path: Path) -> None:
-    languages = {"source_language": "cs", "target_language": "en"}
-    description = import_model(small_model_directory, tmp_path / "nmt", **languages)
+    description = import_model(small_model_directory, tmp_path / "nmt")
     assert description["architecture"]["source_vocabulary"] == 8008
     assert description["architecture"]["width"] == 256
 

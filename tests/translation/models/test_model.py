@@ -167,6 +167,9 @@ def test_a_checkpoint_that_names_no_languages(tiny_fairseq: Path, tmp_path: Path
     with pytest.raises(InputError, match=r"dict\.cs\.txt: no such dictionary"):
         fairseq_languages(folder / "checkpoint.pt", "cs", "fr")
     assert fairseq_languages(folder / "checkpoint.pt", "de", "fr") == ("de", "fr")
+    (folder / "dict.de.txt").rename(folder / "dict.en.txt")  # this project translates into English
+    assert fairseq_languages(folder / "checkpoint.pt") == ("fr", "en")
+    assert fairseq_languages(folder / "checkpoint.pt", "en", "fr") == ("en", "fr")
 
 
 def write_direction(model: Path, folder: Path, source: str | None, target: str | None) -> Path:

@@ -2,7 +2,9 @@
 
 import contextlib
 import io
+import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ from paraforge.translation.models.subwords import (
 
 Languages = tuple[str, str]
 FOLDER = "ctranslate2"
+# Numbers in a model's description that decide how much memory it needs.
+_SIZE = re.compile(r".*(layers|dim|positions|position_embeddings|labels|hidden_size)|d_\w+")
 # Variables with a number for each row of another.
 _ROWS = {"bias": "weight", "weight_scale": "weight", "beta": "gamma"}
 
@@ -114,6 +118,24 @@ def convert(converter: Any, path: Path, folder: Path) -> None:
         raise
     except Exception as error:  # a stranger's model can cause anything
         raise InputError(f"CTranslate2 cannot convert this model: {last_line(error)}", path) from error
+
+
+def check_sizes(values: Mapping[str, Any], tensors: int, size: int, path: Path) -> None:
+    """Check that a description requests no larger model than its weights, before the model is built.
+
+    values: the description. tensors: number of stored weights. size: their bytes.
+
+    Raises InputError if it has more layers than weights, or a matrix that is larger than all weights.
+    """
+    numbers = {name: value for name, value in values.items() if isinstance(value, int)}
+    width = max(1, numbers.get("d_model", 1), numbers.get("encoder_embed_dim", 1))
+    for name, value in numbers.items():
+        if _SIZE.fullmatch(name) and value > (tensors if name.endswith("layers") else size // width):
+            raise InputError(
+                f"{name} is {value:,}, too large for its {tensors:,} weights of {size:,} bytes",
+                path,
+                remedy="It is damaged, or not the description of these weights.",
+            )
 
 
 def check_whole(output: Path, path: Path, languages: Languages) -> None:

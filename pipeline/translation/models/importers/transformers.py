@@ -11,6 +11,7 @@ from paraforge.translation.models.checkpoint import load_pickle
 from paraforge.translation.models.importers.ctranslate2 import (
     FOLDER,
     Languages,
+    check_sizes,
     check_whole,
     convert,
     language_affixes,
@@ -104,6 +105,8 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
                     path,
                     remedy="Convert the original model with CTranslate2's converter for Marian.",
                 )
+        size = sum(file.stat().st_size for file in _weight_files(path))
+        check_sizes(config, len(weights), size, path / "config.json")
         affixes = take_subwords(path, output, load_tokenizer(path), languages)
         convert(_converter(path), path, output / FOLDER)
     check_whole(output, path, languages)

@@ -209,6 +209,10 @@ _LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n"
             (_edit_configuration(model_type=kind), f"config.json: its model_type is {kind!r}")
             for kind in ("llama", None)  # a random llama has 7 billion parameters
         ),
+        *(
+            (_edit_configuration(**{name: 10**7}), f"config.json: {name} is 10,000,000, too large for its 44")
+            for name in ("decoder_layers", "encoder_ffn_dim", "max_position_embeddings", "num_labels")
+        ),
         (_edit_configuration(share_encoder_decoder_embeddings=False), "have separate vocabularies"),
         (_in_two_parts, r"model: .*model-00002-of-00002.safetensors"),
         (_malicious, "refused: it holds more than weights"),
