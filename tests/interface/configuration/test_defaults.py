@@ -1,10 +1,11 @@
-"""What every parameter and option is where nobody names it.
+"""What every parameter and option is where nobody names it, and the bounds of its values.
 
 ``python -m tests.interface.configuration.test_defaults`` records it.
 """
 
 import json
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,6 +14,7 @@ from pydantic import BaseModel
 from paraforge.interface.configuration.parameters import Parameters
 from tests.interface.cli.test_every_command import commands
 
+KINDS = ("ge", "gt", "le", "lt", "min_length", "max_length")
 RECORDED = Path(__file__).with_name("defaults.json")
 
 
@@ -25,7 +27,7 @@ def sections(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def defaults(section: type[BaseModel], found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Add the defaults of a section, and of those in it, by the name of its class."""
+    """Add the defaults and bounds of a section, and of those in it, by the name of its class."""
     own = found[section.__name__] = {}
     for name, field in section.model_fields.items():
         inner = list(sections(field.annotation))
@@ -34,11 +36,14 @@ def defaults(section: type[BaseModel], found: dict[str, dict[str, Any]]) -> dict
                 defaults(one, found)
         if not inner and not field.is_required():
             own[name] = field.get_default(call_default_factory=True)
+        for one, kind in product(field.metadata, KINDS):
+            if hasattr(one, kind):
+                own[f"{name} {kind}"] = getattr(one, kind)
     return found
 
 
 def options() -> dict[str, dict[str, Any]]:
-    """The defaults of each command's options and arguments, without those that are empty or false."""
+    """The defaults of each command's options and arguments, without defaults that are empty or false."""
     return {
         name: {one.name: one.default for one in command.params if one.default and not one.required}
         for name, command in commands()
@@ -55,8 +60,8 @@ def rendered() -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def test_defaults_are_those_that_are_recorded() -> None:
-    """Another default gives users other results: it needs a line in CHANGELOG.md."""
+def test_defaults_and_bounds_are_those_that_are_recorded() -> None:
+    """Another default gives users other results, and another bound other errors: CHANGELOG.md names it."""
     assert rendered() == RECORDED.read_text(encoding="utf-8")
 
 
