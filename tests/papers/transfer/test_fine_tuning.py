@@ -1,7 +1,7 @@
 """Tasks in several variants, from the options to the table: the splits, what is chosen, what is refused."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,14 @@ import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.embeddings.evaluation.comparing import pearson, spearman
-from paraforge.papers.transfer.evaluate import TransferScore
+from paraforge.papers.transfer.evaluate import TransferScore, held_out_examples
 from paraforge.papers.transfer.fine_tuning import Variant, fine_tune_transfer, make_variants, task_splits
 from paraforge.papers.transfer.tasks import Examples, Task
 from paraforge.papers.transfer.training import FineTuningParameters, Fitted, Split, held_out_pairs
 from tests.papers.test_commands import run
 from tests.papers.transfer.models import WORDS, make_model, related, sentiment
+
+LABELS = np.arange(400) % 2
 
 
 def test_folds_hold_out_every_example_once() -> None:
@@ -31,6 +33,14 @@ def test_folds_hold_out_every_example_once() -> None:
         assert len(parts[1]) == pytest.approx(0.1 * 48, abs=1)
     assert splits == task_splits(Task("x", "classification", numbered), seed=4, folds=5)
     assert splits != task_splits(Task("x", "classification", numbered), seed=5, folds=5)
+
+
+@pytest.mark.parametrize(
+    "draw", [held_out_pairs, lambda count, seed: held_out_examples(LABELS[:count], seed)]
+)
+def test_development_examples_are_drawn_by_the_seed(draw: Callable[[int, int], Any]) -> None:
+    first, again, other = (draw(200, seed)[1].tolist() for seed in (1, 1, 2))
+    assert first == again != other
 
 
 def test_a_split_that_is_given_is_taken() -> None:
