@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import inspect
 import math
 import os
 import resource
@@ -75,7 +76,9 @@ def ended_at(last: float = math.inf) -> Iterator[Calls]:
     calls = Calls()
 
     def watch(frame: FrameType, event: str, argument: object) -> None:
-        if event == "call" and _PROJECT in frame.f_code.co_filename:
+        # Not where a generator goes on, which can be its removal: an exception there is lost.
+        is_call = event == "call" and not frame.f_code.co_flags & inspect.CO_GENERATOR
+        if is_call and _PROJECT in frame.f_code.co_filename:
             calls.count += 1
             if calls.count >= last:
                 sys.setprofile(None)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import os
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -75,9 +79,29 @@ class Resources(Section):
 
 def available_cores() -> int:
     """Return the cores that this process may use, limited by its CPU affinity and its container."""
-    from dask.system import cpu_count
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS
+        cores = os.cpu_count() or 1
+    return min([cores, *(math.ceil(share) for share in _shares() if share > 0)])
 
-    return int(cpu_count())
+
+def _shares() -> Iterator[float]:
+    """Yield the cores that this process's control groups allow; 0 or -1 means no limit. Dask also reads them,
+    but takes a tenth of a second to import."""
+    with suppress(OSError, ValueError):
+        groups = Path("/sys/fs/cgroup")
+        own = groups / Path("/proc/self/cgroup").read_text().rpartition(":")[2].strip().strip("/")
+        for place in (own, *own.parents):
+            limit = place / "cpu.max"
+            if place.is_relative_to(groups) and limit.is_file():
+                quota, period = limit.read_text().split()
+                yield 0 if quota == "max" else int(quota) / int(period)
+    with suppress(OSError, ValueError):  # control groups of Linux until about 2020
+        quota, period = (
+            Path(f"/sys/fs/cgroup/cpu/cpu.cfs_{one}_us").read_text() for one in ("quota", "period")
+        )
+        yield int(quota) / int(period)
 
 
 def available_memory() -> int:

@@ -22,9 +22,9 @@ if [ "$1" = new ]; then
     echo "$2 100000" > "$group/cpu.max"
     echo "$3" > /sys/fs/cgroup/memory.max
 else
-    mkdir /sys/fs/cgroup/cpu,cpuacct /sys/fs/cgroup/memory
-    echo "$2" > /sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us
-    echo 100000 > /sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us
+    mkdir /sys/fs/cgroup/cpu /sys/fs/cgroup/memory
+    echo "$2" > /sys/fs/cgroup/cpu/cpu.cfs_quota_us
+    echo 100000 > /sys/fs/cgroup/cpu/cpu.cfs_period_us
     echo "$3" > /sys/fs/cgroup/memory/memory.limit_in_bytes
 fi
 shift 3

@@ -322,7 +322,6 @@ def test_looking_at_results_imports_nothing_heavy(tmp_path: Path) -> None:
             ["query", "data/corpus", "SELECT count(*) FROM corpus"],
             ["summary"],
             ["translate", "sentences.txt", "translations.tsv", "--engine", "fake"],
-            ["doctor"],
         ],
         tmp_path,
     )
