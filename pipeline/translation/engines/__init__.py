@@ -27,10 +27,17 @@ ENGINES: Mapping[str, str] = found_modules("paraforge.translation.engines")
 
 
 def engine_class(engine: str) -> type[Engine]:
-    """Return the class of an engine. Raises InputError if there is no such engine."""
+    """Return the class of an engine. Raises InputError if there is no such engine, or if its module, such as
+    another package's, does not define exactly one."""
     if engine not in ENGINES:
         raise InputError(f"there is no engine '{engine}'", remedy=f"Use {', '.join(ENGINES)}.")
-    return next(kind for kind in classes_in(ENGINES[engine], Engine) if not kind.__name__.startswith("_"))
+    found = [kind for kind in classes_in(ENGINES[engine], Engine) if not kind.__name__.startswith("_")]
+    if len(found) != 1:
+        raise InputError(
+            f"the engine '{engine}': {ENGINES[engine]} defines {len(found)} public subclasses of Engine",
+            remedy="Define one, or uninstall the package that names this module.",
+        )
+    return found[0]
 
 
 def engine_settings() -> dict[str, type[EngineSettings]]:

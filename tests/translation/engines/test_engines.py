@@ -197,6 +197,12 @@ def test_what_an_engine_cannot_do_is_refused(
         open_translator(engine, tiny_model, options, Placement(device))
 
 
+def test_a_module_without_an_engine_is_an_error_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paraforge.translation.engines.ENGINES", {"empty": "json"})
+    with pytest.raises(InputError, match="the engine 'empty': json defines 0 public subclasses of Engine"):
+        open_translator("empty", None)
+
+
 @pytest.mark.parametrize(
     ("engine", "settings", "message"),
     [
