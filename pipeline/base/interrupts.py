@@ -136,7 +136,7 @@ def _watch(reading: int) -> None:
 
 
 def _exit_now(code: int = Interrupted.exit_code) -> None:
-    """End without cleaning up, also the child processes, which would outlive this one."""
+    """End this process at once, and its child processes, which would outlive it."""
     remove_unfinished()
     for child in multiprocessing.active_children():
         child.terminate()
