@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import threading
 import time
 from collections import Counter
@@ -79,6 +80,7 @@ class FakeServer:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def start(self) -> None:
+        """Serve at a new address: threads that still wait for the server that died do not find this one."""
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -101,8 +103,9 @@ class FakeServer:
             def handle_error(self, *arguments: Any) -> None:
                 pass  # clients that are gone
 
-        self.http = Http(("127.0.0.1", self.port), Handler)
+        self.http = Http(("127.0.0.1", 0), Handler)
         self.port = self.http.server_port
+        os.environ["PARAFORGE_SERVER_URL"] = self.url
         self.alive = True
         threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True).start()
 
@@ -155,8 +158,8 @@ class FakeServer:
 def serving(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
     """A running server, its address and key in the environment."""
     server = FakeServer()
-    server.start()
     monkeypatch.setenv("PARAFORGE_SERVER_URL", server.url)
+    server.start()
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     try:
         yield server
