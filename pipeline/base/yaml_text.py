@@ -65,7 +65,8 @@ def _refuse(problem: str, place: Any) -> NoReturn:
 
 class _Dumper(yaml.SafeDumper):
     def represent_str(self, data: str) -> yaml.ScalarNode:
-        style = "'" if _FLOAT.fullmatch(data) else None
+        # In other styles, PyYAML writes a next line (U+0085) that it reads as a space.
+        style = '"' if "\x85" in data else "'" if _FLOAT.fullmatch(data) else None
         return self.represent_scalar("tag:yaml.org,2002:str", data, style)
 
     def ignore_aliases(self, data: Any) -> bool:

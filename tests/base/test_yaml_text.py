@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
@@ -66,6 +66,7 @@ def test_values_are_read_as_by_safe_load(value: object) -> None:
 
 
 @given(st.text())
+@example("a\x85b")
 def test_what_is_written_is_read_back(value: str) -> None:
     text = yaml_text({"name": value, "values": [value, None, True, 1.5]})
     assert yaml_text(["1e5", "-1.E+5", "e5", "1e5x"]) == "- '1e5'\n- '-1.E+5'\n- e5\n- 1e5x\n"
