@@ -2,33 +2,32 @@
 
 import gzip
 import json
-import signal
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
-import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
-import typer
 import yaml
 from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
-from benchmarks import command_line
 from benchmarks.results import ROOT, Paper, latest, read
 from experiments import __main__ as program
 from experiments import commands, lexicon, tables, training
 from experiments.pairs import FILES
 from experiments.pool import Pool
-from experiments.tables import Cell, Row, names, read_table
-from paraforge.base.errors import Interrupted
+from experiments.tables import Cell, Pairs, cells, names, read_table
+from paraforge import versions
+from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.encoders.parameters import EncoderParameters
+from paraforge.embeddings.trainer.initial import random_table
+from paraforge.embeddings.trainer.mega_batches import encode
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.parameters import TrainingParameters
-from tests.base.shards.steps import write_table
+from paraforge.products.lexicon.pair_sources import open_pairs
+from paraforge.products.lexicon.parameters import LexiconFilters
 from tests.experiments.conftest import SMALL, run
 
 
@@ -108,42 +107,6 @@ def test_figures_that_a_seed_lacks_are_left_out(data: Path) -> None:
     assert isinstance(line.figures["pairs"], int)
 
 
-def test_one_cell_alone_is_the_same_and_records_nothing(data: Path) -> None:
-    said, again = (
-        run(data / place, "--row", "word, continued", "--seed", "2") for place in ("work", "other")
-    )
-    assert not (data / "results").exists()
-    assert said.strip().splitlines()[-1] == again.strip().splitlines()[-1]
-    files = (data / "work").glob("cells/*/figures.json")
-    done = sorted(json.loads(path.read_text())["row"] for path in files)
-    assert done == ["word, 1", "word, continued"]
-
-
-def test_a_cut_evaluation_does_not_cost_the_training(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = ("--row", "word, 1", "--seed", "1")
-    with monkeypatch.context() as patch:
-        patch.setattr(training, "compare", lambda *_: 1 / 0)
-        assert CliRunner().invoke(program.app, ["run", "small", "--work", str(data / "work"), *one]).exit_code
-    assert [*data.glob("work/cells/*/checkpoints/*")]
-    run(data / "work", *one)
-    assert not [*data.glob("work/cells/*/checkpoints")]
-
-
-@pytest.mark.parametrize("source", ["corpus", "ppdb,other"])
-def test_a_source_of_a_lexicon_that_there_is_not_is_refused(source: str, tmp_path: Path) -> None:
-    with pytest.raises(typer.BadParameter, match=source.rpartition(",")[2]):
-        lexicon.main(source, tmp_path / "pairs.parquet")
-
-
-def test_placeholders_of_commands(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[list[str]] = []
-    monkeypatch.setattr(commands, "_run", asked.append)
-    (data / "figures.json").write_text(json.dumps({"figures": {"loss": 3.0}}))
-    row = Row(name="x", commands=[["paraforge", "{sts}", "{seed}"]], scores={"of": "{out}/figures.json"})
-    assert commands.run(Cell("small", row, 3, ()), data, {}, [], 1) == {"of": {"loss": 3.0}}
-    assert asked == [["paraforge", "--sts", str(data / "data" / "sts" / "stsb-dev.tsv"), "3"]]
-
-
 def test_a_task_has_a_figure_for_each_way_of_training() -> None:
     ways = [("fixed", 80.0), ("fine-tuned", 84.0), ("fine-tuned, L2", 85.0), ("from random", 77.0)]
     tasks = [
@@ -160,52 +123,6 @@ def test_a_task_has_a_figure_for_each_way_of_training() -> None:
         "sst_binary_fine_tuned_l2": 85.0,
         "sst_binary_from_random": 77.0,
     }
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"start": "word, 3"}, "no row word, 3"),
-        ({"encoder": None}, "give an encoder or commands"),
-        ({"pairs": {"decile": 11}}, "less than or equal to 10"),
-        ({"colour": "red"}, "colour"),
-        ({"name": "overlap"}, "two rows of one name"),
-    ],
-)
-def test_a_table_that_is_wrong_is_refused(data: Path, change: dict[str, Any], message: str) -> None:
-    first, continued, overlap = SMALL["rows"]
-    content = {**SMALL, "rows": [first, overlap, {**continued, **change}]}
-    (data / "tables" / "small.yaml").write_text(yaml.safe_dump(content))
-    with pytest.raises(SystemExit, match=r"small\.yaml") as refused:
-        read_table("small")
-    assert message in str(refused.value)
-
-
-def test_unknown_names_and_missing_pairs_are_said(data: Path) -> None:
-    with pytest.raises(SystemExit, match="there are small"):
-        read_table("large")
-    done = CliRunner().invoke(program.app, ["run", "small", "--row", "none", "--work", str(data / "work")])
-    assert done.exit_code and "no row 'none'" in str(done.exception or done.output)
-    content = {**SMALL, "pairs": {"sources": ["corpus"]}}
-    (data / "tables" / "small.yaml").write_text(yaml.safe_dump(content))
-    said = run(data / "work", "--row", "word, [12]")
-    assert said.count("no pairs of corpus") == 2
-
-
-def test_a_mistake_is_one_line_and_ctrl_c_is_130(
-    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(command_line, "end_on_signals", lambda: None)  # they are pytest's
-    monkeypatch.setattr("sys.argv", ["experiments", "run", "small", "--work", str(data / "work")])
-    (data / "data" / "sts" / "stsb-dev.tsv").rename(data / "data" / "sts" / "other.tsv")
-    with pytest.raises(SystemExit) as ended:
-        command_line.start(program.app)
-    said = capsys.readouterr().err
-    assert ended.value.code == 2 and "no STS set of stsb-dev" in said and "Traceback" not in said
-    monkeypatch.setattr(program, "Bench", Mock(side_effect=KeyboardInterrupt))
-    with pytest.raises(SystemExit) as ended:
-        command_line.start(program.app)
-    assert ended.value.code == 130
 
 
 def test_a_row_that_fails_says_why_and_the_others_run(data: Path) -> None:
@@ -229,15 +146,6 @@ def test_a_row_that_fails_says_why_and_the_others_run(data: Path) -> None:
     assert "small, not a number: failed" in done.output
     assert "4 rows failed" in done.output
     assert {line.configuration["name"] for line in read(data / "results" / "small.jsonl")} == {"overlap"}
-
-
-@pytest.mark.parametrize("command", [["python", "-c", "x"], ["paraforge", "evaluate"]])
-def test_an_interrupt_ends_the_table(data: Path, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = SimpleNamespace(returncode=-signal.SIGTERM)
-    monkeypatch.setattr(program.commands.subprocess, "run", lambda *_, **__: ended)
-    monkeypatch.setattr(program.commands, "app", lambda *_, **__: Interrupted.exit_code)
-    with pytest.raises(Interrupted):
-        program.commands._run(command)
 
 
 def test_another_architecture_starts_from_the_vectors_of_its_units(data: Path) -> None:
@@ -286,20 +194,59 @@ def test_tenths_are_of_the_ranking_by_a_score(data: Path) -> None:
     assert {*limited._chosen} != {*otherwise._chosen}
 
 
-def test_pools_of_other_pairs_do_not_touch_each_other(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever was chosen before, and wherever making it was cut off."""
-    table = pa.table({"source": ["x"], "reference": ["the dog"], "translation": ["a dog"]})
-    write_table(data / "corpus", table)
-    own = Pool(data / "pools", [])
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("experiments.pool.write_parquet", Mock(side_effect=KeyboardInterrupt))
-        Pool(data / "pools", [data / "corpus"])
-    again = Pool(data / "pools", [])
-    assert (again.names, len(again.store), len(again.labels)) == (["ppdb"], 100, 100)
-    assert len(Pool(data / "pools", [data / "corpus"]).store) == 101
-    assert again.store.fingerprint == own.store.fingerprint == Pool(data / "pools", []).store.fingerprint
-    with monkeypatch.context() as patch:  # other scores, which rows choose by
-        patch.setattr("experiments.pool.general_scorer", lambda: SimpleNamespace(fingerprint="another"))
-        assert Pool(data / "pools", []).fingerprint != own.fingerprint == again.fingerprint
-    (data / "data" / FILES["ppdb"]).write_bytes(gzip.compress(b"one\tother\n", mtime=0))
-    assert len(Pool(data / "pools", []).store) == 1
+def test_a_cell_depends_on_all_that_its_figures_depend_on(data: Path) -> None:
+    _, rows = read_table("small")
+    found = list(cells("small", rows, [1, 2]))
+    keys = {cell.key("data", []) for cell in found}
+    assert len(keys) == len(found)
+    one = found[0]
+    assert one.key("other data", []) not in keys and one.key("data", ["another start"]) not in keys
+    renamed = Cell("other", one.row.model_copy(update={"name": "x", "note": "y"}), one.seed, one.needs)
+    assert renamed.key("data", []) == one.key("data", [])
+
+
+@pytest.mark.parametrize("step", ["EMBEDDINGS", "DECODERS", "LEXICON"])
+def test_models_that_are_trained_otherwise_by_now_are_trained_again(
+    data: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    _, rows = read_table("small")
+    bench = program.Bench(data / "work", [], 1)
+    before = [bench.place(cell, rows) for cell in cells("small", rows, [1])]
+    monkeypatch.setattr(versions, step, getattr(versions, step) + 1)
+    after = [bench.place(cell, rows) for cell in cells("small", rows, [1])]
+    assert not {*before} & {*after}
+
+
+def test_pairs_of_the_own_domain_are_told_from_the_most_similar_others(data: Path) -> None:
+    store, held_out = Pool(data / "pool", []).choose(["word"], Pairs(sources=["ppdb"], limit=60))
+    encoder = Average(random_table(len(store.vocabularies["word"]), 8, 1.0, 1), "word")
+    found = training._in_domain(encoder, store, held_out)
+    sizes = []
+    for name, pairs in (("difference", store), ("held_out_difference", held_out)):
+        bags = pairs.select(np.random.default_rng(1).permutation(len(pairs))[:40])
+        vectors = torch.nn.functional.normalize(encode(encoder, bags), dim=1)
+        cosines = vectors @ vectors.T
+        own = cosines.diagonal(40)
+        others = cosines.clone()
+        for one in range(80):
+            others[one, [one, (one + 40) % 80]] = -1
+        highest = others.max(1).values
+        assert found[name] == pytest.approx((2 * own - highest[:40] - highest[40:]).mean().item(), abs=1e-4)
+        sizes.append(len(pairs))
+    assert sizes == [60, 40]
+    nearest = (cosines[:40, 40:].argmax(1) == torch.arange(40)).double().mean().item()
+    assert found["held_out_found"] == pytest.approx(100 * nearest)
+
+
+def test_pairs_of_every_source_are_a_row_each(data: Path) -> None:
+    """Tables extract lexicons of these pairs: the file is an input of `paraforge lexicon extract`."""
+    lexicon.main("ppdb", data / "ppdb.parquet")
+    rows = pq.read_table(data / "ppdb.parquet").to_pylist()
+    with gzip.open(data / "data" / FILES["ppdb"], "rt") as file:
+        assert [f"{row['reference']}\t{row['translation']}\n" for row in rows] == list(file)
+    source = open_pairs([data / "ppdb.parquet"], LexiconFilters(minimum_score=None))
+    assert source.rows == len(rows) == 100
+    (data / "data" / "paranmt").mkdir()
+    (data / "data" / FILES["paranmt"]).write_bytes(gzip.compress(b"ppdb\ta\tb\n"))
+    lexicon.main("paranmt,ppdb", data / "both.parquet")
+    assert pq.read_table(data / "both.parquet").to_pylist() == [{"reference": "a", "translation": "b"}, *rows]
