@@ -1,6 +1,8 @@
 """Reads and writes YAML with the types of YAML 1.2 and without repeated keys."""
 
 import re
+from copy import deepcopy
+from functools import lru_cache
 from typing import Any, Final, NoReturn
 
 import yaml
@@ -12,6 +14,12 @@ def read_yaml_text(text: str) -> Any:
     Raises yaml.YAMLError, with the position, if the text is not YAML or too deeply nested, a key is repeated,
     or a value is not of its type.
     """
+    return deepcopy(_content(text))
+
+
+@lru_cache(maxsize=128)
+def _content(text: str) -> Any:
+    # Composing params.yaml reads most files of groups several times.
     try:
         return yaml.load(text, _Loader)  # noqa: S506 - derived from SafeLoader
     except RecursionError:
