@@ -16,9 +16,8 @@ from experiments.pool import Pool
 from experiments.tables import Cell, Pairs, Row
 from paraforge.base.text.vocabulary import WORD_UNITS
 from paraforge.base.word_vectors.vectors import WordVectors
-from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.encoder import Encoder, build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, units_of
-from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.evaluation.sts import by_length, compare, score
 from paraforge.embeddings.trainer.initial import starting_table, table_from_vectors, weighted_table
 from paraforge.embeddings.trainer.mega_batches import encode, sentence_identity

@@ -10,8 +10,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from paraforge.embeddings.encoders.encoder import TableEncoder
 from paraforge.embeddings.encoders.parameters import VectorParameters
-from paraforge.embeddings.encoders.protocol import TableEncoder
 from paraforge.embeddings.learning.batches import TokenBatch, bag_mean
 
 

@@ -25,7 +25,7 @@ from paraforge.base.text.vocabulary import Unit
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from paraforge.embeddings.encoders.protocol import Encoder
+    from paraforge.embeddings.encoders.encoder import Encoder
 
 
 class VectorParameters(Section):

@@ -11,8 +11,8 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from paraforge.embeddings.encoders.encoder import TableEncoder
 from paraforge.embeddings.encoders.parameters import LstmParameters, VectorParameters
-from paraforge.embeddings.encoders.protocol import TableEncoder
 from paraforge.embeddings.learning.batches import Bags, TokenBatch, bag_mean, offsets_of, take_rows
 
 

@@ -15,13 +15,12 @@ from paraforge.base.shards.work import copy_files, replaced_directory
 from paraforge.base.text.vocabulary import WORD, WORD_UNITS
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.averages import Average
-from paraforge.embeddings.encoders.build import Combination
+from paraforge.embeddings.encoders.encoder import Combination, Encoder
 from paraforge.embeddings.encoders.parameters import (
     AverageParameters,
     CombinationParameters,
     EncoderParameters,
 )
-from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.evaluation.leakage import OF_WHAT
 from paraforge.embeddings.learning.checkpoint import write_tensors
 from paraforge.embeddings.trainer.model import SentenceModel

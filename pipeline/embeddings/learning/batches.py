@@ -9,9 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from paraforge.base.compiled import compiled
+from paraforge.base.text.ragged import IntArray
 
 TokenBatch = Mapping[str, "Bags"]
 """The same sentences in every unit that an encoder reads: unit name -> bags."""
@@ -51,9 +55,7 @@ class Bags:
 
     def select(self, indices: Tensor) -> Bags:
         """Return the sentences with these numbers (any order, repeats allowed), on a CPU."""
-        from paraforge.embeddings.learning.packing import select
-
-        return Bags(*map(torch.from_numpy, select(self.ids.numpy(), self.offsets.numpy(), indices.numpy())))
+        return Bags(*map(torch.from_numpy, _select(self.ids.numpy(), self.offsets.numpy(), indices.numpy())))
 
     def between(self, first: int, last: int) -> Bags:
         """Return the sentences first to last (exclusive), on the same memory."""
@@ -63,9 +65,7 @@ class Bags:
     def compact(self) -> tuple[Bags, Tensor]:
         """Return the same sentences with ids that are indices of the distinct ids, and the distinct ids,
         ascending; on a CPU."""
-        from paraforge.embeddings.learning.packing import compact
-
-        ids, distinct, order, row_offsets = map(torch.from_numpy, compact(self.ids.numpy()))
+        ids, distinct, order, row_offsets = map(torch.from_numpy, _compact(self.ids.numpy()))
         compacted = Bags(ids, self.offsets)
         compacted.__dict__.update(order=order, row_offsets=row_offsets)
         return compacted, distinct
@@ -80,6 +80,41 @@ class Bags:
         moved = copy(self)
         moved.__dict__.update({name: one.to(device, non_blocking=True) for name, one in vars(self).items()})
         return moved
+
+
+@compiled
+def _select(ids: IntArray, offsets: IntArray, indices: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the ids of the sentences with these numbers, and their offsets."""
+    selected_offsets = np.zeros(len(indices) + 1, np.int64)
+    for place, sentence in enumerate(indices):
+        length = offsets[sentence + 1] - offsets[sentence]
+        selected_offsets[place + 1] = selected_offsets[place] + length
+    selected = np.empty(selected_offsets[-1], np.int64)
+    for place, sentence in enumerate(indices):
+        tokens = ids[offsets[sentence] : offsets[sentence + 1]]
+        selected[selected_offsets[place] : selected_offsets[place + 1]] = tokens
+    return selected, selected_offsets
+
+
+@compiled
+def _compact(ids: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return the index of each token's id among the distinct ids; the distinct ids, ascending; the tokens
+    sorted by id, stably; and where each distinct id starts among these, followed by their number."""
+    size = ids.max() + 1 if len(ids) else 0
+    counts = np.zeros(size, np.int64)
+    for one in ids:
+        counts[one] += 1
+    distinct = np.flatnonzero(counts)
+    starts = np.zeros(len(distinct) + 1, np.int64)
+    for number, one in enumerate(distinct):
+        starts[number + 1] = starts[number] + counts[one]
+        counts[one] = number  # no longer needed as a count
+    numbers, order = counts[ids], np.empty(len(ids), np.int64)
+    following = starts[:-1].copy()
+    for token, number in enumerate(numbers):
+        order[following[number]] = token
+        following[number] += 1
+    return numbers, distinct, order, starts
 
 
 def offsets_of(lengths: Tensor) -> Tensor:

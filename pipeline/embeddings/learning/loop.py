@@ -15,13 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from paraforge.base.devices import torch_threads
-from paraforge.base.errors import Interrupted, describing
+from paraforge.base.errors import InputError, Interrupted, describing
 from paraforge.base.files import hash_json
 from paraforge.base.interrupts import graceful_interrupts, stop_requested
 from paraforge.base.progress import progress
 from paraforge.base.shards.pool import prefetched
 from paraforge.embeddings.learning.checkpoint import Checkpoints
-from paraforge.embeddings.learning.divergence import check_parameters, diverged
 from paraforge.embeddings.learning.optimisers import Optimiser
 
 logger = logging.getLogger(__name__)
@@ -32,6 +31,21 @@ Evaluate = Callable[[Any], float]
 """Development score of a module, higher is better."""
 AVERAGE_EVERY: Final = 100
 """Updates between parameters that are averaged, because those of consecutive updates hardly differ."""
+
+
+def diverged(what: str, updates: int) -> InputError:
+    """Return the error that ends a diverged training; `what` is the reason, e.g. `the loss is nan`."""
+    return InputError(
+        f"the training diverged: {what} after {updates:,} updates",
+        remedy="Lower learning_rate." if updates else "Start from smaller vectors.",
+    )
+
+
+def _check_parameters(module: nn.Module, updates: int) -> None:
+    """Raise InputError if a parameter has NaN, infinity, or numbers whose squares overflow."""
+    for name, value in module.named_parameters():
+        if not bool(torch.linalg.vector_norm(value.detach()).isfinite()):
+            raise diverged(f"{name} is not finite", updates)
 
 
 @dataclass
@@ -213,7 +227,7 @@ class Trainer(Generic[Batch, Module]):
         task.finish(record)
         record.finished = True
         task.optimiser.synchronise()
-        check_parameters(self.module, record.updates)
+        _check_parameters(self.module, record.updates)
         if self._means and not record.averaged:
             logger.warning("too few updates for average_after: parameters are not averaged")
         self._set_parameters(self._best or self._mean())
@@ -258,7 +272,7 @@ class Trainer(Generic[Batch, Module]):
         last = record.seen >= task.total
         if not (crossed or last or (end_of_epoch and not every)):
             return
-        check_parameters(self.module, record.updates)
+        _check_parameters(self.module, record.updates)
         score = self._judged()
         loss = record.loss_sum / record.loss_terms if record.loss_terms else None
         record.loss_sum, record.loss_terms = 0.0, 0
@@ -343,7 +357,7 @@ class Trainer(Generic[Batch, Module]):
 
     def _save(self) -> None:
         assert self._checkpoints is not None
-        check_parameters(self.module, self.record.updates)
+        _check_parameters(self.module, self.record.updates)
         self._checkpoints.save(self._tensors() | self._best_tensors(), {"training": vars(self.record)})
 
     def _resume(self) -> None:

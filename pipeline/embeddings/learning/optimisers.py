@@ -12,10 +12,13 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim.adam import adam
+
+from paraforge.base.compiled import compiled
 
 _BETAS = (0.9, 0.999)
 _EPSILON = 1e-8
@@ -124,15 +127,13 @@ class Adam(Optimiser):
         """Update the touched rows."""
         tables, last = self._with_moments(name), self.state[f"{name}.last"]
         if _is_compiled(rows):
-            from paraforge.embeddings.learning.adam_rows import move_rows
-
             first, second = _BETAS
             rate = self.learning_rate / (1 - first**self.steps)
             correction = math.sqrt(1 - second**self.steps)
             numbers = (1 - first, second, 1 - second, rate, correction, _EPSILON)
             arguments: list[Any] = _arrays(*tables, last, rows, gradient.contiguous())
             arguments += [self.steps, *_scalars(tables[0], *numbers)]
-            move_rows(*arguments)
+            _move_rows(*arguments)
         else:
             mean, square = (take(table, rows) for table in tables[1:])
             self._move(values, gradient, mean, square)
@@ -182,11 +183,9 @@ class Adam(Optimiser):
         tables, last_table = self._with_moments(name), self.state[f"{name}.last"]
         tails, powers = self._missed.factors(until, rows.device)
         if _is_compiled(rows):
-            from paraforge.embeddings.learning.adam_rows import catch_rows_up
-
             arguments: list[Any] = _arrays(*tables, last_table, rows, tails, powers)
             arguments += [until, *_scalars(tables[0], self.learning_rate, _EPSILON)]
-            catch_rows_up(*arguments)
+            _catch_rows_up(*arguments)
             return
         last = last_table.index_select(0, rows)
         ratio, first, second = powers[:, until - last]
@@ -198,6 +197,68 @@ class Adam(Optimiser):
         for table, moved in zip(tables, (values, mean.mul_(first), square.mul_(second)), strict=True):
             put(table, rows, moved)
         last_table.index_fill_(0, rows, until)
+
+
+# In these loops, np.divide is used because "/" checks each element for zero, which prevents vectorization.
+
+
+@compiled
+def _move_rows(
+    table: NDArray[Any],
+    means: NDArray[Any],
+    squares: NDArray[Any],
+    lasts: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    gradient: NDArray[Any],
+    step: int,
+    new_mean: Any,
+    old_square: Any,
+    new_square: Any,
+    rate: Any,
+    correction: Any,
+    epsilon: Any,
+) -> None:
+    """Apply a step of Adam to distinct rows; lasts: the last step applied to each row of the table."""
+    for place in range(len(rows)):
+        row = rows[place]
+        lasts[row] = step
+        for column in range(gradient.shape[1]):
+            slope = gradient[place, column]
+            mean = means[row, column] + new_mean * (slope - means[row, column])
+            square = old_square * squares[row, column] + new_square * slope * slope
+            means[row, column] = mean
+            squares[row, column] = square
+            table[row, column] -= np.divide(rate * mean, np.divide(np.sqrt(square), correction) + epsilon)
+
+
+@compiled
+def _catch_rows_up(
+    table: NDArray[Any],
+    means: NDArray[Any],
+    squares: NDArray[Any],
+    lasts: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    tails: NDArray[np.float64],
+    powers: NDArray[np.float64],
+    until: int,
+    rate: Any,
+    epsilon: Any,
+) -> None:
+    """Apply the steps that rows missed up to step `until`. tails, powers: see `_MissedSteps.factors`."""
+    factors = np.empty(3, table.dtype)  # in the table's precision
+    for row in rows:
+        missed = until - lasts[row]
+        if not missed:
+            continue
+        factors[0] = tails[lasts[row]] - powers[0, missed] * tails[until]
+        factors[1:] = powers[1:, missed]
+        pace, first, second = rate * factors[0], factors[1], factors[2]
+        for column in range(table.shape[1]):
+            mean, square = means[row, column], squares[row, column]
+            table[row, column] -= np.divide(pace * mean, np.sqrt(square) + epsilon)
+            means[row, column] = first * mean
+            squares[row, column] = second * square
+        lasts[row] = until
 
 
 def _is_compiled(tensor: Tensor) -> bool:

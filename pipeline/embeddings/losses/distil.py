@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import kl_div, log_softmax, normalize
 
-from paraforge.embeddings.learning.divergence import unit_vectors
 from paraforge.embeddings.losses import Batch, Loss
+from paraforge.embeddings.losses.margin import unit_vectors
 
 
 def distillation_loss(embeddings: Tensor, teacher: Tensor, scale: float) -> Tensor:

@@ -5,8 +5,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paraforge.embeddings.learning.divergence import finite_norms
 from paraforge.embeddings.losses import Loss
+
+
+def _finite_norms(embeddings: Tensor) -> Tensor:
+    """Return norms, (rows, 1); NaN if a norm overflows, so that the loss does not look like that of a zero
+    vector."""
+    norms = embeddings.norm(dim=1, keepdim=True)
+    return torch.where(norms.isfinite(), norms, torch.full_like(norms, torch.nan))
+
+
+def unit_vectors(embeddings: Tensor) -> Tensor:
+    """Scale the rows to length 1; a zero vector stays zero, and an overflowing norm gives NaN."""
+    norms = _finite_norms(embeddings)
+    absent = norms == 0
+    return torch.where(absent, 0, embeddings / torch.where(absent, torch.ones_like(norms), norms))
 
 
 class _MarginLoss(torch.autograd.Function):
@@ -15,7 +28,7 @@ class _MarginLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, embeddings: Tensor, pairs: int, margin: float) -> Tensor:
         two_sided = len(embeddings) == 4 * pairs
-        norms = finite_norms(embeddings)
+        norms = _finite_norms(embeddings)
         # A zero vector has no direction: its cosines and its gradient are 0.
         inverse = torch.where(norms == 0, torch.zeros_like(norms), norms.reciprocal())
         unit = embeddings * inverse

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from paraforge.embeddings.learning.divergence import unit_vectors
 from paraforge.embeddings.losses import Batch, Loss
+from paraforge.embeddings.losses.margin import unit_vectors
 
 
 def softmax_loss(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from paraforge.base.shards.lineage import mix
-from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.encoders.encoder import Encoder
 from paraforge.embeddings.learning.batches import Bags, TokenBatch
 from paraforge.embeddings.trainer.negatives import ForbiddenCandidates
 from paraforge.embeddings.trainer.pair_store import PairStore

@@ -22,9 +22,8 @@ from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.units import Units, make_units, parts_of_words
 from paraforge.base.text.vocabulary import WORD_UNITS, Vocabulary
 from paraforge.base.word_vectors.subword_vectors import hashed_vectors
-from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.encoder import Encoder, build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters
-from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.evaluation.comparing import Model
 from paraforge.embeddings.learning.batches import Bags
 from paraforge.embeddings.learning.checkpoint import load_parameters, write_tensors

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from paraforge.base.devices import torch_threads
 from paraforge.base.errors import InputError
-from paraforge.embeddings.encoders.protocol import Encoder
-from paraforge.embeddings.learning.divergence import diverged
-from paraforge.embeddings.learning.loop import Record, Task, Trainer, TrainingStep
+from paraforge.embeddings.encoders.encoder import Encoder
+from paraforge.embeddings.learning.loop import Record, Task, Trainer, TrainingStep, diverged
 from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, clip_, separate
 from paraforge.embeddings.losses import Batch, loss_named
 from paraforge.embeddings.trainer.mega_batches import (

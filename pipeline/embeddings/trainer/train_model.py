@@ -9,25 +9,35 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from paraforge.base.devices import check_device, chosen_device
 from paraforge.base.errors import ConfigurationError, InputError
-from paraforge.base.files import hash_json, read_json, sha256_directory, sha256_file, write_csv, write_json
+from paraforge.base.files import (
+    atomic_path,
+    hash_json,
+    read_json,
+    sha256_directory,
+    sha256_file,
+    write_csv,
+    write_json,
+)
+from paraforge.base.progress import progress
 from paraforge.base.shards.resources import Resources
 from paraforge.base.text.paths import expand
 from paraforge.base.text.units import make_units
 from paraforge.base.text.vocabulary import WORD_UNITS
 from paraforge.base.word_vectors.files import read_vector_file
 from paraforge.base.word_vectors.vectors import WordVectors
-from paraforge.corpus.scoring.scorers.models import check_directory
-from paraforge.embeddings.encoders.build import MakeTable, build_encoder
+from paraforge.corpus.scoring.scorers.models import check_directory, dimension_of, load_model
+from paraforge.embeddings.encoders.encoder import Encoder, MakeTable, build_encoder
 from paraforge.embeddings.encoders.parameters import VectorParameters, units_of
-from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.evaluation.comparing import Model
 from paraforge.embeddings.evaluation.sts import GroupScore, SetScore, evaluate_sts
+from paraforge.embeddings.learning.id_sequences import map_array
 from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once
 from paraforge.embeddings.losses import loss_named
 from paraforge.embeddings.trainer.data import TrainingData
@@ -37,7 +47,6 @@ from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.objective import encoder_trainer
 from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.trainer.parameters import EmbeddingsParameters, ModelParameters
-from paraforge.embeddings.trainer.teacher import teacher_vectors
 from paraforge.versions import EMBEDDINGS, __version__
 
 logger = logging.getLogger(__name__)
@@ -48,6 +57,8 @@ _CURVE = ("pairs_seen", "epoch", "loss", "development_pearson")
 _TOO_ALIKE = 0.95
 # With fewer pairs, it is probably a trial, and the sentences can be similar.
 _FEW = 100
+# Pairs that a teacher embeds at once.
+_TEACHER_BLOCK = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -360,3 +371,36 @@ def _signature(store: PairStore, data: TrainingData, leakage: Mapping[str, Any] 
     leaked = "unknown" if leakage is None else f"{leakage['leaked']}:{leakage['dropped']}dropped"
     digest = data.fingerprint()[:_DIGITS]
     return f"pairs:{len(store)}|data:{digest}|leaked:{leaked}|tok:moses-lc|v:{__version__}"
+
+
+def teacher_vectors(store: PairStore, model: Path, path: Path, device: str) -> npt.NDArray[np.float32]:
+    """Return a sentence-transformers model's vectors of the sides of all pairs, (2 * pairs, dimension),
+    memory-mapped: left, right, left, ... They are computed unless the file `path` exists. The store must have
+    sentences.
+
+    Raises InputError as `load_model`.
+    """
+    teacher = load_model(model, device)
+    dimension = dimension_of(teacher)
+    if not path.is_file():
+        with (
+            atomic_path(path) as temporary,
+            temporary.open("wb") as file,
+            progress(total=len(store), unit="pairs", description="teacher") as bar,
+        ):
+            for first in range(0, len(store), _TEACHER_BLOCK):
+                numbers = np.arange(first, min(first + _TEACHER_BLOCK, len(store)))
+                file.write(_of_both_sides(teacher, store.sentences(numbers)))
+                bar.update(len(numbers))
+    vectors = map_array(path, "float32", (2 * len(store) * dimension,))
+    return vectors.reshape(2 * len(store), dimension)
+
+
+def _of_both_sides(teacher: Any, sentences: list[str]) -> bytes:
+    # The occurrences of a sentence in several pairs are close together, because versions of one text are
+    # paired with each other.
+    places = {text: place for place, text in enumerate(dict.fromkeys(sentences))}
+    vectors = teacher.encode(list(places), convert_to_numpy=True, show_progress_bar=False)
+    each = np.asarray(vectors, dtype=np.float32)[[places[text] for text in sentences]]
+    both = each.reshape(2, len(sentences) // 2, -1)
+    return np.ascontiguousarray(both.swapaxes(0, 1)).tobytes()

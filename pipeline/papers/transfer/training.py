@@ -23,9 +23,8 @@ from paraforge.base.section import Section
 from paraforge.base.text.units import make_units
 from paraforge.base.text.vocabulary import UNKNOWN, WORD, Vocabulary
 from paraforge.base.word_vectors.vectors import FloatArray
-from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.encoder import Encoder, build_encoder
 from paraforge.embeddings.encoders.parameters import AverageParameters, VectorParameters
-from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.evaluation.averages import WordAverage
 from paraforge.embeddings.evaluation.comparing import pearson, spearman
 from paraforge.embeddings.learning.batches import TokenBatch

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from paraforge.base.text.vocabulary import WORD
-from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.encoders.encoder import Encoder
 from paraforge.embeddings.encoders.recurrent import PackedSentences, pack
 from paraforge.embeddings.learning.batches import Bags, TokenBatch, bag_mean, take_rows
 from paraforge.papers.unrolling.parameters import (

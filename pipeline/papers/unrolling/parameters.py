@@ -16,7 +16,7 @@ from paraforge.embeddings.trainer.parameters import VocabularyParameters
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from paraforge.embeddings.encoders.protocol import Encoder
+    from paraforge.embeddings.encoders.encoder import Encoder
 
 LARGEST_STEPS = 30
 """The largest number of hidden states to read from a decoder."""

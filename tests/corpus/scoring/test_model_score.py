@@ -15,7 +15,7 @@ from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
 from paraforge.corpus.publication.signature import signature
 from paraforge.corpus.scoring.score import build_scorers, score_steps, score_table
 from paraforge.corpus.selection.parameters import SelectParameters
-from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.encoder import build_encoder
 from paraforge.embeddings.encoders.parameters import AverageParameters, LstmParameters
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.products.loading import load_fixed

@@ -11,7 +11,7 @@ import paraforge
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.shards.resources import Resources
 from paraforge.embeddings import encoders
-from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.encoder import Encoder, build_encoder
 from paraforge.embeddings.encoders.parameters import (
     AverageParameters,
     CombinationParameters,
@@ -19,7 +19,6 @@ from paraforge.embeddings.encoders.parameters import (
     LstmParameters,
     named_encoder,
 )
-from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.encoders.recurrent import _TOGETHER, lstm_states, pack
 from paraforge.embeddings.learning.batches import Bags, offsets_of
 from paraforge.embeddings.trainer.data import TrainingData
@@ -230,7 +229,7 @@ import torch
 from pydantic import Field
 
 from paraforge.embeddings.encoders.parameters import VectorParameters
-from paraforge.embeddings.encoders.protocol import TableEncoder
+from paraforge.embeddings.encoders.encoder import TableEncoder
 
 
 class LargestParameters(VectorParameters):

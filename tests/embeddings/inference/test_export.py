@@ -15,7 +15,7 @@ from paraforge.base.files import check_digests
 from paraforge.base.text.vocabulary import UNKNOWN, WORD_UNITS, Vocabulary
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.averages import Average
-from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.encoder import build_encoder
 from paraforge.embeddings.encoders.parameters import (
     AverageParameters,
     CombinationParameters,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from paraforge.embeddings.learning import adam_rows, optimisers
+from paraforge.embeddings.learning import optimisers
 from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, clip_
 
 ROWS, DIMENSION, STEPS = 12, 3, 60
@@ -129,8 +129,8 @@ def test_compiled_steps_are_numpys_to_the_bit(kind: type[np.floating[Any]]) -> N
     new_mean, old_square, new_square, rate, correction, epsilon = numbers
     moved.append(lasts.copy())
     caught_up.append(lasts.copy())
-    adam_rows.move_rows(*moved, rows, gradient, 8, *numbers)
-    adam_rows.catch_rows_up(*caught_up, rows, tails, powers, until, rate, epsilon)
+    optimisers._move_rows(*moved, rows, gradient, 8, *numbers)
+    optimisers._catch_rows_up(*caught_up, rows, tails, powers, until, rate, epsilon)
     was, mean_was, square_was = table[rows], mean[rows], square[rows]
     mean_is = mean_was + new_mean * (gradient - mean_was)
     square_is = old_square * square_was + new_square * gradient * gradient

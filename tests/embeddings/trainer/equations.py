@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from paraforge.embeddings.encoders.averages import DanParameters, ProjectionParameters, WeightsParameters
-from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.encoder import Encoder, build_encoder
 from paraforge.embeddings.encoders.parameters import (
     AverageParameters,
     CombinationParameters,
@@ -15,7 +15,6 @@ from paraforge.embeddings.encoders.parameters import (
     LstmParameters,
     VectorParameters,
 )
-from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.encoders.recurrent import IdentityRnnParameters, LstmLastParameters, RnnParameters
 from paraforge.embeddings.learning.batches import Bags
 

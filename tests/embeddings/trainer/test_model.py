@@ -14,7 +14,7 @@ import torch
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
-from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.encoder import build_encoder
 from paraforge.embeddings.encoders.parameters import (
     AverageParameters,
     CombinationParameters,

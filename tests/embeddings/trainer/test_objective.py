@@ -10,9 +10,8 @@ import torch
 from pydantic import TypeAdapter
 from torch import Tensor
 
-from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.encoder import Encoder, build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters
-from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.trainer.negatives import choose_negatives
 from paraforge.embeddings.trainer.objective import encoder_trainer
 from paraforge.embeddings.trainer.pair_store import PairStore

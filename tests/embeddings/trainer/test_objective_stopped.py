@@ -17,7 +17,7 @@ from torch import Tensor
 
 from paraforge.base.errors import InputError, Interrupted
 from paraforge.embeddings.encoders.averages import Average
-from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.encoders.encoder import Encoder
 from paraforge.embeddings.losses import loss_names
 from paraforge.embeddings.trainer.objective import encoder_trainer
 from paraforge.embeddings.trainer.pair_store import PairStore

@@ -15,7 +15,7 @@ from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
 from paraforge.base.word_vectors.vectors import VECTORS_NAME, WordVectors, shards_trained_on
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, VECTORS, WordScorer
-from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.encoder import build_encoder
 from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.trainer.initial import random_table
 from paraforge.embeddings.trainer.model import SentenceModel

@@ -10,7 +10,7 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 
 from paraforge.base.files import hash_json
-from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.encoder import build_encoder
 from paraforge.embeddings.encoders.parameters import (
     EncoderParameters,
     LstmParameters,

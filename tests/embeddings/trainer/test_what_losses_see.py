@@ -14,13 +14,13 @@ from paraforge.base.text.units import Units
 from paraforge.embeddings import losses
 from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.inference.export import export_model
-from paraforge.embeddings.trainer import teacher as teacher_module
+from paraforge.embeddings.trainer import train_model as train_module
 from paraforge.embeddings.trainer.mega_batches import encode
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.objective import encoder_trainer
 from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.trainer.parameters import ModelParameters, TrainingParameters, VocabularyParameters
-from paraforge.embeddings.trainer.teacher import teacher_vectors
+from paraforge.embeddings.trainer.train_model import teacher_vectors
 from tests.embeddings.trainer.training import write_pairs
 from tests.here import run_command
 
@@ -67,7 +67,7 @@ def test_a_loss_sees_the_teacher_of_its_pairs(tmp_path: Path, monkeypatch: pytes
 
 def test_a_teachers_vectors_of_a_pair_are_next_to_each_other() -> None:
     teacher = SimpleNamespace(encode=lambda texts, **_: np.array([[len(text)] for text in texts]))
-    found = np.frombuffer(teacher_module._of_both_sides(teacher, ["a", "bb", "ccc", "a"]), np.float32)
+    found = np.frombuffer(train_module._of_both_sides(teacher, ["a", "bb", "ccc", "a"]), np.float32)
     assert found.tolist() == [1, 3, 2, 1]
 
 
@@ -105,13 +105,13 @@ def test_a_model_is_distilled_from_a_sentence_transformers_model(tmp_path: Path,
 def test_vectors_of_a_teacher_are_computed_once(
     tmp_path: Path, local_teacher: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(teacher_module, "BLOCK", 4)
+    monkeypatch.setattr(train_module, "_TEACHER_BLOCK", 4)
     store, path = store_of(tmp_path, with_sentences=True), tmp_path / "vectors"
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)  # of methods that newer versions call otherwise
         found = np.array(teacher_vectors(store, local_teacher, path, "cpu"))
     np.testing.assert_allclose(found, SentenceModel.open(tmp_path / "taught").encode(TEXTS), atol=1e-6)
-    monkeypatch.delattr(teacher_module, "_of_both_sides")
+    monkeypatch.delattr(train_module, "_of_both_sides")
     np.testing.assert_array_equal(teacher_vectors(store, local_teacher, path, "cpu"), found)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
-from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.encoder import build_encoder
 from paraforge.embeddings.encoders.parameters import AverageParameters, EncoderParameters, units_of
 from paraforge.embeddings.trainer.initial import random_table
 from paraforge.embeddings.trainer.model import SentenceModel
