@@ -12,7 +12,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import read_json
 from paraforge.base.yaml_text import read_yaml_text
 from paraforge.corpus.publication.manifest import Manifest, read_manifest
-from paraforge.intake.bitext.block import REASONS
+from paraforge.intake.bitext.source import REASONS
 
 STAGES = ("ingest", "nmt", "translate", "paragram", "score", "select", "publish")
 # For each stage, a stage that reads its output, and the output.

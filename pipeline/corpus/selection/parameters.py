@@ -20,7 +20,7 @@ from paraforge.corpus.selection.filters import (
     filter_kinds,
     missing_reason,
 )
-from paraforge.intake.bitext.block import REASONS
+from paraforge.intake.bitext.source import REASONS
 
 if TYPE_CHECKING:
     AnyFilter = FilterParameters

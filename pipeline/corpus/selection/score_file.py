@@ -35,10 +35,10 @@ from paraforge.corpus.selection.filters.bounds import BoundsParameters
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
 from paraforge.corpus.selection.thresholds import settle
-from paraforge.intake.bitext.block import REJECT_MALFORMED
 from paraforge.intake.bitext.languages import NO_WORD, is_header
 from paraforge.intake.bitext.readers.parquet import parquet_tables
 from paraforge.intake.bitext.readers.tsv import read_separated, separator_of
+from paraforge.intake.bitext.source import REJECT_MALFORMED
 
 logger = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ from paraforge.base.text.repair import (
     is_damaged,
     remove_invisible,
 )
-from paraforge.intake.bitext.block import Block
 from paraforge.intake.bitext.parameters import Cleaning
+from paraforge.intake.bitext.source import Block
 
 REFUSED_CHARACTERS = 4_096
 # Characters below U+0300 are in form C in any context. All of their UTF-8 bytes are below 0xCC.
@@ -76,9 +76,9 @@ class Findings:
 def clean(block: Block, settings: Cleaning, paths: Mapping[str, Path], findings: Findings) -> Block:
     """Return a block with cleaned texts and the codes of the rows to reject; no row is removed.
 
-    Reasons are tried in the order of :data:`block.REASONS`, and the first one found stays. Duplicates and
-    contaminated rows are found elsewhere, because finding them needs all blocks. Texts of rejected rows are
-    cut to 4,096 characters.
+    Reasons are tried in the order of :data:`~paraforge.intake.bitext.source.REASONS`, and the first one found
+    stays. Duplicates and contaminated rows are found elsewhere, because finding them needs all blocks. Texts
+    of rejected rows are cut to 4,096 characters.
 
     settings: what to repair and to reject. paths: the file of each text column, for errors.
     findings: counts repairs (``entities``, ``invisible_characters``, ``line_breaks``, ``normalised``,

@@ -12,12 +12,13 @@ from paraforge.base.text.lines import Reading
 from paraforge.intake.bitext.cleaning import Findings
 from paraforge.intake.bitext.languages import Languages, wrong_language
 from paraforge.intake.bitext.parameters import TEXTS, IngestParameters, SampleSource
-from paraforge.intake.bitext.parts import part_table, read_part
 from paraforge.intake.bitext.report import RowCounts
 from paraforge.intake.bitext.sources import (
     SourceFile,
     SourceFiles,
+    part_table,
     read_file,
+    read_part,
     read_row_numbers,
     resolve_files,
 )

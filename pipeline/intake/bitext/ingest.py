@@ -28,9 +28,18 @@ from paraforge.intake.bitext.cleaning import Findings, shorten
 from paraforge.intake.bitext.examination import check_spread_rows
 from paraforge.intake.bitext.languages import Languages
 from paraforge.intake.bitext.parameters import TEXTS, IngestParameters
-from paraforge.intake.bitext.parts import PAIR_KEY, SOURCE_KEY, read_part, read_parts
 from paraforge.intake.bitext.report import IngestReport, RowCounts, SourceReport, add_up, log_report
-from paraforge.intake.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
+from paraforge.intake.bitext.sources import (
+    PAIR_KEY,
+    SOURCE_KEY,
+    SourceFile,
+    SourceFiles,
+    file_key,
+    read_part,
+    read_parts,
+    read_row_numbers,
+    resolve,
+)
 from paraforge.versions import INGEST
 
 # Other processes are started from a certain number of rows on. That number is for steps that take far longer

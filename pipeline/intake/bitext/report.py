@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.base.errors import IncompleteError
-from paraforge.intake.bitext.block import NAMES, REASONS
 from paraforge.intake.bitext.cleaning import EXAMPLE_CHARACTERS, Findings
+from paraforge.intake.bitext.source import NAMES, REASONS
 
 logger = logging.getLogger(__name__)
 

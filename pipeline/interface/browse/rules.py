@@ -14,7 +14,7 @@ from paraforge.corpus.selection.filters import FilterParameters, MissingPolicy, 
 from paraforge.corpus.selection.filters.bounds import BoundsParameters, IntervalParameters
 from paraforge.corpus.selection.filters.values import DecileParameters, FlagParameters, LanguageParameters
 from paraforge.corpus.selection.parameters import SelectParameters
-from paraforge.intake.bitext.block import REASONS
+from paraforge.intake.bitext.source import REASONS
 from paraforge.interface.query.database import identifier, literal
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from paraforge.corpus.selection.filters.decontamination import TestFileParameter
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
 from paraforge.corpus.selection.thresholds import settle, verdict
-from paraforge.intake.bitext.block import REASONS
+from paraforge.intake.bitext.source import REASONS
 from tests.corpus.scoring.test_score import WITHOUT_LANGUAGE
 from tests.corpus.selection.corpora import write_shards
 

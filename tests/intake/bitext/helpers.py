@@ -13,11 +13,10 @@ import zstandard
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.lines import Reading
-from paraforge.intake.bitext.block import NAMES, Block
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.intake.bitext.report import IngestReport
-from paraforge.intake.bitext.source import ONLY, ColumnSource
+from paraforge.intake.bitext.source import NAMES, ONLY, Block, ColumnSource
 
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,

@@ -16,9 +16,9 @@ from pydantic import ValidationError
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.ragged import text_bytes
-from paraforge.intake.bitext.block import CODES, NAMES, Block
 from paraforge.intake.bitext.cleaning import Findings, clean, composed
 from paraforge.intake.bitext.parameters import Cleaning, IngestParameters
+from paraforge.intake.bitext.source import CODES, NAMES, Block
 from tests.intake.bitext.helpers import tsv
 
 FILES = {name: Path(f"{name}.txt") for name in ("source_text", "reference", "translation")}

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.files import sha256_file
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.intake.bitext import ingest, parts
+from paraforge.intake.bitext import ingest
+from paraforge.intake.bitext import sources as files_of_sources
 from paraforge.intake.bitext.cleaning import Findings
 from paraforge.intake.bitext.report import RowCounts, add_up
 from paraforge.intake.bitext.sources import SourceFile, read_file
@@ -30,7 +31,7 @@ def row_of(line: int, cs: str, reference: str, rejected: str | None, first_row: 
 
 def test_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[int] = []
-    monkeypatch.setattr(parts, "report_rows", reported.append)
+    monkeypatch.setattr(files_of_sources, "report_rows", reported.append)
     path = write(tmp_path / "a.tsv.gz", "Hello\tAhoj\nHi\tAhoj\n\tNic\nHello\tAhoj\nBye\tSbohem \nYo\tahoj\n")
     report, rows = run(tmp_path, tsv(path))
     assert rows == [
@@ -223,7 +224,7 @@ def test_a_file_that_changes_while_it_is_read(
 ) -> None:
     """After its rows were read, to as many bytes; or before that."""
     path = write(tmp_path / "a.tsv", "a\tb\n" * 3)
-    read_file = parts.read_file
+    read_file = files_of_sources.read_file
 
     def changing(*arguments: Any) -> Any:
         if before:
@@ -232,7 +233,7 @@ def test_a_file_that_changes_while_it_is_read(
         if after:
             write(path, after)
 
-    monkeypatch.setattr(parts, "read_file", changing)
+    monkeypatch.setattr(files_of_sources, "read_file", changing)
     with pytest.raises(InputError, match=r"a\.tsv: the file changed while it was read"):
         run(tmp_path, tsv(path))
 
@@ -329,7 +330,7 @@ def test_running_again_changes_nothing_and_reads_nothing(
     sources = corpus(tmp_path)
     report, _ = run(tmp_path, *sources)
     before = digests(tmp_path / "ingested")
-    monkeypatch.setattr("paraforge.intake.bitext.parts.read_file", None)
+    monkeypatch.setattr("paraforge.intake.bitext.sources.read_file", None)
     again, _ = run(tmp_path, *sources)
     assert digests(tmp_path / "ingested") == before
     assert (again.rows, again.rejected, again.sources) == (report.rows, report.rejected, report.sources)
@@ -364,7 +365,7 @@ def test_after_edits_of_the_files_only_new_content_is_read_and_the_bytes_are_tho
             return read_file(file, *arguments)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("paraforge.intake.bitext.parts.read_file", counted)
+            patch.setattr("paraforge.intake.bitext.sources.read_file", counted)
             run(base, *sources)
         assert len(read) == len(set(state) - known), (state, known, read)
         known = set(state)

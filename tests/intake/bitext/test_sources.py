@@ -14,13 +14,19 @@ import pytest
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.lines import Reading
-from paraforge.intake.bitext import parts
+from paraforge.intake.bitext import sources as module
 from paraforge.intake.bitext.examination import problems
 from paraforge.intake.bitext.parameters import Cleaning, IngestParameters
-from paraforge.intake.bitext.parts import read_parts
 from paraforge.intake.bitext.readers.tsv import TsvSource
 from paraforge.intake.bitext.source import ONLY
-from paraforge.intake.bitext.sources import SourceFile, file_key, read_file, read_row_numbers, resolve
+from paraforge.intake.bitext.sources import (
+    SourceFile,
+    file_key,
+    read_file,
+    read_parts,
+    read_row_numbers,
+    resolve,
+)
 from tests.intake.bitext.helpers import rows_of, tsv, write
 
 
@@ -168,8 +174,8 @@ ROWS = 1_000
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "PART_ROWS", 70)
-    monkeypatch.setattr(parts, "Reading", partial(Reading, block_bytes=900))
+    monkeypatch.setattr(module, "PART_ROWS", 70)
+    monkeypatch.setattr(module, "Reading", partial(Reading, block_bytes=900))
 
 
 def read(directory: Path, threads: int) -> ShardDirectory:
@@ -205,7 +211,7 @@ def test_threads_change_no_byte(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("small_parts")
 def test_a_file_that_was_read_in_part_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(parts, "write_index", Mock(side_effect=KeyboardInterrupt))
+        patch.setattr(module, "write_index", Mock(side_effect=KeyboardInterrupt))
         read(tmp_path, 1)
     assert len(list((tmp_path / "parts-1").iterdir())) == 15
     one, other = read(tmp_path, 1), read(tmp_path, 2)

@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 from paraforge.base.errors import InputError
 from paraforge.base.text.compression import read_ahead
 from paraforge.base.text.lines import INVALID_UTF8, OVERLONG_LINE, LineBlock, Reading, line_blocks
-from paraforge.intake.bitext.block import REJECT_MALFORMED, Block, reason_codes
-from paraforge.intake.bitext.source import ONLY, NamedColumnSource
+from paraforge.intake.bitext.source import ONLY, REJECT_MALFORMED, Block, NamedColumnSource, reason_codes
 
 _LARGEST_SCORE = float(np.finfo(np.float32).max)
 _READ_BYTES = 1 << 18

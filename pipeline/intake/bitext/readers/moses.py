@@ -10,8 +10,7 @@ from pydantic import Field
 
 from paraforge.base.text.lines import Reading, paired_blocks
 from paraforge.base.text.paths import FilePath
-from paraforge.intake.bitext.block import Block, parse_scores, reason_codes
-from paraforge.intake.bitext.source import FileSource
+from paraforge.intake.bitext.source import Block, FileSource, parse_scores, reason_codes
 
 
 class MosesSource(FileSource):

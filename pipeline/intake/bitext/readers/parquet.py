@@ -13,8 +13,7 @@ from paraforge.base.errors import InputError, one_line
 from paraforge.base.shards.schema import holds_bytes, holds_text
 from paraforge.base.text.compression import refuse_lfs_pointer
 from paraforge.base.text.lines import Reading
-from paraforge.intake.bitext.block import Block
-from paraforge.intake.bitext.source import ONLY, NamedColumnSource
+from paraforge.intake.bitext.source import ONLY, Block, NamedColumnSource
 
 _BATCH_ROWS = 16_384
 

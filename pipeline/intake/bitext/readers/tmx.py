@@ -18,8 +18,7 @@ from pydantic import model_validator
 from paraforge.base.errors import InputError
 from paraforge.base.text.compression import read_ahead
 from paraforge.base.text.lines import Reading
-from paraforge.intake.bitext.block import CODES, REJECT_MALFORMED, Block
-from paraforge.intake.bitext.source import ONLY, NamedColumnSource
+from paraforge.intake.bitext.source import CODES, ONLY, REJECT_MALFORMED, Block, NamedColumnSource
 
 _READ_BYTES = 1 << 18
 _BLOCK_UNITS = 10_000

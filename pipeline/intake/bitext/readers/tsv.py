@@ -17,8 +17,7 @@ from pydantic import Field
 from paraforge.base.errors import InputError
 from paraforge.base.logs import counted
 from paraforge.base.text.lines import LineBlock, Reading, line_blocks
-from paraforge.intake.bitext.block import Block, parse_scores, reason_codes
-from paraforge.intake.bitext.source import ONLY, SeparatedSource
+from paraforge.intake.bitext.source import ONLY, Block, SeparatedSource, parse_scores, reason_codes
 
 # The separator is guessed from this many rows, including a header, within this many bytes.
 _ROWS, _FIRST_BYTES = 1_001, 1 << 18

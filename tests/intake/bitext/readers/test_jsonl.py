@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.lines import Reading
-from paraforge.intake.bitext.block import CODES
 from paraforge.intake.bitext.readers.jsonl import JsonlSource
+from paraforge.intake.bitext.source import CODES
 from tests.intake.bitext.helpers import COMPRESSORS, blocks_of, rows_of, write
 
 COLUMNS = {"source_text": "cs", "reference": "en"}

@@ -8,8 +8,8 @@ import pytest
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.lines import Reading
-from paraforge.intake.bitext.block import Block
 from paraforge.intake.bitext.readers.moses import MosesSource
+from paraforge.intake.bitext.source import Block
 from tests.intake.bitext.helpers import rows_of, write
 from tests.plugin import install, run
 
@@ -59,8 +59,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from paraforge.intake.bitext.block import Block
-from paraforge.intake.bitext.source import ONLY, ColumnSource
+from paraforge.intake.bitext.source import ONLY, Block, ColumnSource
 
 
 class CsvSource(ColumnSource):

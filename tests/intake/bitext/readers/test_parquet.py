@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.lines import Reading
-from paraforge.intake.bitext.block import CODES
 from paraforge.intake.bitext.readers.parquet import ParquetSource
+from paraforge.intake.bitext.source import CODES
 from tests.intake.bitext.helpers import blocks_of, rows_of
 
 COLUMNS = {"source_text": "cs", "reference": "en"}
