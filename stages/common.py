@@ -1,22 +1,120 @@
-"""Runs a stage: sets up logging, handles signals and turns errors into exit codes."""
+"""Runs a stage: logging, signals, exit codes, and a check that its parameters and files do not change."""
 
 import dataclasses
 import logging
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
+from paraforge.base.errors import InputError
+from paraforge.base.files import sha256_file
 from paraforge.base.interrupts import errors_in_words
 from paraforge.base.logs import configure_logging
+from paraforge.interface.configuration import PARAMETERS, load_parameters, read_yaml
 from paraforge.interface.configuration import Parameters as Parameters
-from paraforge.interface.configuration import load_parameters
 from paraforge.interface.configuration.choices import stale_words
-from paraforge.interface.configuration.inputs import link_inputs
-from paraforge.interface.project.files import check_versions
-from paraforge.stages.watched import unchanged
+from paraforge.interface.configuration.inputs import INPUTS, LINKED, link_inputs, named_files
+from paraforge.interface.project.creation import check_versions
+
+# Up to this size a file is read again at the end even if its size and times are the same.
+_SMALL = 16 << 20
+_REMEDY = "What is finished is kept: run the same command again."
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file's size and times from the file system, and its SHA-256; empty if unreadable."""
+
+    size: int
+    times: tuple[int, int]
+    digest: str
+
+
+@contextmanager
+def unchanged(stage: str, read: Callable[[], Parameters]) -> Iterator[Parameters]:
+    """Read a stage's parameters, and give them to the block.
+
+    read: reads params.yaml and makes the links in ``inputs/STAGE``. Raises InputError after the block if a
+    parameter of the stage or a file that it names has changed since.
+    """
+    values = _sections(stage)  # before anything reads them
+    parameters = read()
+    paths = sorted(_files_of(stage, parameters))
+    with ThreadPoolExecutor() as pool:
+        files = dict(zip(paths, pool.map(_look_at, paths), strict=True))
+    yield parameters
+    now = _sections(stage)
+    changed = ", ".join(sorted(name for name, value in values.items() if now[name] != value))
+    what = f"changed while the stage '{stage}' was running"
+    if changed:
+        raise InputError(f"{changed} {what}", PARAMETERS, remedy=_REMEDY)
+    for path, before in files.items():
+        if _has_changed(path, before):
+            raise InputError(what, path, remedy=_REMEDY)
+
+
+def _sections(stage: str) -> dict[str, Any]:
+    """Return the stage's values in params.yaml, by the names that dvc.yaml lists."""
+    content = read_yaml(PARAMETERS)[1] if PARAMETERS.is_file() else {}
+    return {name: _value_at(content, name) for name in _names_of(stage)}
+
+
+def _names_of(stage: str) -> Iterable[str]:
+    dvc = Path("dvc.yaml")
+    stages = (read_yaml(dvc)[1] or {}).get("stages", {}) if dvc.is_file() else {}
+    # If a stage runs once for each of several models, its argument is the model's name.
+    item = sys.argv[1] if len(sys.argv) > 1 else ""
+    named = stages.get(stage, {}).get("params", [stage])
+    return [name.replace("${item.name}", item) for name in named if isinstance(name, str)]
+
+
+def _value_at(content: Any, name: str) -> Any:
+    for key in name.split("."):
+        content = content.get(key) if isinstance(content, Mapping) else None
+    return content
+
+
+def _files_of(stage: str, parameters: Parameters) -> set[Path]:
+    found = {link.resolve() for link in (INPUTS / stage).glob("*") if link.is_symlink()}
+    for named in named_files(parameters, stage) if stage in LINKED else ():
+        try:
+            found.update(path.resolve() for path in named.files())
+        except InputError:
+            pass  # the stage says what is missing
+    return found
+
+
+def _look_at(path: Path) -> _File:
+    try:
+        status = path.stat()
+        return _File(status.st_size, _times(status), sha256_file(path))
+    except OSError:
+        return _File(-1, (0, 0), "")
+
+
+def _times(status: os.stat_result) -> tuple[int, int]:
+    # The change time cannot be set back by a user, unlike the modification time.
+    return status.st_mtime_ns, status.st_ctime_ns
+
+
+def _has_changed(path: Path, before: _File) -> bool:
+    try:
+        status = path.stat()
+        if status.st_size != before.size:
+            return True
+        same_times = _times(status) == before.times
+        return not (same_times and status.st_size > _SMALL) and sha256_file(path) != before.digest
+    except OSError:
+        return before.size >= 0
+
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from paraforge.base.errors import InputError, MissingPackageError, ParaforgeErro
 from paraforge.interface.cli.annotate import DATABASE
 from paraforge.interface.cli.project import init
 from paraforge.interface.configuration import load_parameters
-from paraforge.interface.project import creation, files
-from paraforge.interface.project.files import VERSIONS, check_versions, read_versions
+from paraforge.interface.project import creation
+from paraforge.interface.project.creation import VERSIONS, check_versions, read_versions
 from paraforge.stages.common import parameters_of
 from tests.here import run_command
 from tests.interface.project.bitexts import bitext
@@ -190,7 +190,7 @@ def test_an_upgrade_replaces_dvc_yaml_unless_the_user_changed_it(
     mine: str, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing else changes but the versions; what the user deleted stays deleted."""
-    wanted = files.project_files("my")
+    wanted = creation.project_files("my")
     for name in ("README.md", "configs/corpus/my.yaml"):
         (project / name).unlink()
     (project / "configs" / "select").mkdir()

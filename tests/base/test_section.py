@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from paraforge.base.section import Section, problems_of
 from paraforge.corpus.publication import statistics
 from paraforge.corpus.scoring import wrong_pairs
-from paraforge.interface.annotation import draw
+from paraforge.interface.annotation import store
 from paraforge.interface.configuration.parameters import Parameters
 from paraforge.translation.engines import ENGINES, engine_class
 
@@ -30,7 +30,7 @@ def test_every_seed_is_1_by_default() -> None:
     }
     assert {name: field.default for name, field in found.items()} == dict.fromkeys(found, 1)
     assert {"SampleParameters", "PublishParameters", "NmtTrainingParameters", "Fake"} <= found.keys()
-    fixed = (draw.SEED, wrong_pairs._SEED, statistics._EXAMPLE_SEED)
+    fixed = (store.SEED, wrong_pairs._SEED, statistics._EXAMPLE_SEED)
     assert fixed == (1, 1, 0)
 
 

@@ -69,7 +69,7 @@ from paraforge.corpus.scoring.score import build_scorers, score_table
 from paraforge.corpus.selection.parameters import SelectParameters, explain_filters
 from paraforge.corpus.statistics.parameters import StatisticsParameters
 from paraforge.corpus.statistics.statistics import describe_corpus, write_tables
-from paraforge.interface.browse.browser import open_browser
+from paraforge.interface.browse.server import open_browser
 from paraforge.interface.report.html import write_report
 from paraforge.interface.report.parameters import ReportParameters
 from tests.corpus.selection.corpora import random_pairs, resources

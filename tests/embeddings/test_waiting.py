@@ -8,7 +8,7 @@ import pytest
 
 SHOW = """
 import os, sys
-import paraforge.interface.cli.train, paraforge.stages
+import paraforge.interface.cli.embeddings, paraforge.stages
 assert "torch" not in sys.modules
 import paraforge.embeddings
 assert "torch" not in sys.modules  # which reads the variable when it is imported

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from paraforge.base.errors import require
 from paraforge.corpus.statistics.counts import BANDS
-from paraforge.interface.annotation.draw import Draw
-from paraforge.interface.annotation.store import AnnotationStore, Answer
+from paraforge.interface.annotation.store import AnnotationStore, Answer, Draw
 
 GRADES = (1, 2, 3)
 STRONG = 3

@@ -19,8 +19,8 @@ from paraforge.base.errors import InputError
 from paraforge.base.interrupts import errors_in_words
 from paraforge.versions import __version__
 
-# Sections of the overview, with each command's purpose. The command `a-b` is the function `a_b` of the module
-# `a_b`, or of its entry in MODULES; a group has a typer.Typer named ``app`` there.
+# Sections of the overview, with each command's purpose. A command is the function, or the group of commands,
+# with its name in the module with its name, or in its entry of MODULES.
 SECTIONS = {
     "Project": {
         "init": "Make a project, or update one from an earlier version.",
@@ -55,11 +55,11 @@ SECTIONS = {
 }
 COMMANDS = [name for section in SECTIONS.values() for name in section]
 MODULES = {
+    **dict.fromkeys(SECTIONS["Project"], "project"),
     **dict.fromkeys(("sample", "browse"), "query"),
-    **dict.fromkeys(("push", "verify"), "corpora"),
-    **dict.fromkeys(("embed", "export"), "vectors"),
-    **dict.fromkeys(("init", "configure", "doctor"), "project"),
-    "paraphrase": "translate",
+    **dict.fromkeys(("summary", "push", "verify"), "corpora"),
+    **dict.fromkeys(SECTIONS["Translation"], "translation"),
+    **dict.fromkeys(SECTIONS["Embeddings"], "embeddings"),
 }
 
 
@@ -74,13 +74,11 @@ class LazyGroup(TyperGroup):
         """Return the command, imported now."""
         if cmd_name not in COMMANDS:
             return None
-        name = cmd_name.replace("-", "_")
-        module = importlib.import_module(f"paraforge.interface.cli.{MODULES.get(cmd_name, name)}")
-        if hasattr(module, "app"):
-            group = module.app
-        else:
+        module = importlib.import_module(f"paraforge.interface.cli.{MODULES.get(cmd_name, cmd_name)}")
+        group = getattr(module, cmd_name)
+        if not isinstance(group, typer.Typer):
             group = typer.Typer(rich_markup_mode=None, add_completion=False)
-            group.command()(getattr(module, name))
+            group.command()(getattr(module, cmd_name))
         command = typer.main.get_command(group)
         command.name = cmd_name
         return command

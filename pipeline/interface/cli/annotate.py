@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from paraforge.base.logs import counted
-from paraforge.interface.cli.console import HOST, announcer
-from paraforge.interface.cli.settings import check_output, group
+from paraforge.interface.cli.settings import HOST, announcer, check_output, group
 
 if TYPE_CHECKING:
     from paraforge.interface.annotation.results import Report
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
 DATABASE = Path("annotations.sqlite")
 
 
-app = group("Grade pairs by hand (ParaNMT-50M, Table 3). See query.md.")
+annotate = group("Grade pairs by hand (ParaNMT-50M, Table 3). See query.md.")
 
 
-@app.command()
+@annotate.command()
 def serve(
     corpus: Path | None = typer.Argument(
         None,
@@ -81,7 +80,7 @@ def serve(
     typer.echo(f"{database}: {graded}. Next: paraforge annotate report {database}", err=True)
 
 
-@app.command()
+@annotate.command()
 def report(
     database: Path = typer.Argument(DATABASE, metavar="DATABASE", help="the file with the answers"),
 ) -> None:

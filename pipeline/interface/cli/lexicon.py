@@ -24,12 +24,14 @@ from paraforge.products.lexicon.parameters import LexiconParameters
 if TYPE_CHECKING:
     import pyarrow as pa
 
-app = group("Extract a paraphrase lexicon (ParaNMT-50M, appendix A.1), and look words up. See lexicon.md.")
+lexicon = group(
+    "Extract a paraphrase lexicon (ParaNMT-50M, appendix A.1), and look words up. See lexicon.md."
+)
 
 LEXICON = Path("data/lexicon")
 
 
-@app.command()
+@lexicon.command()
 def extract(
     input_path: Path = typer.Argument(metavar="INPUT", help="corpus directory or Parquet file"),
     output: Path = typer.Argument(metavar="OUTPUT", help="directory to write"),
@@ -65,7 +67,7 @@ def extract(
     )
 
 
-@app.command()
+@lexicon.command()
 def lookup(
     words: list[str] = typer.Argument(metavar="WORD", help="words to look up"),
     lexicon: Path = typer.Option(LEXICON, "--lexicon", "-l", help="directory of the lexicon"),

@@ -15,8 +15,7 @@ import typer
 from paraforge.base.errors import InputError
 from paraforge.base.logs import counted
 from paraforge.base.shards.schema import TEXT_COLUMNS
-from paraforge.interface.cli.console import HOST, announcer, rendered, text_width
-from paraforge.interface.cli.settings import FORCE, OUTPUT, check_table
+from paraforge.interface.cli.settings import FORCE, HOST, OUTPUT, announcer, check_table, rendered, text_width
 
 if TYPE_CHECKING:
     from paraforge.corpus.publication.datasets import Dataset
@@ -208,8 +207,7 @@ def browse(
 
     require_packages()
     from paraforge.corpus.publication.datasets import open_published
-    from paraforge.interface.browse.browser import reopening
-    from paraforge.interface.browse.server import create_app
+    from paraforge.interface.browse.server import create_app, reopening
 
     open_published(corpus)
     with contextlib.ExitStack() as stack:

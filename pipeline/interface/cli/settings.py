@@ -1,21 +1,26 @@
-"""Shared by commands: options, checks of outputs, ``--set KEY=VALUE``, ``--columns``, lines of scores."""
+"""Shared by commands: options, checks of outputs, ``--set KEY=VALUE``, tables, the address of a page."""
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Mapping, Sequence
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import typer
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import sweep
+from paraforge.interface.web.serving import is_loopback
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     Parameters = TypeVar("Parameters", bound=BaseModel)
+    from rich.console import Console
 
 
 OUTPUT = typer.Option(None, "--output", "-o", metavar="FILE", help="file to write; by default the terminal")
@@ -44,7 +49,9 @@ TEST_SETS = typer.Option([], "--test", help="STS file or directory for the final
 
 def group(text: str) -> typer.Typer:
     """Make a group of commands with the help ``text``."""
-    return typer.Typer(help=text, rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+    made = typer.Typer(help=text, rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+    made.callback()(lambda: None)  # a group even if it has only one command
+    return made
 
 
 def check_output(output: Path | None, force: bool, directory: bool = False) -> None:
@@ -139,3 +146,41 @@ def put_setting(content: dict[str, Any], setting: str) -> None:
             one[name] = value_of(text)
     except ValueError as error:
         raise ConfigurationError([f"--set {setting}: {error}"]) from error
+
+
+HOST = typer.Option(
+    "127.0.0.1", help="address to listen on; with another address, other people can open the page"
+)
+
+_NARROWEST = 60  # in narrower tables, figures would be cut, and texts be columns of letters
+
+
+def text_width(plain: int) -> int:
+    """Return the width in columns: the terminal's, or ``plain``."""
+    return shutil.get_terminal_size((plain, 24)).columns if sys.stdout.isatty() else plain
+
+
+def rendered(show: Callable[[Console], None], plain: int = 120) -> str:
+    """Return what ``show`` prints, without the spaces that tables end their lines with."""
+    from rich.console import Console
+
+    buffer, terminal = io.StringIO(), sys.stdout.isatty()
+    system: Literal["standard"] | None = "standard" if terminal else None
+    width = max(text_width(plain), _NARROWEST)
+    show(Console(file=buffer, width=width, force_terminal=terminal, highlight=False, color_system=system))
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
+
+
+def announcer(host: str, task: str, may: str, more: str = "") -> Callable[[str], None]:
+    """Return a function that prints the address of a page once it answers.
+
+    task: what people do there, e.g. ``Grade``.
+    may: what anyone who can reach the page can do, unless the host is loopback. more: what else Ctrl-C does.
+    """
+
+    def announce(address: str) -> None:
+        if not is_loopback(host):
+            typer.echo(f"  Anyone who can reach this address can {may}.", err=True)
+        typer.echo(f"{task} at {address}   (Ctrl-C stops{more})")
+
+    return announce

@@ -20,7 +20,7 @@ from paraforge.base.shards.resources import available_cores, available_memory
 from paraforge.interface.configuration import PARAMETERS, load_parameters
 from paraforge.interface.configuration.choices import stale_words
 from paraforge.interface.configuration.inputs import INPUTS
-from paraforge.interface.project.files import STAGES, VERSIONS, check_versions
+from paraforge.interface.project.creation import STAGES, VERSIONS, check_versions
 
 # Extras of developers, and one that is checked with the devices.
 _OTHER_EXTRAS = {"test", "docs", "experiments", "fairseq-needs", "gpu"}

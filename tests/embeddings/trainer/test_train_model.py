@@ -29,7 +29,7 @@ from paraforge.embeddings.trainer.initial import table_from_vectors
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.parameters import EmbeddingsParameters, ModelParameters, PairFileParameters
 from paraforge.embeddings.trainer.train_model import EmbeddingsReport, train_model, train_named_model
-from paraforge.interface.cli.train import report_lines
+from paraforge.interface.cli.embeddings import report_lines
 from tests.corpus.selection.published import publish_pairs
 from tests.embeddings.trainer.training import sentence_pairs, write_pairs, write_sts
 from tests.project import digests

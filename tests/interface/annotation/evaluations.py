@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from paraforge.interface.annotation.draw import BandFigures, Draw, DrawnPair
+from paraforge.interface.annotation.store import BandFigures, Draw, DrawnPair
 from tests.page_server import PageServer
 
 NASTY = "<script>document.title = 'owned'</script> & \"quoted\" <b>bold</b>"

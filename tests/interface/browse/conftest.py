@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from paraforge.interface.browse.browser import Browser, open_browser
+from paraforge.interface.browse.server import Browser, open_browser
 from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 

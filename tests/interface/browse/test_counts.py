@@ -21,10 +21,9 @@ from paraforge.corpus.selection.filters.bounds import BoundsParameters
 from paraforge.corpus.selection.parameters import SelectParameters, selection_of
 from paraforge.corpus.selection.select import select
 from paraforge.interface.browse import pairs as module
-from paraforge.interface.browse.browser import Browser
 from paraforge.interface.browse.pairs import open_pairs
 from paraforge.interface.browse.rules import View, default_view, parameters_of, section_text
-from paraforge.interface.browse.server import inside, number_text, outline
+from paraforge.interface.browse.server import Browser, inside, number_text, outline
 from paraforge.interface.configuration import load_parameters
 from tests.corpus.selection.corpora import random_pairs, resources, with_columns
 from tests.corpus.selection.published import publish_pairs

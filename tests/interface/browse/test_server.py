@@ -20,9 +20,8 @@ from paraforge.corpus.publication.datasets import open_publication
 from paraforge.corpus.scoring.wrong_pairs import store_wrong_pairs
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
-from paraforge.interface.browse.browser import Browser, reopening
 from paraforge.interface.browse.pairs import open_pairs
-from paraforge.interface.browse.server import create_app
+from paraforge.interface.browse.server import Browser, create_app, reopening
 from tests.corpus.selection.corpora import resources, with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.interface.browse.conftest import NASTY, SIMPLE, browsing, hostile_pairs

@@ -15,8 +15,8 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import write_json
 from paraforge.corpus.publication.summary import load_summary, suggestions
 from paraforge.corpus.selection.fate import Counts
-from paraforge.interface.cli.console import rendered
-from paraforge.interface.cli.summary import show
+from paraforge.interface.cli.corpora import show
+from paraforge.interface.cli.settings import rendered
 from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command

@@ -13,7 +13,7 @@ from paraforge.embeddings.trainer import train_model as module
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.parameters import ModelParameters, PairFileParameters
 from paraforge.embeddings.trainer.train_model import EmbeddingsReport
-from paraforge.interface.cli.train import _parameters
+from paraforge.interface.cli.embeddings import _parameters
 from tests import project
 from tests.embeddings.trainer.training import sentence_pairs, write_pairs, write_sts
 from tests.here import run_command

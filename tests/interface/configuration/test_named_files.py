@@ -14,9 +14,14 @@ from pydantic import BaseModel
 
 from paraforge.base.text.paths import UserFile
 from paraforge.interface.configuration import Parameters, check_parameters
-from paraforge.interface.configuration.checks import check_files
 from paraforge.interface.configuration.composition import compose
-from paraforge.interface.configuration.inputs import LINKED, link_inputs, named_files, unreadable_files
+from paraforge.interface.configuration.inputs import (
+    LINKED,
+    check_files,
+    link_inputs,
+    named_files,
+    unreadable_files,
+)
 from tests.project import ROOT
 
 

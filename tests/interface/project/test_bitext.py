@@ -21,8 +21,7 @@ from paraforge.intake.bitext.readers.moses import MosesSource
 from paraforge.intake.bitext.source import ColumnSource
 from paraforge.interface.configuration import load_parameters
 from paraforge.interface.configuration.parameters import Parameters
-from paraforge.interface.project.bitext import Bitext, look_at, look_at_table
-from paraforge.interface.project.table import _has_sentences
+from paraforge.interface.project.bitext import Bitext, _has_sentences, look_at, look_at_table
 from tests.here import run_command, without_git_and_dvc
 from tests.intake.bitext.grammar import SENTENCES
 from tests.interface.project.bitexts import bitext

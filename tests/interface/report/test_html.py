@@ -19,8 +19,14 @@ from paraforge.corpus.publication.datasets import neighbours, open_published
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.scoring.wrong_pairs import WRONG_PAIRS_NAME
 from paraforge.corpus.statistics.counts import Figures
-from paraforge.interface.report.charts import count_mismatched, count_pairs, counts_of, histogram, pictures
-from paraforge.interface.report.html import write_report
+from paraforge.interface.report.html import (
+    count_mismatched,
+    count_pairs,
+    counts_of,
+    histogram,
+    pictures,
+    write_report,
+)
 from paraforge.interface.report.parameters import ReportParameters
 from tests.corpus.publication.test_verdict_words import NUMBER, drawn, published
 from tests.corpus.selection.corpora import random_pairs, with_columns

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from werkzeug.test import EnvironBuilder
 
-from paraforge.interface.cli.console import announcer
+from paraforge.interface.cli.settings import announcer
 from paraforge.interface.web.serving import LARGEST_REQUEST, is_known, is_loopback, known_names, make_app
 
 

@@ -13,7 +13,7 @@ import yaml
 
 from paraforge.base.errors import InputError
 from paraforge.interface.configuration import Parameters
-from paraforge.stages import common, embeddings, ingest, watched
+from paraforge.stages import common, embeddings, ingest
 from tests.project import make_project, read_parameters, write_parameters
 
 ROOT = Path(__file__).parents[2]
@@ -114,25 +114,25 @@ def test_content_counts_where_times_can_lie(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
 ) -> None:
     """A small file is read again even if no time has changed, a large one if any has."""
-    monkeypatch.setattr(watched, "_SMALL", small)
+    monkeypatch.setattr(common, "_SMALL", small)
     if small:
-        monkeypatch.setattr(watched, "_times", lambda _: (0, 0))
+        monkeypatch.setattr(common, "_times", lambda _: (0, 0))
     path = tmp_path / "named.txt"
     path.write_text("one\n")
-    before = watched._look_at(path)
-    assert not watched._has_changed(path, before)
+    before = common._look_at(path)
+    assert not common._has_changed(path, before)
     first = path.stat().st_ctime_ns
     while path.stat().st_ctime_ns == first:  # a file system's clock has steps
         rewritten(path)
-    assert watched._has_changed(path, before)
+    assert common._has_changed(path, before)
 
 
 def test_a_file_that_is_missing_all_the_time_has_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "named.txt"
-    before = watched._look_at(path)
-    assert not watched._has_changed(path, before)
+    before = common._look_at(path)
+    assert not common._has_changed(path, before)
     path.touch()
-    assert watched._has_changed(path, before)
+    assert common._has_changed(path, before)
 
 
 def test_an_error_of_the_disk_is_one_line(project: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,14 +1,16 @@
-"""``translate`` and ``paraphrase``: translate or paraphrase a file of sentences."""
+"""``translate``, ``paraphrase``, ``model import`` and ``memory import``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from paraforge.base.errors import ConfigurationError
+from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.logs import counted
 from paraforge.base.shards.resources import Resources, available_cores
 from paraforge.interface.cli.settings import (
     DEVICE,
@@ -19,6 +21,7 @@ from paraforge.interface.cli.settings import (
     TRANSLATIONS,
     check_output,
     checked,
+    group,
     settings_of,
     with_settings,
 )
@@ -26,6 +29,7 @@ from paraforge.translation.decoding.translator import DecodingOptions
 
 if TYPE_CHECKING:
     from paraforge.translation.decoding.translator import Translator
+
 
 _DEFAULTS = DecodingOptions()
 
@@ -138,3 +142,98 @@ def paraphrase(
         return opened.translator(wishes), opened.sources(sentences, wishes)
 
     translate_file(input_path, output_path, force, prepare, "paraphrase")
+
+
+model = group("Import ready translation models. See models.md.")
+
+
+@model.command("import")
+def import_model_command(
+    source: str = typer.Argument(metavar="SOURCE", help="path, or ORGANIZATION/NAME[@REVISION] on the Hub"),
+    destination: Path = typer.Argument(metavar="DEST", help="directory to write"),
+    source_language: str = typer.Option(
+        None, "--from", help="source language, e.g. de or deu_Latn; default: from the model, or cs"
+    ),
+    target_language: str = typer.Option(None, "--to", help="target language; default: from the model, or en"),
+    force: bool = FORCE,
+) -> None:
+    """Import a ready model for 'paraforge translate --model DEST' and nmt.model.
+
+    SOURCE can be a Transformers model (Marian, OPUS-MT, M2M-100, NLLB), a fairseq checkpoint with
+    dict.LANGUAGE.txt and a SentencePiece model or BPE codes, or a CTranslate2 model. Its embeddings,
+    vocabulary and subwords must match. No code from the model is run.
+
+    \b
+    Examples:
+      paraforge model import Helsinki-NLP/opus-mt-de-en models/de-en --from de
+      paraforge model import facebook/nllb-200-distilled-600M models/nllb-de-en --from de
+      paraforge model import checkpoints/checkpoint_best.pt models/cs-en
+    """
+    from paraforge.translation.models.importing import import_model
+
+    check_output(destination, force, directory=True)
+    description = import_model(
+        source,
+        destination,
+        source_language=source_language,
+        target_language=target_language,
+    )
+    typer.echo(f"{destination}: {description['origin']} model, fingerprint {description['fingerprint'][:16]}")
+    languages = [description[f"{side}_language"] for side in ("source", "target")]
+    asked = [source_language or languages[0], target_language or languages[1]]
+    if asked != languages:
+        was, wanted = (" to ".join(pair) for pair in (languages, asked))
+        typer.echo(f"already imported, from {was}; its languages were not changed to {wanted}", err=True)
+    typer.echo(f"Try it: echo ... | paraforge translate - - --model {quote(str(destination))}")
+
+
+memory = group(
+    "Import into the translation memory, which keeps the translations of every sentence.\n\n"
+    "It is a directory with a subdirectory of Parquet files for each combination of model, engine and "
+    "options. Read it with DuckDB, copy it with cp, remove a subdirectory with rm -r."
+)
+
+_MEMORY = typer.Option(
+    None,
+    "--memory",
+    metavar="DIR",
+    help="directory of the memory; by default resources.translation_memory, or work/memory",
+)
+
+
+@memory.command("import")
+def import_translations(
+    paths: list[Path] = typer.Argument(metavar="FILE...", help="Parquet files"),
+    name: str = typer.Option(..., "--name", help="name for translate.imported.name"),
+    memory: Path | None = _MEMORY,
+) -> None:
+    """Add translations from another system to the memory.
+
+    A file has the columns sentence (as source_text in data/ingested) and hypotheses (a text, or a list of
+    texts with the best first), and optionally scores (mean log-probabilities per token). Translations that
+    the memory already has do not change.
+
+    \b
+    Examples:
+      paraforge memory import marian.parquet --name marian-2024
+      paraforge configure translation=imported translate.imported.name=marian-2024
+    """
+    from paraforge.translation.memory.files import import_file
+
+    root = memory_directory(memory)
+    for path in paths:
+        found, sentences = import_file(path, root, name)
+        typer.echo(f"{path}: imported {counted(sentences, 'sentence')} into {found.path}", err=True)
+
+
+def memory_directory(memory: Path | None) -> Path:
+    """Return the given directory, or the memory of the project here."""
+    from paraforge.base.shards.resources import Resources
+    from paraforge.interface.configuration import PARAMETERS, load_parameters
+
+    if memory is not None:
+        if memory.exists() and not memory.is_dir():
+            raise InputError("not a directory", memory)
+        return memory
+    resources = load_parameters().resources if PARAMETERS.is_file() else Resources()
+    return resources.memory_directory()
