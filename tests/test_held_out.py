@@ -12,9 +12,8 @@ import yaml
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import read_json
-from paraforge.corpus.publication.datasets import open_published, published_tables
+from paraforge.corpus.publication.datasets import corpus_blocks, open_published, published_tables
 from paraforge.corpus.publication.manifest import MANIFEST_NAME
-from paraforge.embeddings.evaluation.corpora import corpus_blocks
 from paraforge.products.lexicon.pair_sources import open_pairs
 from paraforge.products.lexicon.parameters import LexiconFilters
 from paraforge.translation.engines.fake import _word

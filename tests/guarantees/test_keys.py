@@ -22,7 +22,7 @@ from paraforge.papers.unrolling import train_decoders
 from paraforge.papers.unrolling.parameters import DecodersParameters
 from paraforge.products.lexicon import extraction
 from paraforge.products.lexicon.parameters import LexiconParameters
-from paraforge.products.paraphrasing import pairs
+from paraforge.products.paraphrasing import stage as paraphraser_stage
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
 from paraforge.products.triplets import mining
 from paraforge.products.triplets.parameters import TripletsParameters
@@ -83,7 +83,7 @@ KEYS = {
     "decoders": key(lambda one: train_decoders._key(one, "data"), DecodersParameters()),
     "triplets": key(lambda one: mining._made_of(one, [], "encoder"), TripletsParameters(), "encoder"),
     "paraphraser": key(
-        lambda one: pairs._key(["data"], one, []),
+        lambda one: paraphraser_stage._key(["data"], one, []),
         ParaphraserParameters(),
         *("test_files", *_OF_TRAINING, *(f"validation.{name}" for name in _OF_VALIDATION)),
     ),
@@ -124,7 +124,7 @@ def test_every_parameter_is_in_the_key(name: str) -> None:
         (train_decoders, "DECODERS", KEYS["decoders"]),
         (extraction.versions, "LEXICON", KEYS["lexicon"]),
         (mining.versions, "TRIPLETS", KEYS["triplets"]),
-        (pairs.versions, "PARAPHRASER", KEYS["paraphraser"]),
+        (paraphraser_stage.versions, "PARAPHRASER", KEYS["paraphraser"]),
     ],
 )
 def test_the_number_of_the_step_is_in_the_key(
@@ -154,7 +154,7 @@ def test_what_is_worked_on_is_in_the_key() -> None:
         [train_decoders._key(DecodersParameters(), data) for data in "12"],
         [extraction._key(data, lexicon, one) for data in "12" for one in (None, held)],
         [mining._made_of(TripletsParameters(), data, encoder) for data in "12" for encoder in "12"],
-        [pairs._key(data, paraphraser, tests) for data in (["1"], ["1", "2"])
+        [paraphraser_stage._key(data, paraphraser, tests) for data in (["1"], ["1", "2"])
          for tests in ([], [["a test"]])],
     ]  # fmt: skip
     assert [len({repr(one) for one in group}) for group in groups] == [len(group) for group in groups]

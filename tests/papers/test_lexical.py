@@ -10,7 +10,7 @@ import pytest
 
 from paraforge.embeddings.evaluation.sets import read_sets
 from paraforge.embeddings.evaluation.sts import evaluate_sts
-from paraforge.papers.lexical import BASELINES, PairMetric, TfIdf, words_and_marks
+from paraforge.papers.evaluation import BASELINES, PairMetric, TfIdf, words_and_marks
 
 TEXTS = ["The dog runs.", "a dog sits, a cat sits", "Cats!", "it's the dog", "The dog runs.", "A cat sits"]
 TEXTS += ["x", ""]

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paraforge.base.errors import InputError
+from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.base.shards.store import INDEX_NAME, ShardDirectory, ShardView, open_parquet, read_schema
+from paraforge.base.text.pair_blocks import PairBlock, blocks_of_sources, read_corpus_pairs
 from paraforge.corpus.publication import lexicon_layout as layout
 from paraforge.corpus.publication.manifest import (
     KEPT,
@@ -196,3 +198,15 @@ def _type(name: str) -> pa.DataType:
         return pa.type_for_alias(name)
     except ValueError:
         return pa.string()
+
+
+def corpus_blocks(directory: Path) -> Iterator[PairBlock]:
+    """Yield a corpus' training pairs, block by block, without held-out splits and rejected or failed pairs.
+    Raises InputError if it is missing or damaged."""
+    if not is_published(directory):
+        yield from read_corpus_pairs(directory)
+        return
+    dataset = open_published(directory).training
+    columns = [name for name in (*TEXT_COLUMNS, "source") if name in dataset.schema.names]
+    for table in published_tables(dataset, columns):
+        yield from blocks_of_sources(table, TEXT_COLUMNS)

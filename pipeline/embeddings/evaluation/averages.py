@@ -20,8 +20,8 @@ from paraforge.base.text.lines import numbered_lines
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.tokens import TOKENIZER_NAME, tokenize_column, tokenize_columns
 from paraforge.base.word_vectors.vectors import FloatArray, WordVectors
+from paraforge.corpus.publication.datasets import corpus_blocks
 from paraforge.embeddings.evaluation.comparing import Model
-from paraforge.embeddings.evaluation.corpora import corpus_blocks
 from paraforge.embeddings.evaluation.sets import read_sets
 
 SIF_A = 1e-3

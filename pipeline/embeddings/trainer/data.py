@@ -19,10 +19,15 @@ from paraforge.base.shards.store import INDEX_NAME, ShardDirectory
 from paraforge.base.text.normalisation import normalise
 from paraforge.base.text.pair_blocks import PairBlock, read_pair_file
 from paraforge.base.text.paths import expand
-from paraforge.corpus.publication.datasets import Dataset, is_published, open_published, published_tables
+from paraforge.corpus.publication.datasets import (
+    Dataset,
+    corpus_blocks,
+    is_published,
+    open_published,
+    published_tables,
+)
 from paraforge.corpus.publication.manifest import MANIFEST_NAME, TRAIN
 from paraforge.embeddings.evaluation.comparing import Comparable
-from paraforge.embeddings.evaluation.corpora import corpus_blocks
 from paraforge.embeddings.evaluation.leakage import LeakageFilter
 from paraforge.embeddings.evaluation.sets import SentencePairs, read_sets
 from paraforge.embeddings.evaluation.sts import development_score

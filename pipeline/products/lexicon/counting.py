@@ -6,11 +6,20 @@ It counts `#(u,v)` across the two sides of a pair and within each side; a word c
 1. *encode*: each piece of the corpus is tokenized, and the sentences of its words are counted;
 2. the vocabularies are added up, and words ranked by frequency (DuckDB);
 3. *rank*: each piece becomes sentences of distinct ascending ranks; the increments of each row are counted;
-4. *count*: each block of rows reads all pieces, counts its rows with compiled loops (`pair_table.py`), and
+4. *count*: each block of rows reads all pieces, counts its rows with compiled loops, and
    writes the cells with enough pairs.
 
 Only one job counts a row, so nothing needs to be merged, and the counts do not depend on how many jobs run in
 parallel. Finished passes stay in the work directory until the lexicon is written.
+
+Two words are counted in the row of the rarer one, `u`, at the column of the more frequent one, `v < u`, with
+four counts per cell:
+
+* CROSS, `#(u,v)`: u in one sentence of a pair and v in the other; 2 if a pair has both directions;
+* REFERENCE and TRANSLATION: references (translations) with both words;
+* BOTH: pairs with both words on both sides, the pairs that CROSS counts twice.
+
+A row's increments are first listed, then counted, so that the counters stay in the processor's cache.
 """
 
 from __future__ import annotations
@@ -19,15 +28,21 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
+from paraforge.base.compiled import compiled
 from paraforge.base.errors import InputError
 from paraforge.base.shards.scheduler import Jobs
 from paraforge.base.text.ragged import offsets_of
 from paraforge.corpus.publication.held_out import HeldOut
 from paraforge.products.lexicon.encoding import (
+    Counts,
+    PairTable,
+    Sentences,
+    Words,
     encode_piece,
     file_of,
     merge_vocabulary,
@@ -37,22 +52,17 @@ from paraforge.products.lexicon.encoding import (
     write_arrow,
 )
 from paraforge.products.lexicon.pair_sources import PairSource, reasons
-from paraforge.products.lexicon.pair_table import (
-    BOTH,
-    COUNTERS,
-    CROSS,
-    REFERENCE,
-    TRANSLATION,
-    Cells,
-    Counts,
-    Words,
-    count_listed,
-    list_rows,
-)
 from paraforge.products.lexicon.parameters import LexiconParameters
 
 logger = logging.getLogger(__name__)
 
+CROSS: Final = 0
+REFERENCE: Final = 1
+TRANSLATION: Final = 2
+BOTH: Final = 3
+COUNTERS: Final = 4
+Cells = tuple[Counts, Counts, Words]
+"""Rows, columns, and counts (cells x COUNTERS)."""
 # #(u,v) counts both directions of every pair with 32 bits.
 MOST_PAIRS = 2**31 - 1
 COUNTER_BYTES = 4
@@ -212,8 +222,8 @@ def _count_pieces(
     starts, ends = ends - increments, ends - increments
     entries = np.empty(int(increments.sum()), np.uint32)
     for piece in pieces:
-        list_rows(read_ids(file_of(directory, "ids", piece)), block.first, block.last, ends, entries)
-    return count_listed(starts, ends, entries, scratch, block.first, minimum)
+        _list_rows(read_ids(file_of(directory, "ids", piece)), block.first, block.last, ends, entries)
+    return _count_listed(starts, ends, entries, scratch, block.first, minimum)
 
 
 def plan_blocks(row_increments: Counts, memory: int) -> list[Block]:
@@ -243,3 +253,77 @@ def plan_blocks(row_increments: Counts, memory: int) -> list[Block]:
                 blocks.append(Block(first, end, dense, int(work[end] - work[first])))
             first = end
     return blocks
+
+
+@compiled
+def _sentence(sentences: Sentences, number: int) -> Words:
+    """Return the words of a sentence."""
+    offsets, words = sentences
+    return words[offsets[number] : offsets[number + 1]]
+
+
+@compiled
+def _list_sentence(
+    own: Words, other: Words, kind: int, first: int, last: int, ends: Counts, entries: Words
+) -> None:
+    """List increments for the rows of one sentence's words: the other sentence's words as columns of kind
+    CROSS, then its own words as columns of `kind`. The increments are appended at `ends[row - first]`, which
+    advances."""
+    for position in range(len(own) - 1, -1, -1):
+        row = int(own[position])
+        if row < first:
+            break
+        if row >= last:
+            continue
+        end = ends[row - first]
+        column = 0
+        while column < len(other) and other[column] < row:
+            entries[end] = np.uint32(COUNTERS) * other[column] + np.uint32(CROSS)
+            end += 1
+            column += 1
+        for column in range(position):
+            entries[end] = np.uint32(COUNTERS) * own[column] + np.uint32(kind)
+            end += 1
+        ends[row - first] = end
+
+
+@compiled
+def _list_rows(table: PairTable, first: int, last: int, ends: Counts, entries: Words) -> None:
+    """List the increments of rows first to last - 1; those of row u are in `entries` up to `ends[u -
+    first]`."""
+    references, translations, shared = table
+    for pair in range(len(references[0]) - 1):
+        reference, translation = _sentence(references, pair), _sentence(translations, pair)
+        both = _sentence(shared, pair)
+        _list_sentence(reference, translation, REFERENCE, first, last, ends, entries)
+        _list_sentence(translation, reference, TRANSLATION, first, last, ends, entries)
+        _list_sentence(both, both[:0], BOTH, first, last, ends, entries)
+
+
+@compiled
+def _count_listed(
+    starts: Counts, ends: Counts, entries: Words, scratch: Words, first: int, minimum: int
+) -> Cells:
+    """Count the listed increments row by row. Returns the cells with at least `minimum` pairs.
+
+    scratch: COUNTERS zeros per word of the vocabulary; zeros again afterwards.
+    """
+    # A cell with `minimum` pairs has as many entries. Memory that is not written to is not used.
+    bound = len(entries) // max(minimum, 1)
+    rows = np.empty(bound, np.int64)
+    columns = np.empty(bound, np.int64)
+    counts = np.empty((bound, COUNTERS), np.uint32)
+    found = 0
+    for row in range(len(starts)):
+        for entry in range(starts[row], ends[row]):
+            scratch[entries[entry]] += np.uint32(1)
+        for entry in range(starts[row], ends[row]):
+            base = np.int64(entries[entry]) & ~np.int64(COUNTERS - 1)
+            listed = scratch[base + CROSS] + scratch[base + REFERENCE] + scratch[base + TRANSLATION]
+            if listed and np.int64(scratch[base + CROSS]) - scratch[base + BOTH] >= minimum:
+                rows[found] = first + row
+                columns[found] = base // COUNTERS
+                counts[found] = scratch[base : base + COUNTERS]
+                found += 1
+            scratch[base : base + COUNTERS] = 0
+    return rows[:found].copy(), columns[:found].copy(), counts[:found].copy()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,8 +15,15 @@ from paraforge.base.shards.groups import scratch_database
 from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.corpus.publication.held_out import HeldOut
 from paraforge.products.lexicon.pair_sources import Piece, classify, select_pairs
-from paraforge.products.lexicon.pair_table import Counts, PairTable, Sentences
 from paraforge.products.lexicon.parameters import LexiconParameters
+
+Words = npt.NDArray[np.uint32]
+Counts = npt.NDArray[np.int64]
+Sentences = tuple[npt.NDArray[np.int32], Words]
+"""Offsets and word ids. The ids of a sentence are distinct and ascending, and ids are ranks by frequency: 0
+is the most frequent word."""
+PairTable = tuple[Sentences, Sentences, Sentences]
+"""The sentences of pairs: the references, the translations, and the words that both have."""
 
 _SENTENCES = (*TEXT_COLUMNS, "both")
 _VOCABULARY = "vocabulary.arrow"
@@ -151,7 +159,7 @@ def count_increments(sides: list[Counts], offsets: list[Counts], words: int) -> 
 
 
 def read_ids(path: Path) -> PairTable:
-    """Return a piece's pair table (see :mod:`paraforge.products.lexicon.pair_table`) without copying."""
+    """Return a piece's pair table without copying."""
     table = read_arrow(path)
     reference, translation, both = (_sentences(table[name].combine_chunks()) for name in _SENTENCES)
     return reference, translation, both

@@ -14,8 +14,7 @@ from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.embeddings.evaluation.comparing import Model, OpenedModel, pearson, spearman
 from paraforge.embeddings.evaluation.evaluate import Evaluation
 from paraforge.embeddings.learning.loop import Trainer
-from paraforge.papers.evaluation import PaperEvaluation, evaluate_for_papers, open_model
-from paraforge.papers.lexical import PairMetric, jaccard
+from paraforge.papers.evaluation import PairMetric, PaperEvaluation, evaluate_for_papers, jaccard, open_model
 from paraforge.papers.transfer import evaluate as module
 from paraforge.papers.transfer import training
 from paraforge.papers.transfer.evaluate import (

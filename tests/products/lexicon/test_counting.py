@@ -16,10 +16,9 @@ from paraforge.base.shards.scheduler import Jobs
 from paraforge.base.shards.store import shard_name, write_index, write_shard
 from paraforge.corpus.publication.held_out import open_held_out
 from paraforge.products.lexicon import counting
-from paraforge.products.lexicon.counting import COUNTER_BYTES, PairCounts, count_pairs, plan_blocks
+from paraforge.products.lexicon.counting import COUNTER_BYTES, COUNTERS, PairCounts, count_pairs, plan_blocks
 from paraforge.products.lexicon.encoding import count_increments, read_arrow
 from paraforge.products.lexicon.pair_sources import open_pairs, select_pairs
-from paraforge.products.lexicon.pair_table import COUNTERS
 from paraforge.products.lexicon.parameters import LexiconFilters, LexiconParameters
 from tests.products.lexicon.corpora import Corpus, write_corpus, zipf_corpus
 from tests.products.lexicon.oracle import Oracle

@@ -14,9 +14,8 @@ from paraforge.base.files import check_digests, read_json
 from paraforge.base.shards.resources import Resources
 from paraforge.products.paraphrasing import stage
 from paraforge.products.paraphrasing.controls import Controls
-from paraforge.products.paraphrasing.pairs import PreparedPairs
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
-from paraforge.products.paraphrasing.stage import ParaphraserReport, build_paraphraser
+from paraforge.products.paraphrasing.stage import ParaphraserReport, PreparedPairs, build_paraphraser
 from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.importing import import_model
