@@ -12,8 +12,8 @@ def main(parameters: Parameters) -> None:
     write_report(
         Path("data/corpus"),
         Path("reports/report.html"),
-        parameters.report,
-        metrics=Path("metrics"),
+        Path("metrics"),
+        **parameters.report.model_dump(),
     )
     say_result("reports/report.html; the corpus is data/corpus, the rejected pairs are data/rejected")
 

@@ -71,7 +71,6 @@ from paraforge.corpus.statistics.parameters import StatisticsParameters
 from paraforge.corpus.statistics.statistics import describe_corpus, write_tables
 from paraforge.interface.browse.server import open_browser
 from paraforge.interface.report.html import write_report
-from paraforge.interface.report.parameters import ReportParameters
 from tests.corpus.selection.corpora import random_pairs, resources
 from tests.corpus.selection.published import publish_pairs
 
@@ -89,7 +88,7 @@ print(json.dumps([made.counts.rejected["ending"], words, made.signature]))
 scored = [root / "translated", root / "scored"]
 described = describe_corpus(scored, root / "selected", StatisticsParameters(), resources(root))
 write_tables(described, root / "tables", root / "plots")
-write_report(root / "corpus", root / "report.html", ReportParameters())
+write_report(root / "corpus", root / "report.html")
 with open_browser(root / "corpus") as opened:
     assert "loudness" in opened.scales
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,24 +92,20 @@ def lookup(
         else:
             sentences = opened.count_of(word)
             unknown += not sentences
-            typer.echo(
-                f"{word}: {_why_missing(opened, word, sentences, minimum_pairs, minimum_pmi)}", err=True
-            )
+            typer.echo(f"{word}: {_why_missing(opened, sentences, minimum_pairs, minimum_pmi)}", err=True)
     if unknown == len(found):
         raise typer.Exit(1)
 
 
-def _why_missing(lexicon: Any, word: str, sentences: int, minimum_pairs: int, minimum_pmi: float) -> str:
-    own = lexicon.manifest["parameters"]["minimum_pairs"]
-    least = max(minimum_pairs, own)
+def _why_missing(lexicon: Any, sentences: int, minimum_pairs: int, minimum_pmi: float) -> str:
     if not sentences:
-        return f"not in the lexicon: it occurs in fewer than {own} sentences"
-    where = f"no paraphrase: it occurs in {counted(sentences, 'sentence')}, but no word is on the other side"
-    if best := lexicon.lookup([word], 1, least)[word].to_pylist():
-        pmi, other = best[0]["adjusted_pmi"], best[0]["paraphrase"]
-        shows = f"--minimum-pmi {math.floor(10 * pmi) / 10:g} shows '{other}'"
-        return f"{where} with an adjusted PMI of {minimum_pmi:g}; {shows}"
-    return f"{where} in {least} pairs" + ("; --minimum-pairs 1 shows rarer entries" if least > 1 else "")
+        least = lexicon.manifest["parameters"]["minimum_pairs"]
+        return f"not in the lexicon: it occurs in fewer than {least} sentences"
+    return (
+        f"no paraphrase: it occurs in {counted(sentences, 'sentence')}, but with no word in at least "
+        f"{counted(minimum_pairs, 'pair')} with an adjusted PMI of at least {minimum_pmi:g}; lower "
+        "--minimum-pairs or --minimum-pmi"
+    )
 
 
 def _table(word: str, entries: pa.Table) -> str:

@@ -18,7 +18,6 @@ from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.statistics.parameters import StatisticsParameters
 from paraforge.embeddings.trainer.parameters import EmbeddingsParameters, ParagramParameters
 from paraforge.intake.bitext.parameters import IngestParameters
-from paraforge.interface.report.parameters import ReportParameters
 from paraforge.products.lexicon.parameters import LexiconParameters
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
 from paraforge.products.triplets.parameters import TripletsParameters
@@ -35,6 +34,13 @@ STAGE_OUTPUTS: Final = (
     *(f"models/{name}" for name in ("nmt", "paragram", "embeddings", "paraphraser")),
 )  # fmt: skip
 """The directories that DVC removes before the stage that makes them runs."""
+
+
+class ReportParameters(Section):
+    """Section ``report``."""
+
+    title: str | None = Field(None, max_length=200, description="heading; null for the corpus' name")
+    entries: int = Field(14, ge=0, le=200, description="number of best and of worst lexicon entries to show")
 
 
 class Parameters(Section):

@@ -36,7 +36,6 @@ from paraforge.corpus.selection.filters import numbers
 from paraforge.corpus.selection.filters.bounds import LENGTHS
 from paraforge.corpus.statistics.counts import Figures, added, figures_of
 from paraforge.interface.query.database import fetch, open_database
-from paraforge.interface.report.parameters import ReportParameters
 from paraforge.versions import __version__
 
 _SCORE = "paraphrase_score"
@@ -159,12 +158,13 @@ _SOURCE_FIGURES = ("length", "idf", "paraphrase_score", "vocabulary_entropy", "p
 
 
 def write_report(
-    corpus: Path, output: Path, parameters: ReportParameters, metrics: Path | None = None
+    corpus: Path, output: Path, metrics: Path | None = None, title: str | None = None, entries: int = 14
 ) -> None:
     """Write the report of a published corpus; the same corpus always gives the same bytes.
 
     corpus: directory of a published corpus; rejected pairs and lexicon are next to it.
     metrics: directory with metrics of stages (``NAME.json``), if there is one.
+    title: heading; None for the corpus' name. entries: number of best and of worst lexicon entries to show.
 
     Raises InputError if the corpus or a metric cannot be read.
     """
@@ -176,23 +176,21 @@ def write_report(
     wrong_pairs = dataset.manifest.wrong_pairs
     if wrong_pairs and not (path := corpus / wrong_pairs.path).is_file():
         raise InputError("missing, but listed in the manifest", path, remedy=PUBLISH_AGAIN)
-    title, _, description = describe(corpus).removeprefix("# ").partition("\n")
+    name, _, description = describe(corpus).removeprefix("# ").partition("\n")
     begin, _, rest = description.partition("\n## ")
     figures = {name: _metrics(metrics, name) for name in ("translate", "nmt", "statistics")}
     charts = Markup("").join(
         Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(name, picture)
         for name, picture in pictures(corpus, views)
     )
-    more = [*_separations(dataset.manifest), *_sources(figures["statistics"]), *_lexicon(views, parameters)]
+    more = [*_separations(dataset.manifest), *_sources(figures["statistics"]), *_lexicon(views, entries)]
     style, page = (
         resources.files(__package__).joinpath("templates", name).read_text("utf-8")
         for name in ("report.css", "report.html")
     )
-    heading = (
-        _html(f"# {title}") if parameters.title is None else Markup("<h1>{}</h1>").format(parameters.title)
-    )
+    heading = _html(f"# {name}") if title is None else Markup("<h1>{}</h1>").format(title)
     text = Template(page).substitute(
-        title=escape(parameters.title or dataset.manifest.name),
+        title=escape(title or dataset.manifest.name),
         style=style,
         version=__version__,
         heading=heading,
@@ -291,7 +289,7 @@ def _with_deviation(row: Mapping[str, Any], name: str) -> str:
     return f"{row[name]:.{digits}f}{deviation}"
 
 
-def _lexicon(views: dict[str, Dataset], parameters: ReportParameters) -> Iterator[str]:
+def _lexicon(views: dict[str, Dataset], entries: int) -> Iterator[str]:
     """Yield tables of the best and the worst lexicon entries; each is shown in one of its two directions."""
     if "lexicon" not in views:
         return
@@ -302,7 +300,7 @@ def _lexicon(views: dict[str, Dataset], parameters: ReportParameters) -> Iterato
                 connection,
                 "SELECT word, paraphrase, adjusted_pmi, cross_pmi, ordinary_pmi, pairs FROM lexicon "
                 f"WHERE word < paraphrase AND adjusted_pmi IS NOT NULL AND pairs >= {_ENTRY_PAIRS} "
-                f"ORDER BY adjusted_pmi {order}, pairs DESC, word, paraphrase LIMIT {parameters.entries}",
+                f"ORDER BY adjusted_pmi {order}, pairs DESC, word, paraphrase LIMIT {entries}",
             )
             rows = [
                 [

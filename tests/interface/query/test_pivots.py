@@ -15,7 +15,6 @@ from paraforge.corpus.publication.manifest import MANIFEST_NAME, Manifest, read_
 from paraforge.corpus.publication.verification import verify
 from paraforge.corpus.selection.fate import Counts
 from paraforge.interface.report.html import write_report
-from paraforge.interface.report.parameters import ReportParameters
 from tests.corpus.publication.test_groups import related_pairs, rows_of
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
@@ -82,7 +81,7 @@ def test_every_place_counts_the_same(project: Path) -> None:
     shown = run_command("summary", project).stdout
     for name, one in expected.items():
         assert re.search(rf"^ *{re.escape(name)} +{one.rows_in:,} +{one.kept:,} ", shown, re.MULTILINE), shown
-    write_report(corpus, project / "report.html", ReportParameters())
+    write_report(corpus, project / "report.html")
     page = (project / "report.html").read_text(encoding="utf-8")
     assert "Where it is cs+de, both sides are" in page and "Of the pairs, test has 40;" in page
     for name, one in expected.items():

@@ -27,7 +27,6 @@ from paraforge.interface.report.html import (
     pictures,
     write_report,
 )
-from paraforge.interface.report.parameters import ReportParameters
 from tests.corpus.publication.test_verdict_words import NUMBER, drawn, published
 from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
@@ -91,9 +90,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def written(root: Path, name: str, **options: object) -> str:
+def written(root: Path, name: str, **options: Any) -> str:
     output = root / f"{name}.html"
-    write_report(root / name / "corpus", output, ReportParameters.model_validate(options), root / "metrics")
+    write_report(root / name / "corpus", output, root / "metrics", **options)
     return output.read_text(encoding="utf-8")
 
 
@@ -133,19 +132,19 @@ def test_text_of_a_card_and_of_parameters_is_escaped(tmp_path: Path) -> None:
     replace(manifest, steps={"translate": {"parameters": {"system": markup}}}).write(corpus)
     with (corpus / "_README.md").open("a", encoding="utf-8") as card:
         card.write(f"\n## More\n\n{markup}\n")
-    write_report(corpus, tmp_path / "a.html", ReportParameters())
+    write_report(corpus, tmp_path / "a.html")
     html = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert "<img" not in html and html.count("&lt;img src=x") == 2
 
 
 def test_mistakes_are_explained(root: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such directory"):
-        write_report(tmp_path / "nowhere", tmp_path / "a.html", ReportParameters())
+        write_report(tmp_path / "nowhere", tmp_path / "a.html")
     with pytest.raises(InputError, match="rejected pairs"):
-        write_report(root / "plain" / "rejected", tmp_path / "a.html", ReportParameters())
+        write_report(root / "plain" / "rejected", tmp_path / "a.html")
     (tmp_path / "nmt.json").write_text("{")
     with pytest.raises(InputError, match=r"nmt\.json:1: not JSON"):
-        write_report(root / "plain" / "corpus", tmp_path / "a.html", ReportParameters(), tmp_path)
+        write_report(root / "plain" / "corpus", tmp_path / "a.html", tmp_path)
     assert not (tmp_path / "a.html").exists()
 
 
@@ -156,7 +155,7 @@ def test_every_pivot_has_its_notes(root: Path, tmp_path: Path) -> None:
         "statistics": {"sources": {"edited": ["by hand"], "news": {"pairs": "many", "length": 2.0}}},
     }.items():
         write_json(tmp_path / f"{name}.json", figures)
-    write_report(root / "plain" / "corpus", tmp_path / "a.html", ReportParameters(), tmp_path)
+    write_report(root / "plain" / "corpus", tmp_path / "a.html", tmp_path)
     html = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert "A dry run." in html and "edited" not in html
     assert "model from cs reaches BLEU 14.0 on held" in html and "from de reaches BLEU 3.0, chrF 9.0" in html
@@ -164,7 +163,7 @@ def test_every_pivot_has_its_notes(root: Path, tmp_path: Path) -> None:
 
 def test_the_verdict_comes_first(tmp_path: Path) -> None:
     published(tmp_path, drawn(500, {"news": 0.0, "tatoeba": 0.6}), NUMBER)
-    write_report(tmp_path / "corpus", tmp_path / "a.html", ReportParameters())
+    write_report(tmp_path / "corpus", tmp_path / "a.html")
     text = (tmp_path / "a.html").read_text(encoding="utf-8")
     verdict = text.index("Paraphrase score: AUC")
     warning = text.index("The paraphrase score poorly tells good from mismatched pairs in news")
@@ -218,7 +217,7 @@ def test_mismatched_pairs_are_counted_by_their_weights(tmp_path: Path) -> None:
     assert counted[bins[0]] == sum(pairs["weight"].to_numpy()[bins == bins[0]])
     (tmp_path / "corpus" / WRONG_PAIRS_NAME).unlink()
     with pytest.raises(InputError, match=f"{WRONG_PAIRS_NAME}: missing, but listed in the manifest"):
-        write_report(tmp_path / "corpus", tmp_path / "a.html", ReportParameters())
+        write_report(tmp_path / "corpus", tmp_path / "a.html")
     published(tmp_path / "without", None, NUMBER)
     assert count_mismatched(tmp_path / "without" / "corpus") is None
 
@@ -245,7 +244,7 @@ def test_entries_of_two_pairs_are_not_the_best(
     rows += [(*words, 4.0, 3.0, None, 40) for words in (("big", "large"), ("large", "big"))]
     write_lexicon(tmp_path / "lexicon", [dict(zip(names, row, strict=True)) for row in rows])
     (tmp_path / "corpus").symlink_to(root / "plain" / "corpus")
-    write_report(tmp_path / "corpus", tmp_path / "a.html", ReportParameters())
+    write_report(tmp_path / "corpus", tmp_path / "a.html")
     text = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert "3 entries, by adjusted" in text
     best, worst = text[text.index("Best entries") :].split("Worst entries")
@@ -259,7 +258,7 @@ def test_entries_of_two_pairs_are_not_the_best(
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("report")
     publish_pairs(root, rows=400, name="A corpus with " + "a-very-long-name-" * 8)
-    write_report(root / "corpus", root / "report.html", ReportParameters())
+    write_report(root / "corpus", root / "report.html")
     return root / "report.html"
 
 
