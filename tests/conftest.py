@@ -6,6 +6,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ import hypothesis
 import pytest
 
 from paraforge.base import logs
+from paraforge.corpus.scoring.general import DIRECTORY
+from paraforge.corpus.scoring.word_scorer import WordScorer
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -113,6 +116,15 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
 
     with serving(monkeypatch) as found:
         yield found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _built_in_scorer_is_opened_once() -> Iterator[None]:
+    """Hundreds of tests score, and opening its vectors takes a twentieth of a second."""
+    opened, once = WordScorer.open, cache(WordScorer.open)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WordScorer, "open", lambda path: (once if path == DIRECTORY else opened)(path))
+        yield
 
 
 @pytest.fixture(autouse=True)

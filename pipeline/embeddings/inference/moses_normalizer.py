@@ -9,6 +9,7 @@ only differ for several commas between digits, and for three or more apostrophes
 import re
 import sys
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from sacremoses import MosesTokenizer
@@ -57,6 +58,7 @@ def word_tokenizer(units: list[str], unknown: str, punctuation: bool = True) -> 
     return tokenizer
 
 
+@cache
 def substitutions() -> list[tuple[str, str]]:
     """Return patterns in Oniguruma's syntax and their replacements, in order."""
     moses = MosesTokenizer(lang="en")
@@ -81,6 +83,7 @@ def substitutions() -> list[tuple[str, str]]:
     ]
 
 
+@cache
 def _tokens_of_marks() -> str:
     """Return the pattern of tokens (separated by spaces) without a letter or digit."""
     characters = (chr(code) for code in range(sys.maxunicode + 1))

@@ -34,10 +34,10 @@ def expected(vectors: Any, scores: Any, cosine: float) -> list[int]:
     lengths = np.sqrt((numbers**2).sum(1))
     found = [-1] * len(numbers)
     order = sorted(range(len(numbers)), key=lambda row: (-np.nan_to_num(scores[row], nan=-9), row))
+    with np.errstate(invalid="ignore"):  # a vector of zeros is near none
+        cosines = numbers @ numbers.T / np.outer(lengths, lengths)
     for place, row in enumerate(order):
-        better = [other for other in order[:place] if lengths[row] and lengths[other]]
-        cosines = {other: numbers[row] @ numbers[other] / (lengths[row] * lengths[other]) for other in better}
-        near = [other for other in better if cosines[other] >= cosine - 1e-12][:4]
+        near = [other for other in order[:place] if cosines[row, other] >= cosine - 1e-12][:4]
         found[row] = next((other for other in near if found[other] < 0), -1)
     return found
 

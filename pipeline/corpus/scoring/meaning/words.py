@@ -97,6 +97,16 @@ def antonyms() -> dict[str, frozenset[str]]:
     return {word: frozenset(others) for word, others in found.items()}
 
 
+@lru_cache(maxsize=1)
+def _numbered_antonyms() -> tuple[dict[str, int], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Return the number of each stem that has antonyms, then `opposed` and its offsets as in WordTable."""
+    opposed = antonyms()
+    stems = {word: number for number, word in enumerate(sorted(opposed))}
+    numbers = [sorted(stems[other] for other in opposed[word]) for word in stems]
+    flat = np.array([number for others in numbers for number in others], np.int32)
+    return stems, flat, offsets_of(np.array([len(others) for others in numbers], np.int64))
+
+
 def without_affix(word: str) -> str | None:
     """Return the word without a negative affix, which need not be a word: `happy` for `unhappy`, `careful`
     for `careless`; None without such an affix."""
@@ -166,11 +176,8 @@ class WordBook:
         self._forget()
 
     def _forget(self) -> None:
-        opposed = antonyms()
-        self._stems = {word: number for number, word in enumerate(sorted(opposed))}
-        numbers = [sorted(self._stems[other] for other in opposed[word]) for word in self._stems]
-        self._opposed = np.array([number for others in numbers for number in others], np.int32)
-        self._offsets = offsets_of(np.array([len(others) for others in numbers], np.int64))
+        stems, self._opposed, self._offsets = _numbered_antonyms()
+        self._stems = dict(stems)
         self._rows: dict[str, int] = {}
         self._known: list[npt.NDArray[Any]] = [np.zeros(0, kind) for kind in _KINDS]
         joined = [f"'{ending}" for ending in ENDINGS]
