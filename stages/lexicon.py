@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from paraforge.base.text.paths import expand
-from paraforge.corpus.publication.held_out import open_held_out
+from paraforge.corpus.publication.datasets import open_held_out
 from paraforge.papers.lexicon_evaluation import evaluate_lexicon, read_lists
 from paraforge.products.lexicon.extraction import extract_lexicon
 from paraforge.stages.common import Parameters, plain, run_stage

@@ -1,19 +1,24 @@
-"""Published datasets for the query commands: complete files with a known schema."""
+"""Opens what the pipeline publishes: corpora, lexicons, and the sentences of held-out splits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.shards.schema import TEXT_COLUMNS
+from paraforge.base.shards.schema import TEXT_COLUMNS, schema_of
 from paraforge.base.shards.store import INDEX_NAME, ShardDirectory, ShardView, open_parquet, read_schema
 from paraforge.base.text.pair_blocks import PairBlock, blocks_of_sources, read_corpus_pairs
+from paraforge.base.text.sentence_set import SentenceSet
 from paraforge.corpus.publication import lexicon_layout as layout
 from paraforge.corpus.publication.manifest import (
     KEPT,
@@ -26,6 +31,9 @@ from paraforge.corpus.publication.manifest import (
 )
 
 LEXICON = "lexicon"
+HELD_OUT: Final = "held_out"
+"""The step that writes these pairs, and the reason to leave a pair out of training."""
+HELD_OUT_SCHEMA: Final = schema_of(TEXT_COLUMNS)
 _MAGIC = b"PAR1"
 
 
@@ -170,6 +178,36 @@ def neighbours(corpus: Dataset, damaged: bool = True) -> tuple[dict[str, Dataset
                 raise
             missing[name] = str(error)
     return found, missing
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Pairs of held-out splits, whose sentences must also be left out of training on other text. The distinct
+    sentences are in memory."""
+
+    directory: Path
+
+    @property
+    def digest(self) -> str:
+        """Hash of the shards."""
+        return ShardDirectory(self.directory).digest
+
+    @cached_property
+    def _sentences(self) -> SentenceSet:
+        tables = ShardDirectory(self.directory).tables(TEXT_COLUMNS)
+        return SentenceSet(
+            {HELD_OUT: (t for table in tables for side in table.columns for t in side.to_pylist())}
+        )
+
+    def holds(self, texts: Any) -> NDArray[np.bool_]:
+        """Return which texts are held out, ignoring case, punctuation and spaces."""
+        return self._sentences.holds(texts)
+
+
+def open_held_out(directory: Path) -> HeldOut | None:
+    """Open ``data/held_out``, which the stage publish wrote; None if no pair is held out. Raises InputError
+    if there are no such shards."""
+    return HeldOut(directory.absolute()) if ShardDirectory(directory).total_rows else None
 
 
 def _whole(directory: Path, name: str, size: int | None) -> Path:

@@ -22,7 +22,7 @@ from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.scorer import inside
 from paraforge.corpus.selection.fate import kept_mask
 from paraforge.corpus.selection.filters import numbers
-from paraforge.corpus.selection.filters.near_duplicates import sentence_keys
+from paraforge.corpus.selection.filters.whole_corpus import sentence_keys
 
 logger = logging.getLogger(__name__)
 

@@ -26,9 +26,8 @@ from paraforge.base.shards.work import WorkDirectory, replaced_directories
 from paraforge.base.text.language_codes import two_letters
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.publication.card import write_description
+from paraforge.corpus.publication.datasets import HELD_OUT, HELD_OUT_SCHEMA
 from paraforge.corpus.publication.groups import GROUP, Grouping, find_grouping, kept_rows, present
-from paraforge.corpus.publication.held_out import HELD_OUT
-from paraforge.corpus.publication.held_out import SCHEMA as HELD_OUT_SCHEMA
 from paraforge.corpus.publication.manifest import (
     KEPT,
     REJECTED,

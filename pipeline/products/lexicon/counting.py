@@ -37,7 +37,7 @@ from paraforge.base.compiled import compiled
 from paraforge.base.errors import InputError
 from paraforge.base.shards.scheduler import Jobs
 from paraforge.base.text.ragged import offsets_of
-from paraforge.corpus.publication.held_out import HeldOut
+from paraforge.corpus.publication.datasets import HeldOut
 from paraforge.products.lexicon.encoding import (
     Counts,
     PairTable,

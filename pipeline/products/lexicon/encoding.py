@@ -13,7 +13,7 @@ from paraforge.base.errors import reading
 from paraforge.base.files import atomic_path, read_json_or_none, write_json
 from paraforge.base.shards.groups import scratch_database
 from paraforge.base.shards.schema import TEXT_COLUMNS
-from paraforge.corpus.publication.held_out import HeldOut
+from paraforge.corpus.publication.datasets import HeldOut
 from paraforge.products.lexicon.pair_sources import Piece, classify, select_pairs
 from paraforge.products.lexicon.parameters import LexiconParameters
 

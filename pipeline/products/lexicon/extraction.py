@@ -24,7 +24,7 @@ from paraforge.base.shards.groups import scratch_database
 from paraforge.base.shards.resources import Resources, job_memory
 from paraforge.base.shards.scheduler import open_jobs
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
-from paraforge.corpus.publication.held_out import HeldOut
+from paraforge.corpus.publication.datasets import HeldOut
 from paraforge.corpus.publication.lexicon_layout import (
     FORMAT,
     MANIFEST,

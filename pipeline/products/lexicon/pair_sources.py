@@ -19,8 +19,7 @@ from paraforge.base.files import hash_json, sha256_file
 from paraforge.base.shards.schema import TEXT_COLUMNS, holds_text
 from paraforge.base.shards.store import INDEX_NAME, ShardView, open_parquet, read_aligned, row_groups
 from paraforge.base.text.tokens import TokenColumn, tokenize_columns
-from paraforge.corpus.publication.datasets import is_published, open_published
-from paraforge.corpus.publication.held_out import HELD_OUT, HeldOut
+from paraforge.corpus.publication.datasets import HELD_OUT, HeldOut, is_published, open_published
 from paraforge.products.lexicon.parameters import ClassKind, LexiconFilters
 
 # Columns that decide whether a pair is counted, if the input has them.

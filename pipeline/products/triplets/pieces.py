@@ -20,7 +20,7 @@ from paraforge.base.text.paths import expand
 from paraforge.corpus.publication.datasets import Dataset, open_file
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
-from paraforge.corpus.selection.filters.near_duplicates import sentence_keys
+from paraforge.corpus.selection.filters.whole_corpus import sentence_keys
 from paraforge.products.loading import load_fixed
 
 PIECE_ROWS = 50_000

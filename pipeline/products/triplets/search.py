@@ -24,7 +24,7 @@ from paraforge.base.shards.clusters import read_clusters
 from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.ragged import text_bytes
-from paraforge.corpus.selection.filters.near_duplicates import blank
+from paraforge.corpus.selection.filters.whole_corpus import blank
 from paraforge.products.triplets.parameters import TripletsParameters
 from paraforge.products.triplets.pieces import (
     Piece,

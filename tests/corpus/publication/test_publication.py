@@ -18,8 +18,7 @@ from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.corpus.columns import SCALES
 from paraforge.corpus.publication.card import CARD_NAME
-from paraforge.corpus.publication.datasets import open_shards
-from paraforge.corpus.publication.held_out import SCHEMA, open_held_out
+from paraforge.corpus.publication.datasets import HELD_OUT_SCHEMA, open_held_out, open_shards
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.publication import publish
@@ -224,7 +223,7 @@ def test_licences_of_the_files_of_a_source(tmp_path: Path) -> None:
 def test_held_out_sentences_are_found_by_a_worker_in_another_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = pa.table([["A dog runs."], ["A dog is running."]], schema=SCHEMA)
+    table = pa.table([["A dog runs."], ["A dog is running."]], schema=HELD_OUT_SCHEMA)
     write_table(tmp_path / "held_out", table)
     monkeypatch.chdir(tmp_path)
     found = open_held_out(Path("held_out"))

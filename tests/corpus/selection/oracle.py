@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from paraforge.base.shards.lineage import sampling_keys
 from paraforge.corpus.selection.filters.bounds import BoundsParameters, LengthParameters
-from paraforge.corpus.selection.filters.near_duplicates import NearDuplicatesParameters
-from paraforge.corpus.selection.filters.sample import SampleParameters
 from paraforge.corpus.selection.filters.values import DecileParameters, FlagParameters, LanguageParameters
+from paraforge.corpus.selection.filters.whole_corpus import NearDuplicatesParameters, SampleParameters
 from paraforge.corpus.selection.parameters import SelectParameters
 
 

@@ -13,7 +13,7 @@ from paraforge.corpus.publication.groups import joining_keys
 from paraforge.corpus.scorer import inside
 from paraforge.corpus.selection.filters import Filter, apply_filters
 from paraforge.corpus.selection.filters.bounds import interval_filter
-from paraforge.corpus.selection.filters.near_duplicates import reference_keys, sentence_keys
+from paraforge.corpus.selection.filters.whole_corpus import reference_keys, sentence_keys
 from paraforge.corpus.selection.parameters import SelectParameters, explain_reasons
 
 

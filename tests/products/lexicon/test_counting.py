@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from paraforge.base.errors import InputError
 from paraforge.base.shards.scheduler import Jobs
 from paraforge.base.shards.store import shard_name, write_index, write_shard
-from paraforge.corpus.publication.held_out import open_held_out
+from paraforge.corpus.publication.datasets import open_held_out
 from paraforge.products.lexicon import counting
 from paraforge.products.lexicon.counting import COUNTER_BYTES, COUNTERS, PairCounts, count_pairs, plan_blocks
 from paraforge.products.lexicon.encoding import count_increments, read_arrow

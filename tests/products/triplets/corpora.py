@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paraforge.base.shards.resources import Resources
-from paraforge.corpus.selection.filters.near_duplicates import near_duplicate_keys
+from paraforge.corpus.selection.filters.whole_corpus import near_duplicate_keys
 from paraforge.products.triplets.mining import TripletsReport, mine_triplets
 from paraforge.products.triplets.parameters import TripletsParameters
 from paraforge.products.triplets.pieces import open_encoder, unit_vectors

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from paraforge.base.compiled import compiled
 from paraforge.base.files import read_json
 from paraforge.base.text.tokens import TokenColumn
-from paraforge.corpus.scoring.meaning.numbers import missing_numbers, said_numbers
 from paraforge.corpus.scoring.meaning.words import (
     AFFIXED,
     APOSTROPHES,
@@ -26,6 +25,8 @@ from paraforge.corpus.scoring.meaning.words import (
     NEGATION,
     NUMBER,
     WordTable,
+    missing_numbers,
+    said_numbers,
 )
 
 NAMES: Final = (
