@@ -3,7 +3,7 @@ drops them while the pairs are read."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -14,21 +14,7 @@ import pyarrow as pa
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.sentence_set import SentenceSet
 
-EXAMPLES = 5
-"""Pairs per set that the report shows."""
 OF_WHAT = "of a development set, a test set or a held-out split"
-
-
-@dataclass(frozen=True)
-class LeakedPair:
-    """A training pair with a held-out sentence on one side, ignoring case and punctuation.
-
-    in_test: that sentence, normalised.
-    """
-
-    left: str
-    right: str
-    in_test: str
 
 
 @dataclass
@@ -37,14 +23,12 @@ class LeakageReport:
 
     pairs: checked training pairs. leaked: those with a sentence of any set or held-out split.
     dropped: how many of these were left out. by_set: leaked pairs by set or split.
-    examples: the first few of each set; none of held-out splits.
     """
 
     pairs: int = 0
     leaked: int = 0
     dropped: int = 0
     by_set: dict[str, int] = field(default_factory=dict)
-    examples: dict[str, list[LeakedPair]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Return the report for a metrics file."""
@@ -59,10 +43,7 @@ class LeakageReport:
         fate = "left out" if self.dropped else "kept"
         lines = [f"{self.leaked:,} of {self.pairs:,} training pairs ({share:.2f}%) have {what}: {fate}"]
         width = max(map(len, self.by_set))
-        for name, count in self.by_set.items():
-            shown = f"  e.g. {self.examples[name][0].in_test}" if name in self.examples else ""
-            lines.append(f"  {name:{width}}  {count:>8,}{shown}")
-        return lines
+        return lines + [f"  {name:{width}}  {count:>8,}" for name, count in self.by_set.items()]
 
 
 class LeakageFilter:
@@ -75,13 +56,10 @@ class LeakageFilter:
     Memory grows only with the test sets.
     """
 
-    def __init__(
-        self, test_sets: Mapping[str, Iterable[str]], drop: bool = True, hidden: Collection[str] = ()
-    ) -> None:
+    def __init__(self, test_sets: Mapping[str, Iterable[str]], drop: bool = True) -> None:
         """test_sets: unchanged test sentences by name. drop: whether to leave out leaked pairs, or only
-        report them. hidden: names of sets whose sentences the report does not show."""
+        report them."""
         self.drop = drop
-        self.hidden = frozenset(hidden)
         self.report = LeakageReport()
         self.sentences = SentenceSet(test_sets)
 
@@ -108,23 +86,9 @@ class LeakageFilter:
         leaked = (found[0] >= 0) | (found[1] >= 0)
         self.report.pairs += len(block)
         self.report.leaked += int(leaked.sum())
-        order = {name: number for number, name in enumerate(self.sentences.names)}
         for row in np.flatnonzero(leaked).tolist():
-            in_sets = {
-                name: int(side[row])
-                for side in found
-                if side[row] >= 0
-                for name in self.sentences.sets_of(int(side[row]))
-            }
-            shown = not self.hidden & in_sets.keys()
-            for name in sorted(in_sets, key=order.__getitem__):
+            numbers = [int(side[row]) for side in found if side[row] >= 0]
+            in_sets = {name for number in numbers for name in self.sentences.sets_of(number)}
+            for name in sorted(in_sets, key=self.sentences.names.index):
                 self.report.by_set[name] = self.report.by_set.get(name, 0) + 1
-                if shown:
-                    self._show(name, block, row, in_sets[name])
         return leaked
-
-    def _show(self, name: str, block: PairBlock, row: int, sentence: int) -> None:
-        examples = self.report.examples.setdefault(name, [])
-        if len(examples) < EXAMPLES:
-            left, right = block.left[row].as_py(), block.right[row].as_py()
-            examples.append(LeakedPair(left, right, self.sentences.sentences[sentence].as_py()))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from paraforge.base.errors import InputError, describing
+from paraforge.base.errors import InputError
 from paraforge.base.text.ragged import offsets_of, ranges
 from paraforge.base.text.tokens import TokenColumn
 from paraforge.base.text.vocabulary import Vocabulary
@@ -30,19 +30,10 @@ class IdSequences:
 
         sequences: number of sequences. described: result of its `finish`.
 
-        Raises InputError if it is missing, damaged, or has ids beyond the vocabulary.
+        Raises InputError if a file is missing or incomplete.
         """
-        path = directory / f"{unit}.vocabulary.json"
-        self.vocabulary = Vocabulary.load(path)
-        with describing(directory, f"damaged description of {unit} units"):
-            size, largest = int(described["vocabulary"]), int(described["largest_id"])
-            self.tokens, dtype = int(described["tokens"]), np.dtype(str(described["dtype"]))
-        if size != len(self.vocabulary) or largest >= size:
-            raise InputError(
-                f"ids up to {largest} of {size} units, the vocabulary has {len(self.vocabulary)}",
-                path,
-                remedy="Build it again.",
-            )
+        self.vocabulary = Vocabulary.load(directory / f"{unit}.vocabulary.json")
+        self.tokens, dtype = described["tokens"], described["dtype"]
         self._path = directory / f"{unit}.ids"
         self._ids = map_array(self._path, dtype, (self.tokens,))
         self._starts = map_array(directory / f"{unit}.starts", "int64", (sequences + 1,))
@@ -114,12 +105,10 @@ class IdSequencesWriter:
         self.close()
         dtype = np.uint16 if len(vocabulary) <= 1 << 16 else np.int32
         final = ids.astype(dtype)
-        largest = 0
         digest = hashlib.sha256()
         with self._file("provisional").open("rb") as source, self._file("ids").open("wb") as target:
             while data := source.read(4 * _CHUNK_IDS):
                 part = final[np.frombuffer(data, dtype=np.int32)]
-                largest = max(largest, int(part.max()))
                 target.write(part.tobytes())
                 digest.update(part.tobytes())
         self._file("provisional").unlink()
@@ -127,7 +116,6 @@ class IdSequencesWriter:
         return {
             "vocabulary": len(vocabulary),
             "tokens": self._tokens,
-            "largest_id": largest,
             "dtype": np.dtype(dtype).name,
             "sha256": digest.hexdigest(),
         }

@@ -122,9 +122,7 @@ class TrainingData:
         }
         for split in self._held_out:
             named[split.name] = _sentences(split)
-        # The report is part of the model's directory, which can be published, so it must not contain held-out
-        # text.
-        return LeakageFilter(named, self.drop_leaked, hidden=[split.name for split in self._held_out])
+        return LeakageFilter(named, self.drop_leaked)
 
     @cached_property
     def _held_out(self) -> list[Dataset]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paraforge.base.errors import InputError, describing
+from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, read_json, sync_tree, write_json
 from paraforge.base.progress import progress
 from paraforge.base.text.pair_blocks import PairBlock
@@ -41,18 +41,15 @@ class PairStore:
     """
 
     def __init__(self, directory: Path) -> None:
-        """Open a directory of `build_pair_store`. Raises InputError if it is missing, damaged, or has ids
-        beyond the vocabulary."""
+        """Open a directory of `build_pair_store`. Raises InputError if it is missing or
+        incomplete."""
         index = read_json(directory / _INDEX)
-        with describing(directory / _INDEX):
-            if index["format"] != FORMAT:
-                raise InputError(f"format {index['format']}, not {FORMAT}", directory / _INDEX)
-            self.pairs = int(index["pairs"])
-            self.skipped = int(index["skipped"])
-            self.fingerprint = hash_json(index)
-            self.unit_names = [str(name) for name in index["units"]]
-            described = {name: index["units"][name] for name in self.unit_names}
-            text_bytes = int(index.get("text_bytes", 0))
+        if index["format"] != FORMAT:
+            raise InputError(f"format {index['format']}, not {FORMAT}", directory / _INDEX)
+        self.pairs, self.skipped = index["pairs"], index["skipped"]
+        self.fingerprint = hash_json(index)
+        self.unit_names = list(index["units"])
+        text_bytes = index.get("text_bytes", 0)
         self.directory = directory
         self._chosen: npt.NDArray[np.int64] | None = None
         self._sources = map_array(directory / _SOURCES, "int32", (self.pairs,))
@@ -63,7 +60,7 @@ class PairStore:
             self._text_ends = map_array(directory / _TEXT_ENDS, "int64", (2 * self.pairs,))
         self.teacher: npt.NDArray[Any] | None = None
         self._sequences = {
-            name: IdSequences(directory, name, 2 * self.pairs, unit) for name, unit in described.items()
+            name: IdSequences(directory, name, 2 * self.pairs, unit) for name, unit in index["units"].items()
         }
         self.vocabularies = {name: sequences.vocabulary for name, sequences in self._sequences.items()}
 

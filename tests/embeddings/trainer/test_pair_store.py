@@ -114,26 +114,10 @@ def test_damage_is_found(tmp_path: Path) -> None:
     ids.write_bytes(ids.read_bytes()[:-1])
     with pytest.raises(InputError, match="5 bytes, its index says 6"):
         PairStore(tmp_path)
-    vocabulary = build() / "word.vocabulary.json"
-    content = json.loads(vocabulary.read_text())
-    vocabulary.write_text(json.dumps({**content, "units": content["units"][:-1]}))
-    with pytest.raises(InputError, match="ids up to 3 of 4 units, the vocabulary has 3"):
-        PairStore(tmp_path)
     index = build() / "pairs.json"
     described = json.loads(index.read_text())
-    described["units"]["word"]["largest_id"] = 4
-    index.write_text(json.dumps(described))
-    with pytest.raises(InputError, match="ids up to 4 of 4 units, the vocabulary has 4"):
-        PairStore(tmp_path)
-    del described["units"]["word"]["tokens"]
-    index.write_text(json.dumps(described))
-    with pytest.raises(InputError, match="damaged description of word units"):
-        PairStore(tmp_path)
     index.write_text(json.dumps({**described, "format": 1}))
     with pytest.raises(InputError, match="format 1, not 2"):
-        PairStore(tmp_path)
-    index.write_text("{}")
-    with pytest.raises(InputError, match="damaged"):
         PairStore(tmp_path)
 
 
@@ -178,7 +162,7 @@ def test_ids_are_as_small_as_the_vocabulary_allows(tmp_path: Path, monkeypatch: 
         writer.append(TokenColumn(ids, np.array([0, size - 1, size]), units))
         described = writer.finish(Vocabulary(units), np.arange(size))
         digest = hashlib.sha256((tmp_path / "word.ids").read_bytes()).hexdigest()
-        assert [described[name] for name in ("dtype", "largest_id", "sha256")] == [kind, size - 1, digest]
+        assert [described[name] for name in ("dtype", "sha256")] == [kind, digest]
         store = id_sequences.IdSequences(tmp_path, "word", 2, described)
         assert np.array_equal(store.select(np.array([0, 1])).ids.numpy(), ids)
         assert (store.counts() == 1).all()
