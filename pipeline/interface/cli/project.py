@@ -34,7 +34,7 @@ def init(
     table: Path = typer.Option(
         None,
         metavar="FILE",
-        help="bitext in one TSV, CSV, JSON, Parquet or TMX file; finds its two columns",
+        help="bitext in one TSV, CSV, JSON Lines, Parquet or TMX file; finds its two columns",
     ),
     english: Path = typer.Option(
         None,

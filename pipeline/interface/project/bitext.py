@@ -32,7 +32,7 @@ from paraforge.intake.bitext.languages import (
     other_language,
 )
 from paraforge.intake.bitext.parameters import TEXTS, IngestParameters
-from paraforge.intake.bitext.readers.jsonl import json_blocks
+from paraforge.intake.bitext.readers.jsonl import json_lines
 from paraforge.intake.bitext.readers.parquet import parquet_tables
 from paraforge.intake.bitext.readers.tmx import tmx_texts
 from paraforge.intake.bitext.readers.tsv import even_rows, separator_of
@@ -127,14 +127,14 @@ def _texts(table: pa.Table) -> dict[Place, list[str]]:
 
 def _objects(path: Path) -> dict[Place, list[str]]:
     """Return the strings of the first objects by dotted name; "" for each object that lacks the name."""
-    block = next(json_blocks(path, Reading(strict=False)))
+    block = next(json_lines(path, Reading(strict=False)))
     lines = block.lines.slice(0, SAMPLE_ROWS).to_pylist()
     found: dict[Place, list[str]] = {}
     for number, line in enumerate(lines, block.first):
         try:
             texts = dict(_strings(json.loads(line) if line else {}))
         except (ValueError, RecursionError, AttributeError) as error:
-            remedy = "Write one object on each line, or one array of objects."
+            remedy = "Write one object on each line."
             raise InputError("not a JSON object", path, number, remedy) from error
         for name, text in texts.items():
             found.setdefault(name, []).append(text)

@@ -243,11 +243,6 @@ TABLES: dict[str, tuple[Callable[[Rows], str | bytes], list[int | str], dict[str
     ),
     "t.jsonl": (_objects, ["translation.cs", "translation.en"], {"format": "jsonl"}),
     "t.ndjson": (_objects, ["translation.cs", "translation.en"], {"format": "jsonl"}),
-    "array.json": (
-        lambda rows: json.dumps([{"en": en, "cs": cs} for cs, en in rows], indent=1),
-        ["cs", "en"],
-        {"format": "jsonl"},
-    ),
     "t.tmx": (_units, ["cs", "en"], {"format": "tmx"}),
     "t.pq": (lambda rows: _parquet(rows, nested=False), ["cs", "en"], {"format": "parquet"}),
     "t.parquet": (
@@ -300,7 +295,7 @@ def test_a_project_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("a.tsv", b"", "empty"),
         ("a$b.tsv", b"one\ttwo\n", "the name looks like an environment variable"),
         ("a.csv", b'a,"' + b"x" * 200_000 + b'"\n', "no column has sentences. Does it have"),
-        ("A.JSON", b'[{"a": "text"}, 1]', r"A\.JSON:2: not a JSON object"),
+        ("A.JSON", b'[{"a": "text"}, 1]', r"A\.JSON: a JSON array"),
         ("a.jsonl", b'{"a": "text"}\n\n' + b"[" * 100_000 + b"\n", r"a\.jsonl:3: not a JSON object\."),
         ("a.tmx", b"<tmx><tu><tuv><seg>one two</seg></tuv></tu></tmx>", '"" of unknown language'),
         ("a.tmx", b"<tmx><body></body></tmx>", "no column has sentences. Does it have"),

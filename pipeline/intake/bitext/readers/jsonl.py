@@ -1,99 +1,51 @@
-"""Reads JSON files: one object per line, or an array of objects; columns are field names or dotted paths
-such as ``translation.cs``."""
+"""Reads JSON Lines, one object per line; columns are names of fields or dotted paths (``translation.cs``)."""
 
-import codecs
 import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.compression import read_ahead
-from paraforge.base.text.lines import INVALID_UTF8, OVERLONG_LINE, LineBlock, Reading, line_blocks
+from paraforge.base.text.lines import LineBlock, Reading, line_blocks
 from paraforge.intake.bitext.source import ONLY, REJECT_MALFORMED, Block, NamedColumnSource, reason_codes
 
 _LARGEST_SCORE = float(np.finfo(np.float32).max)
-_READ_BYTES = 1 << 18
-_BLOCK_ITEMS = 10_000
 _ARRAY = re.compile(r"\s*\[\s*(\{|$)")
-_NOT_UTF8 = re.compile("[\udc80-\udcff]")
-_BEFORE_ITEM = re.compile(r"\s*([\[,\]])\s*")
 
 
 class JsonlSource(NamedColumnSource):
-    """JSON files with one object per line, or one array of objects; nested fields as ``translation.cs``."""
+    """JSON Lines; nested fields as ``translation.cs``."""
 
     format: Literal["jsonl"]
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
         """Read a file of JSON objects. An empty line or a null becomes blank text.
 
-        A column ``a.b`` is field b of the object in field a, unless there is a field named ``a.b``. In an
-        array, the line of a row is the number of its object.
+        A column ``a.b`` is field b of the object in field a, unless there is a field named ``a.b``.
 
-        Raises InputError if :func:`paraforge.base.text.lines.line_blocks` does, or if an array is damaged. A
-        strict reading also raises it if a line is not a JSON object with these fields, or has a field
-        twice; if a text is not a string, or a score is not a finite number in single precision.
+        Raises InputError if :func:`json_lines` does. A strict reading also raises it if a line is not a JSON
+        object with these fields, or has a field twice; if a text is not a string, or a score is not a finite
+        number in single precision.
         """
-        for block in json_blocks(paths[ONLY], reading):
+        for block in json_lines(paths[ONLY], reading):
             yield _parse(paths[ONLY], block, self.names, reading.strict)
 
 
-def json_blocks(path: Path, reading: Reading) -> Iterator[LineBlock]:
-    """Yield the objects of a file as lines of JSON: the file's lines, or the items of its array.
+def json_lines(path: Path, reading: Reading) -> Iterator[LineBlock]:
+    """Yield the lines of a file.
 
-    Raises InputError if a line is not valid text (strict reading), or if an array is damaged.
+    Raises InputError if :func:`paraforge.base.text.lines.line_blocks` does, or if the file is one array.
     """
-    blocks, seen, begin = line_blocks(path, reading), list[LineBlock](), ""
-    while not begin and (block := next(blocks, None)):
-        seen.append(block)
-        begin = next(filter(str.strip, block.lines[:100].to_pylist()), "")
-    if not _ARRAY.match(begin):
-        yield from chain(seen, blocks)
-        return
-    items, done = _items(path, reading.max_line_bytes), 0
-    while some := list(islice(items, _BLOCK_ITEMS)):
-        faults = np.array([INVALID_UTF8 if _NOT_UTF8.search(item) else 0 for item in some])
-        if reading.strict and faults.any():
-            raise InputError("not UTF-8", path, done + int(faults.argmax()) + 1, REJECT_MALFORMED)
-        lines = pa.array([_NOT_UTF8.sub("\ufffd", item) for item in some], pa.string())
-        faults[pc.binary_length(lines).to_numpy() > reading.max_line_bytes] = OVERLONG_LINE
-        yield LineBlock(done + 1, lines, faults.astype(np.uint8))
-        done += len(some)
-
-
-def _items(path: Path, longest: int) -> Iterator[str]:
-    """Yield the items of an array in bounded memory; bytes that are not UTF-8 become surrogates."""
-    data = codecs.iterdecode(read_ahead(path, _READ_BYTES), "utf-8-sig", "surrogateescape")
-    text, place, number = "", 0, 0
-    while True:
-        try:
-            before = _BEFORE_ITEM.match(text, place)
-            if before is None:
-                raise ValueError("no comma or bracket after an object")
-            if before[1] == "]":
-                break
-            _, end = _SCANNER.raw_decode(text, before.end())
-            yield text[before.end() : end]
-            place, number = end, number + 1
-        except (ValueError, RecursionError) as error:  # the item may be incomplete: read more
-            is_long = len(text) - place > longest + _READ_BYTES
-            more = "" if is_long else next(data, "")
-            if not more:
-                problem = f"an object of more than {longest:,} bytes, or a " if is_long else ""
-                problem += f"damaged or truncated JSON array: {error}"
-                remedy = "Correct this object of the array, or write one object on each line."
-                raise InputError(problem, path, number + 1, remedy) from error
-            text, place = text[place:] + more, 0
-    if text[before.end() :] or any(map(str.strip, data)):
-        raise InputError("damaged JSON array: something follows its end", path, number)
+    for block in line_blocks(path, reading):
+        if block.first == 1 and _ARRAY.match(next(filter(str.strip, block.lines[:100].to_pylist()), "")):
+            remedy = "Write one object on each line, for example with: jq -c '.[]' FILE > FILE.jsonl"
+            raise InputError("a JSON array, not one object on each line", path, remedy=remedy)
+        yield block
 
 
 def _parse(path: Path, block: LineBlock, columns: Mapping[str, str], strict: bool) -> Block:
@@ -132,7 +84,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_SCANNER = json.JSONDecoder()
 # If a name occurs twice, it is unclear which text was meant; Python would silently use the last.
 _DECODER = json.JSONDecoder(object_pairs_hook=_object)
 

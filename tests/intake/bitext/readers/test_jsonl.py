@@ -44,31 +44,11 @@ def test_nested_fields(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("read_bytes", [7, 1 << 18])
-def test_an_array(tmp_path: Path, read_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paraforge.intake.bitext.readers.jsonl._READ_BYTES", read_bytes)
-    monkeypatch.setattr("paraforge.intake.bitext.readers.jsonl._BLOCK_ITEMS", 7)
-    items = [{"cs": f"č{n}", "en": f"b, ]{n}", "more": [n]} for n in range(30)]
-    text = json.dumps(items, indent=1, ensure_ascii=False)
-    rows = [(n, f"č{n - 1}", f"b, ]{n - 1}", None) for n in range(1, 31)]
-    assert read(write(tmp_path / "a.json.gz", f"{text}\n")) == rows
-    assert read(write(tmp_path / "a.json", f"\n\n{json.dumps(items)}\n")) == rows
-    longest = write(tmp_path / "b.json", json.dumps([{"cs": "a" * n, "en": "b"} for n in (40, 41)]))
-    size = len(json.dumps({"cs": "a" * 40, "en": "b"}))
-    expected = [(1, "a" * 40, "b", None), (2, "", "", "overlong_line")]
-    assert rows_of(blocks_of(JsonlSource, longest, COLUMNS, Reading(max_line_bytes=size))) == expected
-    broken = write(tmp_path / "a.json", text.encode().replace("č20".encode(), b"\xe8"))
-    assert read(broken, strict=False) == [*rows[:20], (21, "", "", "invalid_utf8"), *rows[21:]]
-    with pytest.raises(InputError, match=r"a\.json:21: not UTF-8.*'reject'"):
-        list(blocks_of(JsonlSource, broken, COLUMNS, Reading(block_bytes=9)))
-    with pytest.raises(InputError, match=r"b\.json:1: an object of more than 7 bytes, or a damaged"):
-        longest.write_text(json.dumps([{"cs": "a" * 600_000, "en": "b"}]))
-        list(blocks_of(JsonlSource, longest, COLUMNS, Reading(max_line_bytes=7)))
-    comma = text.replace("},", "}", 1)
-    damage = {text[:-20]: 30, text + "[]": 30, comma: 2, text[:-1] + "x": 31, text + "x": 30}
-    for damaged, line in damage.items():
-        with pytest.raises(InputError, match=rf"a\.json:{line}: damaged"):
-            read(write(tmp_path / "a.json", damaged))
+@pytest.mark.parametrize("text", ['[{"cs": "a", "en": "b"}]', '\n[\n {\n  "cs": "a", "en": "b"\n }\n]\n'])
+def test_an_array_is_refused_with_a_remedy(tmp_path: Path, text: str) -> None:
+    for strict in (True, False):
+        with pytest.raises(InputError, match=r"a\.json: a JSON array.*jq -c"):
+            read(write(tmp_path / "a.json", text), strict=strict)
 
 
 def test_null_and_blank_line_are_blank_text(tmp_path: Path) -> None:
