@@ -175,10 +175,11 @@ def test_relatedness() -> None:
 @pytest.mark.parametrize("given", [True, False])
 def test_the_relatedness_model_is_trained_as_published(monkeypatch: pytest.MonkeyPatch, given: bool) -> None:
     """Without development pairs, a tenth of the others judges and is not trained on."""
-    tasks, scores = [], []
+    tasks, scores, starts = [], [], []
 
     def noted(task: Any, **options: Any) -> Any:
         tasks.append(task)
+        starts.append(task.module.hidden.weight.detach().clone())
         return Trainer(task, **options)
 
     def scored(log_probabilities: Any) -> Any:
@@ -198,6 +199,10 @@ def test_the_relatedness_model_is_trained_as_published(monkeypatch: pytest.Monke
     assert (task.size, task.total, task.patience) == ((60, 2400, 6) if given else (54, 2160, 6))
     assert len(scores[0]) == (50 if given else 6)
     assert task.identity()["parameters"]["lambda_classifier"] == 5e-5
+    relatedness(train, test if given else None, test, 2)
+    assert [one.identity()["seed"] for one in tasks] == [1, 2]  # of the order of examples
+    assert not starts[0].equal(starts[1])
+    assert given or not task._targets.equal(tasks[1]._targets)  # other pairs judge
 
 
 def test_models_without_vectors(tmp_path: Path) -> None:
