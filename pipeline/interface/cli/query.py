@@ -66,9 +66,11 @@ def query(
                 typer.echo(f"{output}: {counted(written, 'row')}", err=True)
                 return
             # Only the rows to show are computed, and one more if there is one.
-            table = found.limit(count + 1).to_arrow_table()
-            typer.echo(_shown(connection.from_arrow(table.slice(0, count)), count))
-        if table.num_rows > count:
+            found.limit(count + 1).create("__shown")
+            shown = connection.table("__shown")
+            typer.echo(_shown(shown.limit(count), count))
+            more_rows = len(shown) > count
+        if more_rows:
             more = f"first {counted(count, 'row')}; use --count to show more, --output FILE to write all"
             typer.echo(more, err=True)
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -206,15 +207,30 @@ def write_relation(found: duckdb.DuckDBPyRelation, output: Path) -> int:
     if _TEXT_FORMATS[".tsv"] in options:
         rows = f"{_TSV_TEXTS} __rows"
     with atomic_path(output) as temporary, explained():
-        if "json" in options:  # which has no NaN and no infinity
-            columns: Any = found.query("__rows", "DESCRIBE __rows")
-            numbers = [
-                identifier(name) for name, kind, *_ in columns.fetchall() if kind in ("FLOAT", "DOUBLE")
-            ]
-            finite = ", ".join(f"if(isfinite({name}), {name}, NULL) AS {name}" for name in numbers)
-            rows = f"SELECT * REPLACE ({finite}) FROM __rows" if finite else rows
+        exact = _exact_in_json if "json" in options else _exact_in_parquet
+        if "json" in options or "parquet" in options:
+            columns = zip(map(identifier, found.columns), map(str, found.types), strict=True)
+            changes = [f"{value} AS {name}" for name, kind in columns if (value := exact(name, kind))]
+            rows = f"SELECT * REPLACE ({', '.join(changes)}) FROM __rows" if changes else rows
         copied: Any = found.query("__rows", f"COPY ({rows}) TO {literal(str(temporary))} ({options})")
         return int(copied.fetchall()[0][0])
+
+
+def _exact_in_json(name: str, kind: str) -> str | None:
+    """Return the SQL of a column for JSON, which has no NaN and no infinity; None if the column can stay."""
+    if kind in ("FLOAT", "DOUBLE"):
+        return f"if(isfinite({name}), {name}, NULL)"
+    if not re.search("FLOAT|DOUBLE|JSON|VARIANT", kind):
+        return None
+    message = f"column {name} has NaN or infinity in a nested value, which JSON does not allow"
+    no_texts = rf"""regexp_replace(to_json({name})::VARCHAR, '"(?:[^"\\]|\\.)*"', '', 'g')"""
+    return f"if(regexp_matches({no_texts}, 'NaN|Inf'), error({literal(message)}), {name})"
+
+
+def _exact_in_parquet(name: str, kind: str) -> str | None:
+    """Return the SQL of a column for Parquet, where DuckDB rounds 128-bit integers; None if it can stay."""
+    decimal = re.sub(r'\bU?HUGEINT(?=[\[),]|$)', "DECIMAL(38,0)", kind)
+    return f"{name}::{decimal}" if decimal != kind else None
 
 
 def write_table(table: pa.Table, output: Path) -> int:

@@ -5,10 +5,12 @@ import gzip
 import io
 import json
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -101,6 +103,18 @@ def test_json_has_null_for_what_is_no_number(corpus: Path) -> None:
     assert rows_of(corpus, sql) == [{"a": None, "b c": None, "d": 0.5, "e": None, "f": "nan"}]
 
 
+@pytest.mark.parametrize("value", [str(10**37), f"[{10**37}]", "{'HUGEINT': 1::UHUGEINT}", "{'a': [0.1]}"])
+@pytest.mark.parametrize("kind", ["csv", "json", "jsonl", "parquet"])
+def test_numbers_are_exact_in_every_format(corpus: Path, tmp_path: Path, value: str, kind: str) -> None:
+    ask(corpus, f"SELECT {value} AS v", "-o", str(tmp_path / f"out.{kind}"))
+    found = duckdb.sql(f"SELECT v = ({value}) FROM '{tmp_path}/out.{kind}'").fetchall()
+    assert found == [(True,)]
+
+
+def test_values_are_exact_on_the_terminal(corpus: Path) -> None:
+    assert re.search(f" {2**128 - 1} +│ +101 +│", ask(corpus, f"SELECT {2**128 - 1}, '101'::BIT"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -113,6 +127,12 @@ def test_json_has_null_for_what_is_no_number(corpus: Path) -> None:
         (["FROM 'nowhere.parquet'"], r"^IO Error: No files found .*nowhere\.parquet.*Views: corpus"),
         (["FROM delta_scan('x')"], r"(?s)^(?!a file cannot be read).*Views: corpus"),
         ([" ; "], "the query is empty"),
+        (["SELECT ['inf'::FLOAT, 1] AS a", "-o", "out.json"], 'column "a" has NaN or infinity in a nested'),
+        (
+            ["SELECT {'a': '\"', 'b': 'nan'::DOUBLE} AS a", "-o", "out.jsonl"],
+            'column "a" has NaN or infinity',
+        ),
+        ([f"SELECT {10**38}", "-o", "out.parquet"], "Conversion Error"),
         (["SELECT 1", "-o", "result.xyz"], "cannot infer the format"),
         (["SELECT 1", "--memory", "lots"], "Use a size such as 600MB"),
         (["SELECT CASE WHEN line > 5 THEN error('stop') ELSE 1 END FROM corpus", "-o", "out.csv"], "stop"),
