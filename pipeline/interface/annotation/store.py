@@ -276,6 +276,10 @@ class AnnotationStore:
             )
         with _describing(path):
             with self._connection() as connection:
+                # A view that another program made can be endless.
+                tables = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN "
+                if connection.execute(f"{tables} ('evaluation', 'annotators', 'answers')").fetchone() != (3,):
+                    raise ValueError("a table is missing")
                 (draw,) = connection.execute("SELECT draw FROM evaluation").fetchone()
                 (version,) = connection.execute("PRAGMA user_version").fetchone()
                 check_format(version, FORMAT, path)

@@ -229,7 +229,7 @@ def _exact_in_json(name: str, kind: str) -> str | None:
 
 def _exact_in_parquet(name: str, kind: str) -> str | None:
     """Return the SQL of a column for Parquet, where DuckDB rounds 128-bit integers; None if it can stay."""
-    decimal = re.sub(r'\bU?HUGEINT(?=[\[),]|$)', "DECIMAL(38,0)", kind)
+    decimal = re.sub(r"\bU?HUGEINT(?=[\[),]|$)", "DECIMAL(38,0)", kind)
     return f"{name}::{decimal}" if decimal != kind else None
 
 

@@ -231,11 +231,13 @@ def test_other_files_are_refused(tmp_path: Path, store: AnnotationStore) -> None
     path.write_bytes(b"text, and much longer than a header of SQLite would be " * 30)
     with pytest.raises(InputError, match="not a database of annotations"):
         AnnotationStore(path)
-    path.unlink()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE pairs (x)")
-    with pytest.raises(InputError, match="not a database of annotations"):
-        AnnotationStore(path)
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT max(x) AS draw FROM n"
+    for statement in ("CREATE TABLE pairs (x)", f"CREATE VIEW evaluation AS {endless}"):
+        path.unlink()
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute(statement)
+        with pytest.raises(InputError, match="not a database of annotations"):
+            AnnotationStore(path)
 
 
 def test_a_locked_database_is_still_one(store: AnnotationStore, monkeypatch: pytest.MonkeyPatch) -> None:
