@@ -16,12 +16,12 @@ from benchmarks.command_line import start
 from benchmarks.hardware import data_directory
 from experiments.pairs import paraphrases, sts_sets
 from paraforge.base.files import write_json
-from paraforge.base.text.idf import Background
+from paraforge.base.text.idf import Background, background_of_frequencies
 from paraforge.base.text.tokens import tokenize_column
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.averages import WEIGHTS
 from paraforge.embeddings.encoders.parameters import AverageParameters
-from paraforge.embeddings.evaluation.averages import SIF_A, WordAverage, word_counts
+from paraforge.embeddings.evaluation.averages import SIF_A, WordAverage
 from paraforge.embeddings.evaluation.sts import evaluate_sts
 from paraforge.embeddings.trainer.initial import random_table
 from paraforge.embeddings.trainer.model import SentenceModel
@@ -82,7 +82,7 @@ def frequencies() -> Background:
     """Return p(w) of Wikipedia's words, with punctuation and clitics, which that list lacks, from news."""
     (*news,) = paraphrases("news")
     text = pa.chunked_array([side for block in news for side in (block.left, block.right)])
-    listed = word_counts(data_directory() / "wordfreq" / "enwiki_vocab_min200.txt.gz")
+    listed = background_of_frequencies(data_directory() / "wordfreq" / "enwiki_vocab_min200.txt.gz")
     return listed.completed(tokenize_column(text))
 
 

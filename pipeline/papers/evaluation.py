@@ -193,14 +193,14 @@ class PaperEvaluation:
                 figure(score.pearson if score.accuracy is None else score.accuracy)
                 for score in (scores[training] for training in trainings)
             ]
-            counts = [f"{count:,}" for count in (task.train, task.test, task.repeated)]
+            counts = [f"{count:,}" for count in (task.train, task.test)]
             measure = "Pearson" if task.accuracy is None else "accuracy"
             rows.append([name, *counts, *figures, measure, task.tested_on])
             if any(score.f1 is not None for score in scores.values()):
                 figures = [figure(scores[training].f1) for training in trainings]
-                rows.append(["", "", "", "", *figures, "F1", task.tested_on])
+                rows.append(["", "", "", *figures, "F1", task.tested_on])
         columns = trainings if len(trainings) > 1 else ["score"]
-        return text_table(["task", "train", "tested", "repeated", *columns, "measure", "tested on"], rows)
+        return text_table(["task", "train", "tested", *columns, "measure", "tested on"], rows)
 
 
 def evaluate_for_papers(

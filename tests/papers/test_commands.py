@@ -49,7 +49,7 @@ def test_everything_at_once(place: Path) -> None:
     assert list(content["differences"]) == ["tfidf", "jaccard"]
     assert {"words", "by_length"} <= content.keys()
     (task,) = content["transfer"]["tasks"]
-    assert (task["name"], task["accuracy"], task["repeated"]) == ("MR", 100, 38)
+    assert (task["name"], task["accuracy"], task["train"]) == ("MR", 100, 40)
     assert "TREC" in content["transfer"]["missing"]
     for text in ("2012.a", "mean of", "tfidf", "Spearman", "missing tasks: CR", "mean absolute difference"):
         assert text in output

@@ -17,10 +17,8 @@ from paraforge.base.files import read_json, write_json
 from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.idf import Background, background_of_frequencies, count_documents
 from paraforge.base.text.lines import numbered_lines
-from paraforge.base.text.pair_blocks import PairBlock
-from paraforge.base.text.tokens import TOKENIZER_NAME, tokenize_column, tokenize_columns
+from paraforge.base.text.tokens import TOKENIZER_NAME, tokenize_column
 from paraforge.base.word_vectors.vectors import FloatArray, WordVectors
-from paraforge.corpus.publication.datasets import corpus_blocks
 from paraforge.embeddings.evaluation.comparing import Model
 from paraforge.embeddings.evaluation.sets import read_sets
 
@@ -56,32 +54,6 @@ class Weighting:
         if self.kind == "sif":
             return self.a / (self.a + counts / total)
         return np.log((1 + total) / (1 + counts))
-
-
-def word_counts(path: Path) -> Background:
-    """Read a file of words and counts (`the 167485604`), or count the words of a corpus' training pairs,
-    which do not include held-out splits and rejected or failed pairs.
-
-    Raises InputError if there is no word, or, with file and line, if a line is not a word and a positive
-    integer.
-    """
-    if path.is_file():
-        return background_of_frequencies(path)
-    return count_pairs(corpus_blocks(path), path.name)
-
-
-def count_pairs(blocks: Iterable[PairBlock], name: str) -> Background:
-    """Count the words on both sides of pairs. Memory grows with the vocabulary. Raises InputError if there
-    are none."""
-    counts: dict[str, int] = {}
-    for block in blocks:
-        for side in tokenize_columns(block.left, block.right):
-            for token, count in side.occurrences().items():
-                counts[token] = counts.get(token, 0) + count
-    total = sum(counts.values())
-    if not total:
-        raise InputError(f"{name} has no words to count")
-    return Background(name, total, counts)
 
 
 def sentence_counts(texts: Sequence[str], name: str) -> Background:
@@ -285,7 +257,7 @@ def fit_sif(
 ) -> tuple[WordAverage, dict[str, Any]]:
     """Fit a weighted average of word vectors without common components.
 
-    counts: file of word counts, or corpus to count; required for the weights `sif`.
+    counts: file of word counts; required for the weights `sif`.
     fit: sentences to fit the components, the weights `idf` and the probabilities of uncounted words on;
         without them, the components of each evaluated set are removed.
     weights: `sif`, `idf`, or `none`. a: constant of the weights `sif`. components: how many to remove.
@@ -296,7 +268,7 @@ def fit_sif(
     weighting = None
     if weights == "sif":
         assert counts is not None
-        weighting = Weighting("sif", word_counts(counts), a)
+        weighting = Weighting("sif", background_of_frequencies(counts), a)
     elif weights == "idf":
         weighting = Weighting("idf", sentence_counts(texts, "--fit"))
     about = {

@@ -35,8 +35,6 @@ class TransferScore:
     """A model's score on one task, x 100: accuracy (and F1 for MRPC on fixed embeddings), or correlations.
 
     tested_on: `test`, `trial`, or `10-fold cross-validation`. train, test: numbers of examples.
-    repeated: number of test examples that are also in the training set; without a split, number of examples
-        that repeat an earlier one. Repeated examples make a score look better than it is.
     training: `fixed`, or how the encoder was trained for the task.
     chosen: for a trained encoder, one entry per fold with the settings that differ from the defaults, the
         best epoch and its development score (None if undefined).
@@ -49,7 +47,6 @@ class TransferScore:
     tested_on: str
     train: int
     test: int
-    repeated: int
     training: str = FIXED
     chosen: list[dict[str, Any]] = field(default_factory=list)
     f1: float | None = None
@@ -62,7 +59,6 @@ def transfer_score(task: Task, folds: int, **figures: Any) -> TransferScore:
         tested_on=task.tested_on if task.test is not None else f"{folds}-fold cross-validation",
         train=len(task.train),
         test=len(task.train if task.test is None else task.test),
-        repeated=task.train.repeats if task.test is None else task.test.repeated_in(task.train),
         **figures,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,19 +39,6 @@ class Examples:
         chosen = list(rows)
         second = None if self.second is None else [self.second[row] for row in chosen]
         return Examples([self.first[row] for row in chosen], second, [self.labels[row] for row in chosen])
-
-    def repeated_in(self, other: Examples) -> int:
-        """Return how many of these examples are also among others, ignoring labels."""
-        others = set(other._keys())
-        return sum(key in others for key in self._keys())
-
-    @property
-    def repeats(self) -> int:
-        """The number of examples that repeat an earlier one, ignoring labels."""
-        return len(self) - len(set(self._keys()))
-
-    def _keys(self) -> Iterator[tuple[str, str]]:
-        return zip(self.first, self.second or [""] * len(self), strict=True)
 
 
 def read_texts(path: Path, text: int = 1) -> Examples:

@@ -3,33 +3,25 @@ weights."""
 
 import json
 import math
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pytest
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.idf import Background
-from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.tokens import tokenize
 from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors
-from paraforge.corpus.publication.datasets import open_published, published_tables
 from paraforge.embeddings.evaluation import averages as module
 from paraforge.embeddings.evaluation.averages import (
     Weighting,
     WordAverage,
     common_components,
-    count_pairs,
     open_sif,
     save_sif,
     sentence_counts,
-    word_counts,
 )
-from tests.base.text.test_pair_blocks import write_corpus
-from tests.corpus.selection.published import publish_pairs
 from tests.project import digests
 
 WORDS = ["the", "dog", "cat", "runs", ".", "sits", "a"]
@@ -128,42 +120,6 @@ def test_inverse_document_frequency() -> None:
     assert weighting.weights(["dog", "the", "bird"]).tolist() == pytest.approx(
         [math.log(4 / 3), math.log(4 / 2), math.log(4)]
     )
-
-
-def test_counts_of_pairs() -> None:
-    block = PairBlock(pa.array(["The dog.", "the the"]), pa.array(["A dog!", ""]))
-    counted = count_pairs([block, block], "x")
-    assert counted.counts == {"the": 6, "dog": 4, ".": 2, "a": 2, "!": 2}
-    assert counted.documents == 16
-    with pytest.raises(InputError, match="no words to count"):
-        count_pairs([], "x")
-
-
-def test_counts_of_a_file_and_of_a_corpus(tmp_path: Path) -> None:
-    (tmp_path / "counts.txt").write_text("the 10\nThe 5\ndog 2\n")
-    assert word_counts(tmp_path / "counts.txt").counts == {"the": 15, "dog": 2}
-    (tmp_path / "bad.txt").write_text("the 10\ndog\n")
-    with pytest.raises(InputError, match=r"bad\.txt:2"):
-        word_counts(tmp_path / "bad.txt")
-    rows: list[dict[str, str | None]] = [
-        {"reference": "a dog", "translation": "the dog"},
-        {"reference": "refused", "translation": None, "rejected": "too_long"},
-    ]
-    assert word_counts(write_corpus(tmp_path / "corpus", rows)).counts == {"a": 1, "dog": 2, "the": 1}
-
-
-def test_words_of_held_out_splits_are_not_counted(tmp_path: Path) -> None:
-    publish_pairs(tmp_path, splits={"test": 60})
-    corpus = open_published(tmp_path / "corpus")
-    texts = [
-        str(table[side][row])
-        for table in published_tables(corpus.training, ["reference", "translation"])
-        for side in table.column_names
-        for row in range(len(table))
-    ]
-    assert corpus.training.rows < corpus.rows
-    expected = Counter(word for text in texts for word in tokenize(text))
-    assert word_counts(tmp_path / "corpus").counts == expected
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_separable_classes(classes: int) -> None:
     score = do_task(Moved(), task)
     assert score.accuracy >= 94
     assert do_task(Moved(), task) == score
-    assert (score.train, score.test, score.repeated, score.pearson) == (300, 100, 0, None)
+    assert (score.train, score.test, score.pearson) == (300, 100, None)
     with_development = Task("x", "classification", train, labelled(60, 3, classes), test, "test")
     assert do_task(Moved(), with_development).accuracy >= 94
 
@@ -124,11 +124,6 @@ def test_a_model_adapts_to_the_training_texts_alone() -> None:
     train = labelled(40, 1, 2)
     do_task(Adapting(), Task("x", "classification", train, labelled(9, 2, 2), labelled(9, 3, 2), "test"))
     assert given == [train.first]
-
-
-def test_repeated_examples_are_those_of_the_test_set() -> None:
-    train, test = Examples(["a", "b"], None, ["0", "1"]), Examples(["a", "a", "c"], None, ["0", "0", "1"])
-    assert module.transfer_score(Task("x", "classification", train, None, test, "test"), 0).repeated == 2
 
 
 def test_features_of_pairs() -> None:
@@ -210,7 +205,7 @@ def test_models_without_vectors(tmp_path: Path) -> None:
         fixed_embedder(PairMetric(jaccard), ["x"])
     (tmp_path / "MR.tsv").write_text("0\t1 2\n1\t2 3\n" * 20)
     (score,) = evaluate_transfer(Numbers(), find_tasks([tmp_path])[0])
-    assert (score.name, score.repeated) == ("MR", 38)
+    assert (score.name, score.train, score.test) == ("MR", 40, 40)
 
 
 @pytest.mark.parametrize("positive", [None, "b"])
@@ -230,7 +225,7 @@ def test_without_the_positive_class_f1_is_0(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_table_has_a_column_for_each_training() -> None:
-    sizes = {"tested_on": "test", "train": 4000, "test": 1700, "repeated": 3}
+    sizes = {"tested_on": "test", "train": 4000, "test": 1700}
     scores = [
         TransferScore(name="MRPC", accuracy=70, f1=80, **sizes),
         TransferScore(name="SICK-R", pearson=71, spearman=60, **sizes),
@@ -240,9 +235,9 @@ def test_the_table_has_a_column_for_each_training() -> None:
     found = PaperEvaluation(Evaluation("m", "kind"), scores, ["MR"])
     _, *table, _, missing = [line.split() for line in found.lines()[-7:]]
     assert table[-3:] == [
-        ["MRPC", "4,000", "1,700", "3", "70.0", "75.0", "accuracy", "test"],
+        ["MRPC", "4,000", "1,700", "70.0", "75.0", "accuracy", "test"],
         ["80.0", "-", "F1", "test"],
-        ["SICK-R", "4,000", "1,700", "3", "71.0", "76.0", "Pearson", "test"],
+        ["SICK-R", "4,000", "1,700", "71.0", "76.0", "Pearson", "test"],
     ]
     assert missing == ["missing", "tasks:", "MR"]
     nothing = PaperEvaluation(Evaluation("m", "kind"), [], ["MR"]).as_json()
@@ -327,15 +322,6 @@ def test_malformed(tmp_path: Path, read: Callable[..., object], text: str, line:
     with pytest.raises(InputError) as caught:
         read(path)
     assert (caught.value.path, caught.value.line) == (str(path), line)
-
-
-def test_repeats() -> None:
-    train = Examples(["a", "b", "a"], None, ["0", "1", "1"])
-    assert train.repeats == 1
-    assert Examples(["b", "c", "b"], None, ["0", "1", "0"]).repeated_in(train) == 2
-    pairs = Examples(["a", "a"], ["b", "c"], ["0", "1"])
-    assert pairs.repeats == 0
-    assert pairs.texts == ["a", "a", "b", "c"]
 
 
 LABELLED = "0\tbad\n1\tgood\n" * 2
