@@ -7,9 +7,11 @@ import os
 import sys
 from collections.abc import Iterator
 from functools import cache
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import duckdb
 import hypothesis
 import pytest
 
@@ -124,6 +126,25 @@ def _built_in_scorer_is_opened_once() -> Iterator[None]:
     opened, once = WordScorer.open, cache(WordScorer.open)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WordScorer, "open", lambda path: (once if path == DIRECTORY else opened)(path))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _duckdb_is_started_once() -> Iterator[None]:
+    """Starting it takes 40 ms of CPU time, and hundreds of tests sort a few rows with the usual limit of
+    memory. They get a database each in one instance; processes that a test forks start their own."""
+    connect, numbers, process = duckdb.connect, count(), os.getpid()
+    with connect() as started, pytest.MonkeyPatch.context() as patch:
+
+        def connected(database: str = ":memory:", **options: Any) -> duckdb.DuckDBPyConnection:
+            config = options.get("config", {})
+            is_usual = config == {"memory_limit": "1GB", "temp_directory": config.get("temp_directory")}
+            if not is_usual or os.getpid() != process:
+                return connect(database, **options)
+            connection, name = started.cursor(), f"own{next(numbers)}"
+            return connection.execute(f"ATTACH ':memory:' AS {name}; USE {name}")
+
+        patch.setattr(duckdb, "connect", connected)
         yield
 
 

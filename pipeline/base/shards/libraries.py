@@ -3,11 +3,15 @@ warning."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from functools import cache
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
 
 logger = logging.getLogger(__name__)
 
 Versions = dict[str, str]
+# A process keeps the library that it has loaded, whatever is installed later.
+version = cache(installed_version)
 # This library writes the Parquet files of every step.
 _OF_ALL = "pyarrow"
 _NOT_RECORDED = "unknown"
