@@ -36,7 +36,7 @@ from paraforge.embeddings.trainer.parameters import ModelParameters, PairFilePar
 from paraforge.embeddings.trainer.train_model import train_model
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.intake.bitext.parameters import IngestParameters
-from paraforge.translation.decoding.torch_device import device_of
+from paraforge.translation.decoding.device import device_of
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Hypothesis, Placement
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.model import open_model

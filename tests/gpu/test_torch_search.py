@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import torch
 
-from paraforge.translation.decoding.torch_device import device_of, prepare_thread
+from paraforge.translation.decoding.device import device_of, prepare_thread
 from paraforge.translation.decoding.translator import Placement
 from paraforge.translation.torch_search import graphs
 from paraforge.translation.torch_search.graphs import RecordedSteps
-from paraforge.translation.torch_search.results import Found
 from paraforge.translation.torch_search.search import Pace, Search
+from paraforge.translation.torch_search.state import Found
 from paraforge.translation.torch_search.transformer import Weights
 from tests.translation.torch_search.random_weights import random_weights, rules, sentences
 

@@ -26,7 +26,7 @@ from paraforge.products.paraphrasing import stage as paraphraser_stage
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
 from paraforge.products.triplets import mining
 from paraforge.products.triplets.parameters import TripletsParameters
-from paraforge.translation.decoding.server_settings import Server
+from paraforge.translation.decoding.server import Server
 from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines.fake import Fake
 from paraforge.translation.engines.imported import Imported

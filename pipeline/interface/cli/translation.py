@@ -218,7 +218,7 @@ def import_translations(
       paraforge memory import marian.parquet --name marian-2024
       paraforge configure translation=imported translate.imported.name=marian-2024
     """
-    from paraforge.translation.memory.files import import_file
+    from paraforge.translation.memory.memory import import_file
 
     root = memory_directory(memory)
     for path in paths:

@@ -21,11 +21,10 @@ from paraforge.interface.configuration import Parameters
 from paraforge.interface.query.pairs import duration
 from paraforge.translation.decoding.translator import Hypotheses, Translator, Usage
 from paraforge.translation.engines import is_model_free, is_remote
-from paraforge.translation.memory.distinct import find_distinct, written_distinct
+from paraforge.translation.memory.distinct import Population, blocks, find_distinct, survey, written_distinct
 from paraforge.translation.memory.recall import recall
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE
-from paraforge.translation.stage.population import Population, blocks, survey
 from paraforge.translation.stage.quantisation import calibrated
 from paraforge.translation.stage.remembering import known_segments, remember
 from paraforge.translation.stage.round_trip import forward_resources

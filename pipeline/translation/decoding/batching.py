@@ -12,7 +12,7 @@ from itertools import islice
 from paraforge.base.errors import ParaforgeError
 from paraforge.base.shards.pool import threads_of
 from paraforge.base.shards.scheduler import report_rows
-from paraforge.translation.decoding.faults import EngineError, device_lost, is_device_lost, is_out_of_memory
+from paraforge.translation.decoding.device import EngineError, device_lost, is_device_lost, is_out_of_memory
 from paraforge.translation.decoding.translator import Engine, Hypotheses, Hypothesis
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from typing import Any
 
 from paraforge.base.errors import InputError, first_line
 from paraforge.translation.decoding.batching import BatchEngine, Decoded, SourceTokens
+from paraforge.translation.decoding.device import device_of
 from paraforge.translation.decoding.pieces import SentencePieces
-from paraforge.translation.decoding.torch_device import device_of
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
     EngineSettings,

@@ -12,9 +12,7 @@ from paraforge.translation.decoding.batching import (
     SourceTokens,
     Untranslatable,
 )
-from paraforge.translation.decoding.server_answers import best_answers, read_answer
-from paraforge.translation.decoding.server_client import ServerClient
-from paraforge.translation.decoding.server_settings import Server
+from paraforge.translation.decoding.server import Server, ServerClient, best_answers, read_answer
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
     Engine,
@@ -64,7 +62,7 @@ class ServerTranslator(Engine):
 
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
         """Translate a stream; see :class:`~paraforge.translation.decoding.translator.Translator`. Raises what
-        :meth:`~paraforge.translation.decoding.server_client.ServerClient.ask` does."""
+        :meth:`~paraforge.translation.decoding.server.ServerClient.ask` does."""
         requests = _Requests(self._threads, self._translated, self._options, self._settings.concurrency)
         try:
             yield from requests.translate(sentences)

@@ -18,13 +18,16 @@ from paraforge.translation.decoding.batching import (
     SourceTokens,
     usual_window,
 )
-from paraforge.translation.decoding.faults import (
+from paraforge.translation.decoding.device import (
     device_lost,
+    device_of,
+    fast_type,
     is_device_lost,
     is_out_of_memory,
+    make_current,
+    prepare_thread,
 )
 from paraforge.translation.decoding.pieces import SentencePieces
-from paraforge.translation.decoding.torch_device import device_of, fast_type, make_current, prepare_thread
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
     EngineSettings,
@@ -37,8 +40,8 @@ from paraforge.translation.models.sentencepiece import check_pieces
 from paraforge.translation.models.subwords import open_subwords
 
 if TYPE_CHECKING:
-    from paraforge.translation.torch_search.results import Findings, Found
     from paraforge.translation.torch_search.search import Pace, Request, Search
+    from paraforge.translation.torch_search.state import Findings, Found
 
 logger = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ from paraforge.base.shards.scheduler import open_jobs
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.decoding.translator import DecodingOptions, Hypothesis, Placement
 from paraforge.translation.engines import ctranslate2, open_translator
+from paraforge.translation.memory.distinct import survey
 from paraforge.translation.models.model import TranslationModel, open_model
-from paraforge.translation.stage.population import survey
 from paraforge.translation.stage.sentences import EngineChoice, Workplace, device_of_worker
 from paraforge.versions import TRANSLATE
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from paraforge.translation.decoding.faults import is_device_lost, is_out_of_memory
+from paraforge.translation.decoding.device import is_device_lost, is_out_of_memory
 from paraforge.translation.torch_search.search import Search, Step
 from paraforge.translation.torch_search.state import Arena, SearchState, Shape
 

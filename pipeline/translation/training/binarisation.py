@@ -1,9 +1,12 @@
-"""Prepares bitext shards for fairseq: held-out rows, vocabularies and binarized parts."""
+"""Prepares bitext shards for fairseq: training pairs, held-out rows, vocabularies and binarized parts in
+fairseq's memory-mapped format."""
 
 import logging
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,20 +18,16 @@ from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import read_json, remove_directory, sync_tree, write_json
+from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.pool import in_order, threads_for
 from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.schema import FLAG_COLUMNS
 from paraforge.base.shards.store import ShardDirectory, read_parquet
+from paraforge.base.text.ragged import offsets_of
 from paraforge.base.text.units import load_processor
-from paraforge.translation.models.sentencepiece import train_vocabulary, write_dictionary
+from paraforge.translation.models.fairseq_compat import import_fairseq
+from paraforge.translation.models.sentencepiece import SPECIAL_TYPES, train_vocabulary, write_dictionary
 from paraforge.translation.training.parameters import NmtParameters
-from paraforge.translation.training.parts import PartWriter, encode_sentences
-from paraforge.translation.training.training_pairs import (
-    accepted_pairs,
-    drawn_of,
-    drawn_values,
-    pair_columns,
-    teacher_of,
-)
 
 logger = logging.getLogger(__name__)
 ResultT = TypeVar("ResultT")
@@ -245,3 +244,160 @@ def _fits(sides: pa.Table, maximum: int) -> NDArray[np.bool_]:
     # One token would be only end-of-sentence.
     fits: NDArray[np.bool_] = (np.maximum(*lengths) <= maximum) & (np.minimum(*lengths) >= 2)
     return fits
+
+
+def pair_columns(bitext: ShardDirectory, parameters: NmtParameters) -> list[str]:
+    """Return the columns that :func:`accepted_pairs` reads. Raises InputError if the shards do not have the
+    target."""
+    available = set(bitext.schema.names)
+    if parameters.target not in available:
+        raise InputError(
+            f"these shards have no column '{parameters.target}' to train on",
+            bitext.path,
+            remedy="Set nmt.bitext to the data/translated that the teacher made.",
+        )
+    of_translations = () if parameters.target == "reference" else ("failed", "rank", *FLAG_COLUMNS)
+    optional = ("rejected", "held_out", *of_translations)
+    texts = dict.fromkeys(("source_text", "reference", parameters.target))
+    return [*texts, *(name for name in optional if name in available)]
+
+
+def accepted_pairs(table: pa.Table, parameters: NmtParameters) -> pa.Table:
+    """Return ``source_text, target, reference`` of the rows that no step rejected, and ``held_out`` if it
+    exists.
+
+    ``target`` is the training target: the reference, or with ``nmt.target: translation`` the best hypothesis
+    of another model (sequence-level knowledge distillation, Kim and Rush 2016, section 3.2), except
+    truncated, empty or runaway ones. Quality is always measured against ``reference``. With ``nmt.target:
+    source_text`` the two sides are exchanged.
+
+    table: the columns that :func:`pair_columns` names.
+    """
+    # A corpus of paraphrases has no foreign side.
+    kept = [_filled(table[name]) for name in {"source_text", "reference", parameters.target}]
+    for name in table.column_names:
+        if name in ("rejected", "failed"):
+            kept.append(pc.is_null(table[name]))
+        elif name in FLAG_COLUMNS:  # a marked translation would only teach its fault
+            kept.append(pc.invert(pc.fill_null(table[name], False)))
+        elif name == "rank":
+            kept.append(pc.equal(table[name], 0))
+    rows = table.filter(reduce(pc.and_, kept))
+    columns = {"source_text": rows["source_text"], "reference": rows["reference"]}
+    if parameters.target == "source_text":
+        columns = dict(zip(columns, [rows["reference"], rows["source_text"]], strict=True))
+    if "held_out" in rows.column_names:
+        columns["held_out"] = rows["held_out"]
+    return pa.table({**columns, "target": rows[parameters.target]})
+
+
+def drawn_values(rows: pa.Table) -> NDArray[np.float64]:
+    """Return values that decide whether a pair is held out, see :func:`drawn_of`; if the shards have a
+    column ``held_out``, 0 for the pairs that it marks and 1 for others."""
+    if "held_out" in rows.column_names:
+        return np.where(rows["held_out"].to_numpy(), 0.0, 1.0)
+    return drawn_of(rows["source_text"])
+
+
+def drawn_of(*texts: pa.ChunkedArray, half: int = 0) -> NDArray[np.float64]:
+    """Return a number in [0, 1) for each row of texts, the same wherever and however often they occur. Pairs
+    are chosen by thresholds on it, so equal sentences are always on the same side.
+
+    half: of the texts' keys, 0 or 1; the two give independent numbers.
+    """
+    return text_keys(*texts)[:, half].astype(np.float64) / 2.0**64
+
+
+def teacher_of(bitext: ShardDirectory, parameters: NmtParameters) -> str | None:
+    """Return the fingerprint of the model that made the targets; None for references."""
+    if parameters.target != "translation":
+        return None
+    return str(bitext.description.get("fingerprints", {}).get("model", "unknown"))
+
+
+def _filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.fill_null(pc.greater(pc.binary_length(column), 0), False)
+
+
+# fairseq has the sizes and batches of one part in memory (about 100 bytes per pair).
+PAIRS_PER_PART = 4_000_000
+
+
+def encode_sentences(processor: Any, sentences: list[str], threads: int = 1) -> pa.ListArray:
+    """Return fairseq's tokens of each sentence, including end-of-sentence; see :func:`write_dictionary`."""
+    encoded = processor.encode(sentences, num_threads=threads)
+    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+    offsets = offsets_of(lengths + 1)
+    tokens = np.full(offsets[-1], SPECIAL_TYPES.index("</s>"), np.int32)
+    is_end = np.zeros(len(tokens), np.bool_)
+    is_end[offsets[1:] - 1] = True
+    tokens[~is_end] = np.fromiter(chain.from_iterable(encoded), np.int32, int(lengths.sum()))
+    tokens[~is_end] += len(SPECIAL_TYPES) - 1
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(tokens))
+
+
+def _add(builder: Any, sentences: pa.ChunkedArray) -> int:
+    """Add lists of tokens to one side of a split. Returns the number of tokens."""
+    import torch
+
+    tokens = torch.from_numpy(pc.list_flatten(sentences).to_numpy().copy())
+    for sentence in tokens.split(pc.list_value_length(sentences).to_pylist()):
+        builder.add_item(sentence)
+    return len(tokens)
+
+
+class PartWriter:
+    """Writes pairs of ``source`` and ``target`` tokens to ``parts/part-0000`` ..., with bounded sizes.
+
+    parts: their names. pairs: number of written pairs. tokens: number of tokens on both sides.
+    """
+
+    def __init__(self, directory: Path, languages: Sequence[str]) -> None:
+        """directory: directory with fairseq's dictionaries of both languages."""
+        self._directory, self._languages = directory, languages
+        self._dictionaries = [directory / f"dict.{language}.txt" for language in languages]
+        lines = max(path.read_bytes().count(b"\n") for path in self._dictionaries)
+        self._types = lines + len(SPECIAL_TYPES)
+        self._sides: dict[str, Any] = {}
+        self.parts: list[str] = []
+        self.pairs = 0
+        self.tokens = [0, 0]
+
+    def _open(self, part: str, split: str) -> None:
+        """Open fairseq's builders of both sides: ``.bin`` has the tokens, ``.idx`` where sentences begin."""
+        import_fairseq()
+        from fairseq.data.indexed_dataset import make_builder
+
+        stem = self._directory / part / f"{split}.{'-'.join(self._languages)}"
+        for language in self._languages:
+            self._sides[f"{stem}.{language}"] = make_builder(f"{stem}.{language}.bin", "mmap", self._types)
+
+    def write(self, pairs: pa.Table) -> None:
+        """Add pairs."""
+        while pairs.num_rows:
+            room = len(self.parts) * PAIRS_PER_PART - self.pairs
+            if not room:
+                self.close()
+                self.parts.append(f"parts/part-{len(self.parts):04d}")
+                (self._directory / self.parts[-1]).mkdir(parents=True)
+                for path in self._dictionaries:
+                    shutil.copyfile(path, self._directory / self.parts[-1] / path.name)
+                self._open(self.parts[-1], "train")
+                continue
+            here, pairs = pairs.slice(0, room), pairs.slice(room)
+            self.pairs += here.num_rows
+            for number, builder in enumerate(self._sides.values()):
+                self.tokens[number] += _add(builder, here.column(number))
+
+    def close(self) -> None:
+        """Finish the last part."""
+        for stem, builder in self._sides.items():
+            builder.finalize(f"{stem}.idx")
+        self._sides = {}
+
+    def write_held_out(self, pairs: pa.Table) -> None:
+        """Write the validation split to the first part, where fairseq expects it."""
+        self._open(self.parts[0], "valid")
+        for builder, column in zip(self._sides.values(), pairs.columns, strict=True):
+            _add(builder, column)
+        self.close()

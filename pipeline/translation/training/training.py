@@ -14,12 +14,11 @@ from paraforge.base.files import write_csv, write_json
 from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.translation.decoding.torch_device import fast_type
+from paraforge.translation.decoding.device import fast_type
 from paraforge.translation.models.fairseq_compat import misread
 from paraforge.translation.training.binarisation import PreparedBitext, prepare_bitext
 from paraforge.translation.training.parameters import NmtParameters
-from paraforge.translation.training.processes import LOG, follow, training_processes
-from paraforge.translation.training.ranks import rank_count
+from paraforge.translation.training.processes import LOG, follow, rank_count, training_processes
 
 logger = logging.getLogger(__name__)
 

@@ -1,5 +1,10 @@
 """Trains a translation model with fairseq's trainer on prepared bitext, and measures BLEU with the production
-engine."""
+engine.
+
+:mod:`paraforge.translation.training.processes` runs each training process as ``python -m
+paraforge.translation.training.training_run DIRECTORY RANK``, and reads the JSON lines that it writes to
+standard output. ``DIRECTORY/settings.json`` has its settings.
+"""
 
 import ctypes
 import json
@@ -7,17 +12,22 @@ import logging
 import os
 import sys
 import time
+import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from paraforge.base.errors import InputError, Interrupted
-from paraforge.base.interrupts import stop_requested
-from paraforge.translation.decoding.faults import is_out_of_memory
+from filelock import FileLock
+
+from paraforge.base.errors import InputError, Interrupted, ParaforgeError, describe_os_error
+from paraforge.base.files import read_json
+from paraforge.base.interrupts import graceful_interrupts, stop_requested
+from paraforge.translation.decoding.device import is_out_of_memory
 from paraforge.translation.models.checkpoint import is_copy, weights_only_state, write_checkpoint
 from paraforge.translation.models.fairseq_compat import import_fairseq
 from paraforge.translation.training.parameters import NmtParameters
-from paraforge.translation.training.ranks import join
+from paraforge.translation.training.processes import join, leave
 
 logger = logging.getLogger(__name__)
 
@@ -346,3 +356,42 @@ def report(**values: Any) -> None:
     """Send the parent process a JSON object on one line."""
     sys.stdout.write(json.dumps(values) + "\n")
     sys.stdout.flush()
+
+
+ORPHAN_SECONDS = 600.0  # longer than an update and a validation
+
+
+def main(directory: Path, rank: int = 0) -> int:
+    """Train according to ``directory/settings.json``, as one of its processes. Returns the exit code."""
+    # Libraries' output must not mix with the reports.
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
+    )
+    # fairseq is older than its dependencies, which warn about that repeatedly.
+    warnings.simplefilter("ignore")
+    try:
+        # Processes whose parent was killed get time to notice, so that no two write here.
+        lock = FileLock(directory / "trainer.lock", timeout=ORPHAN_SECONDS) if rank == 0 else nullcontext()
+        with lock, graceful_interrupts():  # a signal ends the wait for the lock at once
+            run = TrainingRun(directory, read_json(directory / "settings.json"), rank)
+            if rank == 0:
+                report(event="start", update=run.updates, history=run.history)
+            reason = run.train()
+            leave(run.ranks)
+            if rank == 0:
+                report(event="end", reason=reason, update=run.updates)
+    except Interrupted as error:
+        return error.exit_code
+    except ParaforgeError as error:
+        if rank == 0:
+            report(event="error", message=str(error), exit_code=error.exit_code)
+        return error.exit_code
+    except OSError as error:
+        if rank == 0:  # not only to the log, which a full disk cannot hold
+            report(event="failed", message=describe_os_error(error))
+        raise
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2])))

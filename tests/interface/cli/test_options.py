@@ -101,7 +101,7 @@ CASES: dict[str, tuple[str, str, Any]] = {
         call("a", Path("out"), source_language="de", target_language="en"),
     ),
     "memory import": (
-        "translation.memory.files:import_file",
+        "translation.memory.memory:import_file",
         "memory import a b --name n --memory .",
         call(Path("a"), Path(), "n"),
     ),

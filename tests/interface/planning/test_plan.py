@@ -38,10 +38,10 @@ from paraforge.interface.planning.plan import (
     plan_text,
 )
 from paraforge.interface.query.pairs import duration
-from paraforge.translation.decoding.faults import EngineError
-from paraforge.translation.decoding.server_settings import Server
+from paraforge.translation.decoding.device import EngineError
+from paraforge.translation.decoding.server import Server
 from paraforge.translation.decoding.translator import Hypotheses, make_hypothesis
-from paraforge.translation.stage.population import Population, survey
+from paraforge.translation.memory.distinct import Population, survey
 from paraforge.translation.stage.translate import translate
 from tests.here import run_command
 from tests.project import ROOT, make_project

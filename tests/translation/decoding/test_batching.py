@@ -15,7 +15,7 @@ from paraforge.translation.decoding.batching import (
     translate_in_batches,
     usual_window,
 )
-from paraforge.translation.decoding.faults import (
+from paraforge.translation.decoding.device import (
     DeviceLostError,
     EngineError,
     is_device_lost,

@@ -8,7 +8,7 @@ import torch
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
-from paraforge.translation.decoding.torch_device import fast_type
+from paraforge.translation.decoding.device import fast_type
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
 from paraforge.translation.engines import ctranslate2, engine_class
 from paraforge.translation.stage import sentences

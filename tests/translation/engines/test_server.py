@@ -15,8 +15,8 @@ import pytest
 from paraforge.base.errors import InputError, MissingPackageError
 from paraforge.base.files import hash_json
 from paraforge.base.shards.resources import Resources
-from paraforge.translation.decoding.faults import EngineError
-from paraforge.translation.decoding.server_answers import best_answers, read_answer
+from paraforge.translation.decoding.device import EngineError
+from paraforge.translation.decoding.server import best_answers, read_answer
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Hypothesis, Usage
 from paraforge.translation.engines import open_translator
 from paraforge.translation.engines.server import _Requests

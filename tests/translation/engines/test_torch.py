@@ -24,8 +24,8 @@ from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import open_model
 from paraforge.translation.models.model_file import ModelFile, Variable
 from paraforge.translation.stage.sentences import choose_engine
-from paraforge.translation.torch_search.results import Findings
 from paraforge.translation.torch_search.search import Request
+from paraforge.translation.torch_search.state import Findings
 from paraforge.translation.torch_search.weights import load_weights
 from tests.translation.engines.tiny_models import OPTIONS, SENTENCES, agree, gains, run, write_variant
 from tests.translation.models.ready import make_marian, write_m2m100, write_nllb

@@ -11,7 +11,7 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.engines.imported import Imported
-from paraforge.translation.memory.files import import_file
+from paraforge.translation.memory.memory import import_file
 from paraforge.translation.stage.parameters import TranslateParameters
 from tests.here import run_command
 from tests.translation.memory.test_memory import corpus_of, counts
@@ -108,7 +108,7 @@ def test_a_wrong_row_is_named_and_not_added(tmp_path: Path, columns: dict[str, A
 
 def test_nothing_is_left_of_a_file_with_a_wrong_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.translation.memory.memory.SEGMENT_SENTENCES", 10)
-    monkeypatch.setattr("paraforge.translation.memory.files._BLOCK", 10)
+    monkeypatch.setattr("paraforge.translation.memory.memory._BLOCK", 10)
     rows = {"sentence": TEXTS, "hypotheses": [*TEXTS[:-1], None]}
     pq.write_table(pa.table(rows), tmp_path / "wrong.parquet")
     with pytest.raises(InputError, match=f"row {len(TEXTS)}: hypotheses are None"):

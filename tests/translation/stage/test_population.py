@@ -10,8 +10,7 @@ import pytest
 
 from benchmarks.bitext import write_ingested
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.translation.memory.distinct import find_distinct
-from paraforge.translation.stage.population import blocks, survey
+from paraforge.translation.memory.distinct import blocks, find_distinct, survey
 
 
 def write_corpus(

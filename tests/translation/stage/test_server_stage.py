@@ -12,7 +12,7 @@ import pytest
 from paraforge.base.logs import configure_logging
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.translation.decoding.faults import EngineError
+from paraforge.translation.decoding.device import EngineError
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.translate import translate
 from tests.interface.planning.test_plan import write_corpus

@@ -10,7 +10,7 @@ import pytest
 
 from paraforge.base.errors import IncompleteError
 from paraforge.base.text.lines import PIPE
-from paraforge.translation.decoding.faults import EngineError
+from paraforge.translation.decoding.device import EngineError
 from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
 from paraforge.translation.engines import open_translator
 from paraforge.translation.stage.text_file import read_sentences, translate_lines

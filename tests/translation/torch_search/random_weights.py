@@ -7,9 +7,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from paraforge.translation.torch_search.results import Found
 from paraforge.translation.torch_search.search import Request, Search
-from paraforge.translation.torch_search.state import Rules
+from paraforge.translation.torch_search.state import Found, Rules
 from paraforge.translation.torch_search.transformer import (
     Block,
     Embedding,

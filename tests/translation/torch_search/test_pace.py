@@ -10,8 +10,7 @@ import torch
 
 from paraforge.translation.torch_search import graphs
 from paraforge.translation.torch_search.graphs import RecordedSteps
-from paraforge.translation.torch_search.search import Pace, Request, Search, Step
-from paraforge.translation.torch_search.selection import best_candidates, force
+from paraforge.translation.torch_search.search import Pace, Request, Search, Step, best_candidates, force
 from paraforge.translation.torch_search.state import Arena, SearchState, Shape
 from tests.translation.torch_search.random_weights import random_weights, rules, same, sentences
 

@@ -17,11 +17,15 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.units import load_processor
 from paraforge.translation.models.fairseq_compat import import_fairseq
-from paraforge.translation.training import binarisation, parts
-from paraforge.translation.training.binarisation import PreparedBitext, held_out_threshold, prepare_bitext
+from paraforge.translation.training import binarisation
+from paraforge.translation.training.binarisation import (
+    PreparedBitext,
+    drawn_of,
+    encode_sentences,
+    held_out_threshold,
+    prepare_bitext,
+)
 from paraforge.translation.training.parameters import NmtParameters
-from paraforge.translation.training.parts import encode_sentences
-from paraforge.translation.training.training_pairs import drawn_of
 from tests.base.shards.steps import write_table
 from tests.project import digests
 from tests.translation.models.tiny import bitext
@@ -135,7 +139,7 @@ def test_the_result_does_not_depend_on_the_shards(tmp_path: Path) -> None:
 
 def test_parts_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = prepare(tmp_path / "whole")
-    monkeypatch.setattr(parts, "PAIRS_PER_PART", 128)
+    monkeypatch.setattr(binarisation, "PAIRS_PER_PART", 128)
     cut = prepare(tmp_path / "cut")
     assert len(cut.parts) == -(-whole.trained // 128)
     rows = [row for part in cut.parts for row in read_part(tmp_path / "cut" / "work" / part, "train", "en")]

@@ -17,15 +17,14 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.units import load_processor
 from paraforge.corpus.columns import schema_of
-from paraforge.translation.decoding import torch_device as devices
+from paraforge.translation.decoding import device as devices
 from paraforge.translation.models.conversion import write_description
 from paraforge.translation.models.sentencepiece import SPECIAL_TYPES
 from paraforge.translation.training import stage as nmt
-from paraforge.translation.training.binarisation import prepare_bitext
+from paraforge.translation.training.binarisation import accepted_pairs, pair_columns, prepare_bitext
 from paraforge.translation.training.finishing import training_signature
 from paraforge.translation.training.parameters import NmtParameters, doubt_about
 from paraforge.translation.training.stage import NmtReport, build_nmt, trained_model, training_key
-from paraforge.translation.training.training_pairs import accepted_pairs, pair_columns
 from tests.base.shards.steps import write_table
 from tests.project import digests
 from tests.translation.models.tiny import bitext

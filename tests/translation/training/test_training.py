@@ -18,7 +18,7 @@ from paraforge.translation.models.checkpoint import load_checkpoint, weights_onl
 from paraforge.translation.training import training_run as trainer
 from paraforge.translation.training.binarisation import PreparedBitext, prepare_bitext
 from paraforge.translation.training.parameters import NmtParameters
-from paraforge.translation.training.ranks import Ranks, join
+from paraforge.translation.training.processes import Ranks, join
 from paraforge.translation.training.training import trainer_settings
 from paraforge.translation.training.training_run import TrainingRun
 from paraforge.translation.training.validation import Scores
@@ -227,7 +227,7 @@ def test_patience_ends_a_run(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_parts_are_gone_through_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paraforge.translation.training.parts.PAIRS_PER_PART", 100)
+    monkeypatch.setattr("paraforge.translation.training.binarisation.PAIRS_PER_PART", 100)
     shards = write_shards(tmp_path / "shards", accepted(300))
     cut = prepare_bitext(shards, tmp_path / "work", parameters(), RESOURCES)
     assert len(cut.parts) == 3

@@ -27,10 +27,10 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.models.checkpoint import load_checkpoint
 from paraforge.translation.models.fairseq_compat import data_path
-from paraforge.translation.training import processes, training, training_process
-from paraforge.translation.training.ranks import Ranks, join, rank_count
+from paraforge.translation.training import processes, training, training_run
+from paraforge.translation.training.binarisation import drawn_of
+from paraforge.translation.training.processes import Ranks, join, rank_count
 from paraforge.translation.training.training import train_model, trainer_settings, write_history
-from paraforge.translation.training.training_pairs import drawn_of
 from tests.translation.training.test_binarisation import accepted, write_shards
 from tests.translation.training.test_training import RESOURCES, parameters
 
@@ -279,8 +279,8 @@ def test_a_signal_ends_the_wait_for_the_lock(tmp_path: Path, monkeypatch: pytest
         def __enter__(self) -> None:
             handlers.append(signal.getsignal(signal.SIGTERM))
 
-    monkeypatch.setattr(training_process, "FileLock", lambda path, timeout: Lock())
-    assert training_process.main(tmp_path) == InputError.exit_code  # no settings.json
+    monkeypatch.setattr(training_run, "FileLock", lambda path, timeout: Lock())
+    assert training_run.main(tmp_path) == InputError.exit_code  # no settings.json
     assert handlers[0] is handlers[1]
 
 
@@ -311,9 +311,9 @@ def test_the_first_process_alone_reports_and_holds_the_lock(
         return str(ending)
 
     run = SimpleNamespace(updates=3, history=[], train=train, ranks=Ranks(rank))
-    monkeypatch.setattr(training_process, "TrainingRun", lambda *arguments: run)
+    monkeypatch.setattr(training_run, "TrainingRun", lambda *arguments: run)
     write_json(tmp_path / "settings.json", {})
     with pytest.raises(OSError) if code is None else nullcontext():
-        assert training_process.main(tmp_path, rank) == code
+        assert training_run.main(tmp_path, rank) == code
     found = [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()]
     assert found == (events if rank == 0 else [])
