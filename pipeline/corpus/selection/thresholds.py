@@ -14,10 +14,16 @@ from paraforge.base.errors import ConfigurationError
 from paraforge.base.logs import counted
 from paraforge.base.section import problems_of
 from paraforge.corpus.scorer import inside
-from paraforge.corpus.scoring.adequacy import judge_adequacy, minimum_of_adequate
-from paraforge.corpus.scoring.verdict import CONFIDENCE, judge, judge_changed, maximum_of, minimum_of
+from paraforge.corpus.scoring.verdict import (
+    CONFIDENCE,
+    judge,
+    judge_adequacy,
+    judge_changed,
+    maximum_of,
+    minimum_of,
+)
 from paraforge.corpus.scoring.wrong_pairs import CONTRADICTION, RIGHT, other_rows, trained_on_corpus
-from paraforge.corpus.selection.filters.bounds import Adequate, BoundsParameters, GoodPairs, WrongPairs
+from paraforge.corpus.selection.filters.bounds import BoundsParameters, GoodPairs, WrongPairs
 from paraforge.corpus.selection.parameters import SelectParameters
 
 logger = logging.getLogger(__name__)
@@ -65,15 +71,13 @@ def _found_bounds(one: BoundsParameters, wrong_pairs: pa.Table | None, where: st
     """Return numbers for the bounds given as a share. Raises ValueError if there are no pairs to find one."""
     found: dict[str, float] = {}
     minimum, maximum = one.minimum, one.maximum
-    if not isinstance(minimum, WrongPairs | Adequate) and not isinstance(maximum, GoodPairs):
+    if not isinstance(minimum, WrongPairs) and not isinstance(maximum, GoodPairs):
         return found
     if wrong_pairs is None:
         raise ValueError(_NO_SAMPLE)
     if not wrong_pairs.num_rows:
         raise ValueError(_NO_PAIRS)
-    if isinstance(minimum, Adequate):
-        found["minimum"] = minimum_of_adequate(wrong_pairs, minimum.adequate)
-    elif isinstance(minimum, WrongPairs):
+    if isinstance(minimum, WrongPairs):
         found["minimum"] = _found_minimum(one.score, minimum.wrong_pairs, wrong_pairs, where)
     if isinstance(maximum, GoodPairs):
         found["maximum"] = maximum_of(wrong_pairs, maximum.good_pairs, one.score)
@@ -165,7 +169,7 @@ def verdict(
 
     Returns ``wrong_pairs``, their number without those made by rule; ``changed_meanings``, see
     :func:`~paraforge.corpus.scoring.verdict.judge_changed`; ``trained_on_corpus``; ``adequacy``, see
-    :func:`~paraforge.corpus.scoring.adequacy.judge_adequacy`; ``scores``, the
+    :func:`~paraforge.corpus.scoring.verdict.judge_adequacy`; ``scores``, the
     :class:`~paraforge.corpus.scoring.verdict.Verdict` of each score. It is empty without a sample.
     """
     if wrong_pairs is None:

@@ -1,4 +1,5 @@
-"""The verdict's arithmetic against counting every pair; its intervals against the binomial distribution."""
+"""The verdict's arithmetic against counting every pair; its intervals against the binomial distribution; and
+the share of pairs that people are likely to accept."""
 
 import math
 from dataclasses import asdict
@@ -10,20 +11,29 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy.stats import beta, binom
 
+from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.corpus.publication.verdict_words import verdict_words
+from paraforge.corpus.scoring.general import DIRECTORY
+from paraforge.corpus.scoring.score import build_scorers, score_table
 from paraforge.corpus.scoring.verdict import (
     ENOUGH,
     FEWEST_CHANGED,
     SUGGESTED_SHARE,
     Verdict,
+    adequacy,
     interval,
     judge,
+    judge_adequacy,
     judge_changed,
     maximum_of,
     minimum_for,
     minimum_of,
     upper_bound,
 )
+from paraforge.corpus.scoring.word_scorer import WordScorer
 from paraforge.corpus.scoring.wrong_pairs import FEW
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.selection.thresholds import verdict
 
 # Of six decimals: two scores that differ by less than a threshold can say are as good as equal.
 VALUES = st.one_of(
@@ -99,8 +109,8 @@ def test_the_whole_and_every_source(rows: list[Row], minimum: float) -> None:
     check(found, rows, minimum)
     own = {name: [row for row in rows if row[0] == name] for name in "ab"}
     assert found.sources.keys() == {name for name, part in own.items() if len(part) >= FEW}
-    for name, verdict in found.sources.items():
-        check(verdict, own[name], minimum)
+    for name, of_source in found.sources.items():
+        check(of_source, own[name], minimum)
 
 
 @given(ROWS, st.sampled_from([0.0, 0.01, 0.1, 0.5, 0.99]))
@@ -183,3 +193,90 @@ def test_pairs_are_counted_by_their_weights_where_meanings_are_changed(heavy: in
     for pairs in (FEWEST_CHANGED - 1, FEWEST_CHANGED):
         few = judge_changed(pa.concat_tables([own, made.slice(0, pairs)]))
         assert few.get("pairs") == (pairs if pairs == FEWEST_CHANGED else None)
+
+
+PAIRS = {
+    "reference": ["A man is eating."] * 3,
+    "translation": ["A man eats.", "A man is not eating.", "It rains."],
+}
+
+
+def sample(scores: list[float], weights: list[float] | None = None) -> pa.Table:
+    """Right pairs with these scores, each beside a mismatched pair."""
+    known = np.array(scores, np.float32)
+    return pa.table(
+        {
+            "source": ["a"] * len(known),
+            "weight": weights or [1.0] * len(known),
+            "paraphrase_score": np.zeros(len(known), np.float32),
+            "right_paraphrase_score": known,
+            "right_contradiction": np.zeros(len(known), np.float32),
+            "right_adequacy": adequacy(known, np.zeros(len(known))),
+            "rule": pa.nulls(len(known), pa.string()),
+        }
+    )
+
+
+def asked(minimum: object) -> SelectParameters:
+    bound = {"kind": "bounds", "score": "paraphrase_score", "minimum": minimum}
+    return SelectParameters.model_validate({"filters": [bound]})
+
+
+def test_better_scores_are_more_adequate_and_contradictions_less() -> None:
+    scores = np.linspace(0, 1, 11)
+    found = adequacy(scores, np.zeros(11))
+    assert (np.diff(found) > 0).all() and 0 < found[0] < 0.2 and 0.6 < found[-1] < 1
+    assert (adequacy(scores, np.ones(11)) < found).all()
+    assert np.isnan(adequacy(np.array([np.nan]), np.array([0.0]))).all()
+
+
+def test_the_column_is_that_of_the_built_in_scorer_alone() -> None:
+    scored = score_table(pa.table(PAIRS), build_scorers(DIRECTORY))
+    expected = adequacy(scored["paraphrase_score"].to_numpy(), scored["contradiction"].to_numpy())
+    assert scored["adequacy"].to_pylist() == expected.tolist()
+    assert expected[0] > expected[1] > 0 and expected[0] > expected[2]
+    vectors = WordVectors(["man", "eats"], np.eye(2, dtype=np.float32))
+    for other in (vectors, WordScorer(WordScorer.open(DIRECTORY).vectors, {}, "another")):
+        assert score_table(pa.table(PAIRS), build_scorers(other))["adequacy"].null_count == 3
+
+
+def test_the_interval_is_that_of_unknown_domains() -> None:
+    table = sample([0.5] * 100)
+    found = judge_adequacy(table, np.ones(100, bool))
+    value = float(adequacy(np.array([0.5]), np.array([0.0]))[0])
+    assert found["share"] == pytest.approx(value, abs=1e-3)
+    for name, logits in (("low", -1.194), ("high", 1.194)):
+        expected = 1 / (1 + np.exp(-np.log(value / (1 - value)) - logits))
+        assert found[name] == pytest.approx(expected, abs=1e-4)
+    assert found["low"] < found["share"] < found["high"]
+    for kept in (30, 29):
+        assert bool(judge_adequacy(table, np.arange(100) < kept)) is (kept == 30)
+    assert judge_adequacy(table.drop_columns("right_adequacy"), np.ones(100, bool)) == {}
+
+
+def test_the_verdict_is_on_the_pairs_within_all_bounds() -> None:
+    """A pair without a score passes a maximum, but has no decile."""
+    scores, contradictions = [0.9, 0.1, 0.9, 0.5], [0.0, 0.0, 0.9, 0.0]
+    table = sample(np.repeat(scores, 100).tolist(), np.repeat([3.0, 1.0, 1.0, 1.0], 100).tolist())
+    values = adequacy(np.array(scores), np.array(contradictions)).repeat(100)
+    table = table.set_column(4, "right_contradiction", pa.array(np.repeat(contradictions, 100)))
+    table = table.set_column(5, "right_adequacy", pa.array(values))
+    table = table.append_column("right_overlap_1", pa.array(np.repeat([0.5, 0.5, 0.5, np.nan], 100)))
+    bounds = [
+        {"kind": "bounds", "score": "paraphrase_score", "minimum": 0.3},
+        {"kind": "bounds", "score": "contradiction", "maximum": 0.5, "missing": "accept"},
+    ]
+    decile = {"kind": "decile", "score": "overlap_1", "top": 9}
+    for filters, kept in ((bounds, [0, 300]), ([*bounds, decile], [0])):
+        judged = verdict(SelectParameters.model_validate({"filters": filters}), table, {})["adequacy"]
+        expected = np.average(values[kept], weights=[3, 1][: len(kept)])
+        assert judged["share"] == pytest.approx(float(expected), abs=1e-3)
+
+
+def test_the_verdict_begins_with_it() -> None:
+    table = sample(np.linspace(0, 1, 1000).tolist())
+    figures = {**verdict(asked(0.2), table, {}), "wrong_pairs": 1000, "scores": {}}
+    first = verdict_words(figures, 4619)[0]
+    share = round(100 * figures["adequacy"]["share"])
+    assert first.startswith(f"About {share}% (")
+    assert "of the 4,619 kept pairs are likely to be adequate paraphrases." in first

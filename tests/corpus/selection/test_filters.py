@@ -101,8 +101,7 @@ FILES = {"files": [{"path": "x"}]}
         (BOUNDS | {"score": "contradiction", "maximum": {"good_pairs": 0.02}},
          "contradiction among the highest 2% of the pairs", None),
         (DECILE | {"top": 2}, "not in the top 2 tenths by trigram overlap", "dec:tri:9-10"),
-        (DECILE | {"keep": [3, 1]}, "not in tenths 1, 3 by trigram overlap", "dec:tri:1,3"),
-        (DECILE | {"keep": [1, 3, 2, 10]}, "not in tenths 1, 2, 3, 10 by trigram overlap", "dec:tri:1-3,10"),
+        (DECILE | {"top": 1}, "not in the top 1 tenth by trigram overlap", "dec:tri:10"),
         ({"kind": "language"}, "one side is not in en", "lang:en"),
         ({"kind": "language", "languages": ["en", "de"]}, "one side is not in en or de", "lang:de+en"),
         ({"kind": "flag", "column": "runaway"}, "repeated without end", "not:runaway"),
@@ -130,12 +129,9 @@ def test_words_and_signature(one: dict[str, Any], text: str, field: str | None) 
         assert ":".join(chosen.signature("0123abcd" * 8)) == field
 
 
-@pytest.mark.parametrize(
-    ("keep", "minimum"),
-    [([9, 10], 0.8), ([2, 10], None), ([8, 9], None), ([1], None), (list(range(1, 11)), None)],
-)
-def test_the_minimum_that_kept_tenths_are(keep: list[int], minimum: float | None) -> None:
-    (one,) = SelectParameters.model_validate({"filters": [DECILE | {"keep": keep}]}).filters
+@pytest.mark.parametrize(("top", "minimum"), [(1, 0.9), (2, 0.8), (9, 0.1), (10, None)])
+def test_the_minimum_that_kept_tenths_are(top: int, minimum: float | None) -> None:
+    (one,) = SelectParameters.model_validate({"filters": [DECILE | {"top": top}]}).filters
     found = one.threshold({one.columns()[0]: [tenth / 10 for tenth in range(1, 10)]})
     assert found == (None if minimum is None else (*one.columns(), minimum))
     assert one.threshold({one.columns()[0]: [0.5] * 8}) is None  # some scores are infinite

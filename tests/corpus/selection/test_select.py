@@ -58,9 +58,6 @@ FILTERS = st.lists(
         bounds(),
         st.integers(1, 10).map(lambda n: {"kind": "length", "minimum": 2, "maximum": 2 + n}),
         st.builds(lambda s, n: {"kind": "decile", "score": s, "top": n}, SCORES, st.integers(1, 9)),
-        st.sets(st.integers(1, 10), min_size=5).map(
-            lambda keep: {"kind": "decile", "score": "overlap_2", "keep": sorted(keep)}
-        ),
         st.sampled_from(["runaway", "output_truncated", "digit_mismatch"]).map(
             lambda name: {"kind": "flag", "column": name}
         ),

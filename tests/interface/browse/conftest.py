@@ -20,7 +20,7 @@ PUBLISHED: dict[str, Any] = {
         {"kind": "flag", "column": "runaway"},
         {"kind": "flag", "column": "digit_mismatch", "name": "same_numbers"},
         {"kind": "length", "minimum": 2, "maximum": 10},
-        {"kind": "decile", "score": "overlap_2", "keep": [2, 4, 5, 6, 8, 9, 10]},
+        {"kind": "decile", "score": "overlap_2", "top": 7},
         {"kind": "bounds", "score": "paraphrase_score", "minimum": 0.2, "name": "near"},
         {"kind": "bounds", "score": "paraphrase_score", "maximum": 0.95, "missing": "accept"},
         {"kind": "bounds", "score": "overlap_3", "maximum": 0.9, "missing": "accept"},

@@ -86,7 +86,7 @@ class Meaning(Scorer):
 
 
 class Adequacy(Scorer):
-    """How likely people accept the pair as a paraphrase; see :mod:`~paraforge.corpus.scoring.adequacy`. Null
+    """How likely people accept the pair as a paraphrase; see :mod:`~paraforge.corpus.scoring.verdict`. Null
     unless the built-in scorer gives the paraphrase score."""
 
     columns = (
@@ -113,7 +113,7 @@ class Adequacy(Scorer):
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """Return float32, 0 to 1; null with another scorer, or if the pair has no score."""
-        from paraforge.corpus.scoring.adequacy import adequacy
+        from paraforge.corpus.scoring.verdict import adequacy
 
         if not self._is_built_in:
             return {"adequacy": pa.nulls(len(pairs), pa.float32())}

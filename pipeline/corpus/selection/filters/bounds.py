@@ -68,14 +68,6 @@ class WrongPairs(Section):
     )
 
 
-class Adequate(Section):
-    """A minimum of the paraphrase score found from the adequacy of the corpus' pairs."""
-
-    adequate: float = Field(
-        gt=0, lt=1, description="share of the pairs above the minimum that people are likely to accept"
-    )
-
-
 class GoodPairs(Section):
     """A maximum found on the corpus' own pairs."""
 
@@ -85,8 +77,6 @@ class GoodPairs(Section):
 
 
 def _kind_of_bound(value: Any) -> str:
-    if isinstance(value, Adequate) or (isinstance(value, dict) and "adequate" in value):
-        return "adequate"
     return "share" if isinstance(value, dict | WrongPairs | GoodPairs) else "number"
 
 
@@ -95,16 +85,14 @@ class IntervalParameters(FilterParameters):
 
     minimum: (
         Annotated[
-            Annotated[float, Tag("number")]
-            | Annotated[WrongPairs, Tag("share")]
-            | Annotated[Adequate, Tag("adequate")],
+            Annotated[float, Tag("number")] | Annotated[WrongPairs, Tag("share")],
             Discriminator(_kind_of_bound),
         ]
         | None
     ) = Field(
         None,
         description="lower bound; or {wrong_pairs: X}, the share of mismatched pairs that may reach it; "
-        "or {adequate: X}, the share of pairs at or above it that people are likely to accept; null: none",
+        "null: none",
     )
     maximum: (
         Annotated[
@@ -147,8 +135,6 @@ class BoundsParameters(IntervalParameters):
             raise ValueError(
                 f"mismatched pairs have no {self.score}: use a number, or one of {', '.join(judged)}"
             )
-        if isinstance(self.minimum, Adequate) and self.score != "paraphrase_score":
-            raise ValueError("adequate works only as a minimum of paraphrase_score: set a number")
         if isinstance(self.maximum, GoodPairs) and self.score not in (compared := compared_scores()):
             raise ValueError(
                 f"the sample of good pairs has no {self.score}: use a number, or one of {', '.join(compared)}"
@@ -170,9 +156,7 @@ class BoundsParameters(IntervalParameters):
     def refusal(self) -> str:
         """Return e.g. ``trigram overlap above 0.9``."""
         sides = []
-        if isinstance(self.minimum, Adequate):
-            sides = [f"below the minimum for {100 * self.minimum.adequate:g}% adequate pairs"]
-        elif isinstance(self.minimum, WrongPairs):
+        if isinstance(self.minimum, WrongPairs):
             sides = [f"reached by more than {100 * self.minimum.wrong_pairs:g}% of the mismatched pairs"]
         elif self.minimum is not None:
             sides = [f"below {self.minimum:g}"]
@@ -191,7 +175,7 @@ class BoundsParameters(IntervalParameters):
         return interval_filter(self.reason, (self.score,), *self._numbers(), self.missing)
 
     def _numbers(self) -> tuple[float | None, float | None]:
-        if isinstance(self.minimum, WrongPairs | Adequate):
+        if isinstance(self.minimum, WrongPairs):
             raise ValueError(f"{self.reason}: the minimum has not been computed yet")
         if isinstance(self.maximum, GoodPairs):
             raise ValueError(f"{self.reason}: the maximum has not been computed yet")

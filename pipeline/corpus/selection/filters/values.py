@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from paraforge.base.errors import did_you_mean
+from paraforge.base.logs import counted
 from paraforge.corpus.columns import COLUMNS, LABELS
 from paraforge.corpus.selection.filters import (
     Filter,
@@ -35,16 +36,7 @@ class DecileParameters(FilterParameters):
 
     kind: Literal["decile"]
     score: Score
-    top: int | None = Field(None, ge=1, le=10, description="keep the N highest deciles")
-    keep: list[Annotated[int, Field(ge=1, le=10)]] | None = Field(
-        None, min_length=1, description="keep only these deciles"
-    )
-
-    @model_validator(mode="after")
-    def _one_rule(self) -> DecileParameters:
-        if (self.top is None) == (self.keep is None):
-            raise ValueError("set either top or keep")
-        return self
+    top: int = Field(ge=1, le=10, description="keep the N highest deciles")
 
     def default_name(self) -> str:
         """Return ``SCORE_decile``."""
@@ -52,9 +44,6 @@ class DecileParameters(FilterParameters):
 
     def tenths(self) -> tuple[int, ...]:
         """Return the kept deciles in ascending order."""
-        if self.keep is not None:
-            return tuple(sorted(set(self.keep)))
-        assert self.top is not None
         return tuple(range(11 - self.top, 11))
 
     def tenths_of(self) -> tuple[str, ...]:
@@ -66,38 +55,23 @@ class DecileParameters(FilterParameters):
         return (self.score,)
 
     def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, float] | None:
-        """Return the score and the value at which the lowest kept decile begins, if all above it are kept."""
-        tenths = self.tenths()
+        """Return the score and the value at which the lowest kept decile begins; None if all are kept."""
         values = cuts.get(self.score, ())
-        if tenths[0] == 1 or len(tenths) < 11 - tenths[0] or len(values) < 9:
-            return None
-        return self.score, values[tenths[0] - 2]
+        return None if self.top == 10 or len(values) < 9 else (self.score, values[9 - self.top])
 
     def refusal(self) -> str:
         """Return e.g. ``not in the top 2 tenths by paraphrase score``."""
-        kept = f"the top {self.top} tenths" if self.top else f"tenths {', '.join(map(str, self.tenths()))}"
-        return f"not in {kept} by {LABELS[self.score]}"
+        return f"not in the top {counted(self.top, 'tenth')} by {LABELS[self.score]}"
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
         """Return e.g. ``dec:sim:9-10``."""
-        return "dec", f"{short_name(self.score)}:{_runs(self.tenths())}"
+        return "dec", f"{short_name(self.score)}:{'10' if self.top == 1 else f'{11 - self.top}-10'}"
 
     def prepare(self, pairs: Selection) -> Filter:
         """See :class:`~paraforge.corpus.selection.filters.FilterParameters`."""
         kept = self.tenths()
         columns = (decile_column(self.score),)
         return value_filter(self.reason, columns, lambda column: np.isin(numbers(column)[0], kept))
-
-
-def _runs(tenths: Sequence[int]) -> str:
-    """Return ascending numbers as text with ranges: ``1,9-10`` for 1, 9, 10."""
-    runs: list[list[int]] = []
-    for number in tenths:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
 class FlagParameters(FilterParameters):
