@@ -32,8 +32,7 @@ from paraforge.corpus.scoring.scorers.words import Overlap
 from paraforge.corpus.scoring.word_scorer import WordScorer
 from paraforge.embeddings.evaluation.comparing import Comparable
 from paraforge.products.loading import open_model
-from paraforge.products.paraphrasing.controls import RANGES, untagged
-from paraforge.products.paraphrasing.paraphraser import Paraphraser
+from paraforge.products.paraphrasing.paraphraser import RANGES, Paraphraser, untagged
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
 from paraforge.translation.engines import open_translator
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.paraphrase import control_error, judge, measured, ways_of
-from paraforge.products.paraphrasing.controls import Controls
-from paraforge.products.paraphrasing.paraphraser import Paraphraser
+from paraforge.products.paraphrasing.paraphraser import Controls, Paraphraser
 
 SOURCES = ["the dog runs in the park", "a cat sleeps on the mat"]
 REFERENCES = [["a dog is running in a park", "a dog runs"], ["the cat is asleep", "a cat lies on a mat"]]

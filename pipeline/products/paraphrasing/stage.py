@@ -42,21 +42,13 @@ from paraforge.base.text.normalisation import normalise
 from paraforge.base.text.paths import expand
 from paraforge.corpus.publication.datasets import Dataset, open_published, published_tables
 from paraforge.corpus.selection.filters.decontamination import read_test_sentences
-from paraforge.products.paraphrasing.controls import (
-    CONTROLS_FILE,
-    RANGES,
-    Controls,
-    bucket_edges,
-    learnt_templates,
-    plain,
-    tagged,
-)
 from paraforge.products.paraphrasing.parameters import (
     NO_MODEL,
     TRAIN,
     ParaphraserParameters,
     TemplateParameters,
 )
+from paraforge.products.paraphrasing.paraphraser import CONTROLS_FILE, RANGES, Controls, plain, tagged
 from paraforge.translation.models.conversion import write_description
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE
@@ -359,3 +351,23 @@ def _tagged(rows: pa.Table, source: str, target: str, controls: Controls, parses
     targets = list(map(plain, rows[target].to_pylist()))
     held_out = pc.equal(rows["fate"], "held_out").combine_chunks()
     return pa.table([sources, targets, held_out], schema=_SCHEMA)
+
+
+def bucket_edges(values: NDArray[np.float64]) -> list[float]:
+    """Return the inner edges of three buckets with equally many values; fewer edges if values are equal.
+
+    values: n, NaN for none.
+    """
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return []
+    # Each edge is one of the values, so that no bucket is empty.
+    edges = np.unique(np.quantile(finite, np.arange(1, 3) / 3, method="higher"))
+    # A value equal to an edge is above it, so an edge at the smallest value would have nothing below it.
+    return [float(edge) for edge in edges[edges > finite.min()]]
+
+
+def learnt_templates(counts: Mapping[str, int], minimum: int, most: int) -> dict[str, int]:
+    """Return the most frequent templates with at least ``minimum`` outputs, by descending number."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return {template: count for template, count in ordered[:most] if count >= minimum}

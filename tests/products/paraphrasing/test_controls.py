@@ -13,14 +13,13 @@ from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import write_json
 from paraforge.base.shards.resources import available_cores
 from paraforge.products.paraphrasing import paraphraser
-from paraforge.products.paraphrasing.controls import (
+from paraforge.products.paraphrasing.paraphraser import (
     Controls,
-    bucket_edges,
-    learnt_templates,
     plain,
     tagged,
     untagged,
 )
+from paraforge.products.paraphrasing.stage import bucket_edges, learnt_templates
 
 CONTROLS = Controls(
     {"similarity": [0.5, 0.8], "overlap": [0.2, 0.4], "length": [1.0]},

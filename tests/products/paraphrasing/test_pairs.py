@@ -12,9 +12,9 @@ from paraforge.base.parsing.brackets import template_of
 from paraforge.base.shards.resources import Resources
 from paraforge.corpus.publication.datasets import open_published, published_tables
 from paraforge.products.paraphrasing import stage as module
-from paraforge.products.paraphrasing.controls import bucket_edges, untagged
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
-from paraforge.products.paraphrasing.stage import PreparedPairs, prepare_pairs
+from paraforge.products.paraphrasing.paraphraser import untagged
+from paraforge.products.paraphrasing.stage import PreparedPairs, bucket_edges, prepare_pairs
 from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.here import ended_at

@@ -14,8 +14,8 @@ from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.files import check_digests, read_json
 from paraforge.base.shards.resources import Resources
 from paraforge.products.paraphrasing import paraphraser, stage
-from paraforge.products.paraphrasing.controls import Controls
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
+from paraforge.products.paraphrasing.paraphraser import Controls
 from paraforge.products.paraphrasing.stage import ParaphraserReport, PreparedPairs, build_paraphraser
 from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines import open_translator
