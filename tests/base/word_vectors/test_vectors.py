@@ -35,10 +35,16 @@ def same(left: WordVectors, right: WordVectors) -> bool:
     )
 
 
-@pytest.mark.parametrize("header", [False, True])
-@pytest.mark.parametrize("unknown", [False, True])
-def test_round_trips(tmp_path: Path, header: bool, unknown: bool) -> None:
+@pytest.mark.parametrize(
+    ("header", "unknown", "block_rows"), [(False, False, 7), (True, False, 50), (False, True, 100)]
+)
+def test_round_trips(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: bool, unknown: bool, block_rows: int
+) -> None:
     vectors = some_vectors(unknown=unknown)
+    fingerprint = some_vectors(unknown=unknown).fingerprint
+    monkeypatch.setattr("paraforge.base.word_vectors.vectors._BLOCK_ROWS", block_rows)
+    assert vectors.fingerprint == fingerprint
     vectors.write_text(tmp_path / "v.txt", header=header)
     assert same(WordVectors.from_text(tmp_path / "v.txt"), vectors)
     vectors.save(tmp_path / "saved")

@@ -307,8 +307,10 @@ def test_an_empty_corpus(tmp_path: Path) -> None:
     from tests.corpus.selection.published import publish_pairs
 
     publish_pairs(tmp_path, table=pairs(40), filters=filters)
+    (tmp_path / "work" / "triplets" / "of other parameters").mkdir(parents=True)
     report = mine(tmp_path / "corpus", tmp_path / "out", allow_empty=True)
     assert (report.rows, report.triplets, report.positive_cosine) == (0, 0, None)
+    assert not (tmp_path / "work" / "triplets" / "of other parameters").exists()
     with pytest.raises(InputError, match="none of 0 pairs"):
         mine(tmp_path / "corpus", tmp_path / "again")
 

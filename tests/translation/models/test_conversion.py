@@ -7,6 +7,8 @@ import importlib.util
 import json
 import math
 import shutil
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +29,7 @@ from paraforge.translation.models.checkpoint import (
 from paraforge.translation.models.conversion import architecture_of, fingerprint, write_description
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import check_files
+from tests.project import digests
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +68,26 @@ def test_importing_twice_gives_the_same_bytes(tiny_fairseq: Path, imported: Path
             assert path.read_bytes() == (again / path.relative_to(imported)).read_bytes(), path
     (found,) = open_translator("fairseq", again).translate(["pes"])
     assert found.hypotheses
+
+
+@pytest.mark.full
+def test_a_process_that_has_only_this_to_do_imports_the_same(
+    tiny_fairseq: Path, imported: Path, tmp_path: Path
+) -> None:
+    """In others, something else may have imported fairseq, or allowed torch to read a Namespace."""
+    place = tmp_path / "model"
+    command = [sys.executable, "-m", "paraforge", "model", "import", str(tiny_fairseq), str(place)]
+    subprocess.run(command, check=True)
+    assert digests(place)["ctranslate2/model.bin"] == digests(imported)["ctranslate2/model.bin"]
+
+
+def test_reading_a_checkpoint_needs_nothing_that_was_done_before(tiny_fairseq: Path) -> None:
+    before = torch.serialization.get_safe_globals()
+    torch.serialization.clear_safe_globals()
+    try:
+        assert isinstance(load_checkpoint(tiny_fairseq / "checkpoint.pt")["args"], argparse.Namespace)
+    finally:
+        torch.serialization.add_safe_globals(before)
 
 
 def test_an_imported_model_can_be_imported(imported: Path, tmp_path: Path) -> None:
