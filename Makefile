@@ -41,7 +41,7 @@ $(READY): pyproject.toml setup.py $(CONSTRAINTS)
 	$(BIN)/python -m pip uninstall -qqq --yes paraforge  # the distribution's former name
 	PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
 		$(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) --editable '.[$(EXTRAS)]'
-	$(BIN)/paraforge doctor --install-fairseq || true  # without it, ready models work
+	$(BIN)/paraforge doctor --install-fairseq || true  # without it, pretrained models work
 	touch $@
 
 corpus: setup

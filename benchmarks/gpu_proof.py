@@ -58,7 +58,8 @@ Figures = dict[str, float | None]
 class Setting:
     """What all parts receive.
 
-    model: directory of a ready model. text: TSV.gz, English and foreign side last. device: cpu or cuda:N.
+    model: directory of a pretrained model. text: TSV.gz, English and foreign side last.
+    device: cpu or cuda:N.
     small: few sentences, to see that everything runs.
     """
 
@@ -352,7 +353,7 @@ def run(
 
 
 def main(
-    model: Path = typer.Option(..., exists=True, help="directory of a ready model"),
+    model: Path = typer.Option(..., exists=True, help="directory of a pretrained model"),
     text: Path = typer.Option(..., exists=True, help="TSV.gz; its last two columns are English and foreign"),
     device: str = typer.Option("cuda:0", help="cuda:N, or cpu to try the script"),
     small: bool = typer.Option(False, help="few sentences: whether everything runs, not how fast"),

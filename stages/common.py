@@ -26,7 +26,7 @@ from paraforge.interface.project.creation import check_versions
 
 # Up to this size a file is read again at the end even if its size and times are the same.
 _SMALL = 16 << 20
-_REMEDY = "What is finished is kept: run the same command again."
+_REMEDY = "Finished work is kept. Run the same command again."
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def check_device(name: str) -> None:
 
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if int(number or 0) >= count:
-        seen = f"torch sees {count} GPUs" if count else "torch sees no GPU"
+        seen = f"torch sees {count} GPUs" if count else "torch finds no GPU"
         raise ConfigurationError(
             [f"device {name}: {seen} (run 'paraforge doctor' for details); cpu always works"]
         )

@@ -185,7 +185,7 @@ def fake(**forward: Any) -> dict[str, Any]:
             "source 'mine' has the columns reference, source_text; kind references has reference",
         ),
         ({"ingest": {**ALONE, "sources": [{**SOURCE, "columns": {}}]}}, "kind references has reference"),
-        ({"pivots": {"de": {"ingest": SAMPLE}}}, "pivots.de.ingest.kind: it must be references"),
+        ({"pivots": {"de": {"ingest": SAMPLE}}}, "pivots.de.ingest.kind: must be references"),
         (
             {"pivots": {"de": {"ingest": {"kind": "references", **SAMPLE}}}, "nmt": {**NONE, "forward": "a"}},
             "pivots.de.nmt: missing",

@@ -305,7 +305,7 @@ class AnnotationStore:
             with connection:
                 # The pairs have other numbers there.
                 if connection.execute("SELECT draw FROM evaluation").fetchone() != (self._drawn,):
-                    message = "the file has another evaluation now; start 'paraforge annotate serve' again"
+                    message = "the file now contains another evaluation; restart 'paraforge annotate serve'"
                     raise sqlite3.DatabaseError(message)
                 yield connection
 

@@ -166,7 +166,7 @@ def open_browser(corpus: Path, with_rejected: bool = True) -> Iterator[Browser]:
     """Read a published corpus. Raises InputError if there is none, it is damaged, or it has no pairs."""
     datasets = open_publication(corpus, with_rejected)
     if not sum(dataset.rows for dataset in datasets):
-        raise InputError("there are no pairs to look at", corpus)
+        raise InputError("the corpus has no pairs", corpus)
     with open_pairs(datasets) as pairs:
         yield Browser(datasets, pairs)
 

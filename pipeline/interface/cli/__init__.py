@@ -24,15 +24,15 @@ from paraforge.versions import __version__
 SECTIONS = {
     "Project": {
         "init": "Make a project, or update one from an earlier version.",
-        "configure": "Choose models, thresholds and files; write params.yaml.",
-        "plan": "Forecast time, price and disk space of a translation.",
+        "configure": "Choose models, thresholds and files, and write params.yaml.",
+        "plan": "Forecast the time, price and disk space of a translation.",
         "doctor": "Check the installation, the engines and this project.",
     },
     "Corpus": {
         "summary": "Show the result of a run: counts, scores, examples.",
         "sample": "Show random pairs from a published corpus.",
-        "query": "Query a published corpus in SQL.",
-        "browse": "Choose thresholds in the browser and see what they keep.",
+        "query": "Query a published corpus with SQL.",
+        "browse": "Choose thresholds in the browser, and see what they keep.",
         "score": "Score pairs of sentences from a file.",
         "verify": "Check a published corpus: checksums, rows, counts, columns.",
         "push": "Upload a published corpus to the Hugging Face Hub.",
@@ -46,12 +46,12 @@ SECTIONS = {
     },
     "Embeddings": {
         "train": "Train sentence embeddings on paraphrase pairs.",
-        "embed": "Embed a file of sentences into .npy or Parquet.",
+        "embed": "Embed a file of sentences, as .npy or Parquet.",
         "evaluate": "Evaluate a model on sentence and word similarity.",
         "export": "Export a trained model for other programs.",
         "triplets": "Mine triplets with hard negatives for other trainers.",
     },
-    "Lexicon": {"lexicon": "Extract a paraphrase lexicon, or look words up."},
+    "Lexicon": {"lexicon": "Extract a paraphrase lexicon, or look up words."},
 }
 COMMANDS = [name for section in SECTIONS.values() for name in section]
 MODULES = {
@@ -123,7 +123,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Build paraphrase corpora by back-translation, and train and mine models from them.",
+    help="Build paraphrase corpora by back-translation, and train sentence embeddings on them.",
 )
 
 

@@ -25,7 +25,7 @@ def serve(
     corpus: Path | None = typer.Argument(
         None,
         metavar="CORPUS",
-        help="directory of a published corpus; leave it out to continue with the database",
+        help="directory of a published corpus; not needed to continue with an existing database",
     ),
     database: Path = typer.Option(DATABASE, "--database", "-d", help="file for the answers"),
     count: int | None = typer.Option(
@@ -35,7 +35,7 @@ def serve(
     kept_only: bool = typer.Option(
         False,
         "--kept-only",
-        help="leave out data/rejected next to the corpus, which has most pairs with low scores",
+        help="leave out the pairs in data/rejected next to the corpus (most pairs with low scores)",
     ),
     host: str = HOST,
     port: int = typer.Option(8377, min=0, max=65535, help="port to listen on; 0: any free port"),
@@ -82,7 +82,7 @@ def serve(
 
 @annotate.command()
 def report(
-    database: Path = typer.Argument(DATABASE, metavar="DATABASE", help="the file with the answers"),
+    database: Path = typer.Argument(DATABASE, metavar="DATABASE", help="file with the answers"),
 ) -> None:
     """Show Table 3 (pairs, trigram overlap, grades by band), agreement, and the number of strong paraphrases.
 

@@ -96,7 +96,9 @@ def push(
     repository: str = typer.Argument(
         metavar="REPOSITORY", help="USER/NAME of the dataset; created if it does not exist"
     ),
-    dry_run: bool = typer.Option(False, "--dry-run", help="verify, and show what would be uploaded"),
+    dry_run: bool = typer.Option(
+        False, "--dry-run", help="verify the corpus, and print what would be uploaded"
+    ),
     private: bool = typer.Option(False, "--private", help="upload to a private repository"),
 ) -> None:
     """Verify a published corpus and upload it to the Hugging Face Hub: files, card, manifest.
@@ -127,8 +129,7 @@ def verify(
     corpora: list[Path] = typer.Argument(metavar="CORPUS", help="directories of corpora and models"),
     workers: int = typer.Option(0, min=0, help="threads; 0: one per core"),
 ) -> None:
-    """Check published corpora and models: the checksums of files, and for a corpus also rows, columns and
-    counts.
+    """Check the files of published corpora and models, and the rows, columns and counts of corpora.
 
     For data/corpus, this also checks data/rejected next to it, and that both are from the same run. Exits
     with 0 if everything is correct. Otherwise it lists every problem with its file and what to do, and exits

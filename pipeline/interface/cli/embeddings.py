@@ -146,7 +146,7 @@ def report_lines(report: EmbeddingsReport) -> list[str]:
     if report.skipped:
         lines.append(f"{counted(report.skipped, 'pair')} skipped: a side has no token")
     if report.passed_over:
-        lines.append(f"{report.passed_over:,} times a pair was skipped because no text could be its negative")
+        lines.append(f"a pair was skipped {report.passed_over:,} times because no text could be its negative")
     if report.best_score is not None:
         lines.append(f"development score {report.best_score:.2f}")
     for name, score in report.years.items():
@@ -175,8 +175,9 @@ def files_and_corpora(pairs: list[Path], columns: str) -> tuple[list[PairFilePar
 
 def evaluate(
     model: str = typer.Argument(
+        metavar="MODEL",
         help="directory of a trained model, SIF or sentence-transformers model, or word vectors (a file or "
-        "directory), which are averaged"
+        "directory), which are averaged",
     ),
     sts: list[Path] = typer.Option(
         [], "--sts", help="directory or file of scored sentence pairs; may be repeated"
@@ -234,7 +235,7 @@ def evaluate(
     typer.echo("\n".join(result.lines()))
 
 
-_MODEL = typer.Argument(help="directory of a trained model, e.g. models/embeddings/word")
+_MODEL = typer.Argument(metavar="MODEL", help="directory of a trained model, e.g. models/embeddings/word")
 
 
 def embed(
@@ -270,16 +271,15 @@ class _Format(StrEnum):
 
 
 def export(
-    model: Path = typer.Argument(help="directory of a trained model, e.g. models/embeddings/word"),
+    model: Path = _MODEL,
     output: Path = typer.Argument(metavar="OUTPUT", help="directory to write, or for word2vec a text file"),
     format: _Format = typer.Option(..., help="format to write"),
     force: bool = FORCE,
 ) -> None:
     """Export a trained model.
 
-    sentence-transformers: a directory for SentenceTransformer(OUTPUT), with the same vectors. Word models,
-    also several side by side or added, load without Paraforge; other models need it, and
-    trust_remote_code=True.
+    sentence-transformers: a directory for SentenceTransformer(OUTPUT), with the same vectors. Word models and
+    combinations of them load without Paraforge. Other models need Paraforge, and trust_remote_code=True.
     word2vec: the word vectors as text.
 
     \b
@@ -315,7 +315,7 @@ def triplets(
     (ignoring case and punctuation), foreign side or image. OUTPUT contains triplets-*.parquet with the
     columns anchor, positive and negative (or negative_1 to negative_N), _lineage-*.parquet with the row of
     each text in the corpus, and _clusters-*.parquet with the cluster of every row. --set takes the keys of
-    section triplets: negatives, margin, same_lines.
+    the section triplets: negatives, margin, same_lines.
 
     \b
     Examples:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 lexicon = group(
-    "Extract a paraphrase lexicon (ParaNMT-50M, appendix A.1), and look words up. See lexicon.md."
+    "Extract a paraphrase lexicon (ParaNMT-50M, appendix A.1), and look up words. See lexicon.md."
 )
 
 LEXICON = Path("data/lexicon")
@@ -35,7 +35,7 @@ def extract(
     input_path: Path = typer.Argument(metavar="INPUT", help="corpus directory or Parquet file"),
     output: Path = typer.Argument(metavar="OUTPUT", help="directory to write"),
     aligned: list[Path] = typer.Option(
-        [], help="shard directory with more columns for the same rows, e.g. data/scored for data/translated"
+        [], help="directory with more columns for the same rows, e.g. data/scored for data/translated"
     ),
     settings: list[str] = SETTINGS,
     workers: int = WORKERS,
@@ -44,7 +44,7 @@ def extract(
 ) -> None:
     """Extract a lexicon from paraphrase pairs.
 
-    --set takes the keys of section lexicon. filters.minimum_score=null counts all pairs.
+    --set takes the keys of the section lexicon. filters.minimum_score=null counts all pairs.
 
     \b
     Examples:
@@ -70,7 +70,7 @@ def extract(
 def lookup(
     words: list[str] = typer.Argument(metavar="WORD", help="words to look up"),
     lexicon: Path = typer.Option(LEXICON, "--lexicon", "-l", help="directory of the lexicon"),
-    count: int = typer.Option(20, "--count", "-n", min=1, help="most paraphrases per word"),
+    count: int = typer.Option(20, "--count", "-n", min=1, help="maximum number of paraphrases per word"),
     minimum_pairs: int = typer.Option(10, help="hide entries with fewer pairs"),
     minimum_pmi: float = typer.Option(1.5, help="hide entries below this adjusted PMI"),
 ) -> None:

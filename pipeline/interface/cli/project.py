@@ -52,7 +52,7 @@ def init(
       paraforge init my                                  the embedded sample, and a file for your bitext
       paraforge init my --bitext a.cs.gz a.en.gz         your bitext; checks its lines and languages
       paraforge init my --table pairs.tsv                your bitext in one file; finds its columns
-      paraforge init my --english sentences.txt          English alone, by a round trip
+      paraforge init my --english sentences.txt          English alone; a round trip
       paraforge init --upgrade                           after an upgrade of Paraforge
     """
     from paraforge.interface.configuration import PARAMETERS, load_parameters
@@ -102,7 +102,7 @@ def init(
             typer.echo("  It needs fairseq, so first run: paraforge doctor --install-fairseq")
         if found is not None and (doubt := doubt_about(found.lines)):
             typer.echo(f"  But {doubt}.")
-        typer.echo(f"  To use a ready model instead, first run: {READY_MODEL}")
+        typer.echo(f"  To use a pretrained model instead, first run: {READY_MODEL}")
     typer.echo("Before 'dvc exp run', run: git add . && git commit -m 'A corpus'")
 
 
@@ -115,7 +115,7 @@ def configure(
     output: Path = typer.Option(Path("params.yaml"), "--output", "-o", metavar="FILE", help="file to write"),
     show: bool = typer.Option(False, "--show", help="print the file instead of writing it"),
     groups: bool = typer.Option(
-        False, "--groups", help="list the groups, their choices and their directories"
+        False, "--groups", help="list the groups and their choices, and where the files are"
     ),
     schema: bool = typer.Option(False, "--schema", help="print the JSON schema of params.yaml, for editors"),
     reset: bool = typer.Option(False, "--reset", help="forget earlier choices and edits"),
@@ -123,12 +123,12 @@ def configure(
         True, "--files/--no-files", help="check your files and their first rows"
     ),
 ) -> None:
-    """Compose params.yaml from choices and values, check every value and every file, and write it.
+    """Write params.yaml from choices and values, after checking every value and every file.
 
     A choice is a YAML file: one that comes with Paraforge, or your own in configs/GROUP/.
 
-    Your earlier choices and your edits in params.yaml stay unless this call changes them. Prints the changes;
-    'dvc status' then lists the stages that 'dvc repro' will run.
+    Earlier choices and your edits in params.yaml are kept, unless this call changes them. The command prints
+    what changes; 'dvc status' then lists the stages that 'dvc repro' will run.
 
     \b
     Examples:
@@ -234,21 +234,24 @@ def plan(
         None,
         min=0.001,
         max=_MOST,
-        help="sentences/s of a device, if known; then no sample is translated",
+        help="sentences/s of a device, if you know it; no sample is translated",
     ),
-    input_price: float = typer.Option(None, min=0, max=_MOST, help="server: price of a million input tokens"),
+    input_price: float = typer.Option(None, min=0, max=_MOST, help="server: price per million input tokens"),
     output_price: float = typer.Option(
-        None, min=0, max=_MOST, help="server: price of a million output tokens"
+        None, min=0, max=_MOST, help="server: price per million output tokens"
     ),
-    sentences: int = typer.Option(None, min=1, help="plan for this many sentences with the corpus' lengths"),
+    sentences: int = typer.Option(
+        None, min=1, help="plan for this many sentences, as long as those of the corpus"
+    ),
     as_json: bool = typer.Option(False, "--json", help="print JSON"),
 ) -> None:
-    """Forecast the time, price and disk of translating the corpus.
+    """Forecast the time, price and disk space of translating the corpus.
 
-    Translates a sample on one device, with the same sentence lengths as the corpus. Times have a 95% interval
-    and leave out sentences that are in the translation memory. Ingests the sources in params.yaml if
-    necessary; 'dvc repro' reuses the result. With several pivots, prints a plan for each and their sum; with
-    --sentences, only for the first. For English alone, plans the forward translation.
+    Translates a sample with the sentence lengths of the corpus on one device. Times have a 95% interval and
+    leave out sentences that are in the translation memory. If the sources in params.yaml are not ingested
+    yet, this command ingests them; 'dvc repro' reuses the result. With several pivots, it prints a plan for
+    each and their sum (with --sentences, only a plan for the first). For English alone, it plans the forward
+    translation.
 
     A server (translate.engine: server) charges for tokens. To count them, the command translates 384
     sentences, which stay in the translation memory.

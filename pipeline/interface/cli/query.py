@@ -32,14 +32,14 @@ def query(
     output: Path | None = OUTPUT,
     force: bool = FORCE,
     count: int = typer.Option(
-        SHOWN_ROWS, "--count", "-n", min=1, max=999_999, help="most rows on the terminal"
+        SHOWN_ROWS, "--count", "-n", min=1, max=999_999, help="maximum number of rows to print"
     ),
-    memory: str = typer.Option("600MB", help="memory limit for DuckDB, which then uses temporary files"),
+    memory: str = typer.Option("600MB", help="memory limit for DuckDB; beyond it, temporary files are used"),
 ) -> None:
-    """Query a published corpus in SQL (DuckDB). See query.md.
+    """Query a published corpus with SQL (DuckDB). See query.md.
 
     The views are corpus, rejected (rejected and failed pairs) and lexicon, if these exist next to CORPUS.
-    DESCRIBE corpus lists the columns. -o writes .parquet, .csv, .tsv, .json or .jsonl; text formats also .gz.
+    DESCRIBE corpus lists the columns. -o writes .parquet, .csv, .tsv, .json or .jsonl (text also with .gz).
 
     \b
     Examples:
@@ -114,7 +114,7 @@ def _views(corpus: Path) -> tuple[dict[str, Dataset], dict[str, str]]:
     shards = open_shards(corpus)
     named = shards or open_published(corpus)
     if not named.schema.names:
-        raise InputError("there are no rows", corpus)
+        raise InputError("the corpus has no rows", corpus)
     views, missing = ({}, {}) if shards else neighbours(named)
     views[KEPT] = named  # also if the path is of rejected pairs
     return views, missing
@@ -198,7 +198,7 @@ def browse(
     """Serve a page for choosing thresholds. Each score has a histogram with handles to move.
 
     The page shows the pairs that the current thresholds keep and reject, and the section 'select' for
-    params.yaml. It can stay open during 'dvc repro'. See query.md.
+    params.yaml. You can leave it open during 'dvc repro'. See query.md.
 
     \b
     Examples:

@@ -24,7 +24,8 @@ def score(
         metavar="INPUT", help="TSV or CSV (plain, gz, bz2, xz, zst) or Parquet"
     ),
     output: Path = typer.Argument(
-        metavar="OUTPUT", help="file to write: .parquet, .csv, .tsv, .json, .jsonl; text formats also .gz"
+        metavar="OUTPUT",
+        help="file to write: .parquet, .csv, .tsv, .json, .jsonl (text also with .gz)",
     ),
     vectors: Path | None = typer.Option(
         None,
@@ -35,7 +36,7 @@ def score(
     translation: str = typer.Option("", help="translation column: number from 0 (default 1) or name"),
     header: bool = typer.Option(False, "--header", help="the first line of a TSV or CSV names its columns"),
     languages: str = typer.Option(
-        "", help="identify the language of both sides, one of these codes (e.g. en,cs,de), or all"
+        "", help="identify the language of both sides: codes of possible languages (e.g. en,cs,de), or all"
     ),
     sentence_transformer: Path | None = typer.Option(
         None, metavar="DIR", help="add the column cosine from this sentence-transformers model"
@@ -61,7 +62,7 @@ def score(
     """Score pairs of English sentences, and print a verdict on the scores.
 
     OUTPUT has the scores as columns. For a TSV or CSV, it also has line, reference and translation; for
-    Parquet, all columns of the input. The verdict says how well each score separates these pairs from
+    Parquet, all columns of the input. The verdict shows how well each score separates these pairs from
     mismatched ones. Rejected pairs stay in OUTPUT, with the reason in the column rejected.
 
     \b

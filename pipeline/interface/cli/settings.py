@@ -149,7 +149,7 @@ def put_setting(content: dict[str, Any], setting: str) -> None:
 
 
 HOST = typer.Option(
-    "127.0.0.1", help="address to listen on; with another address, other people can open the page"
+    "127.0.0.1", help="address to listen on; other than the default, other people can open the page"
 )
 
 _NARROWEST = 60  # in narrower tables, figures would be cut, and texts be columns of letters

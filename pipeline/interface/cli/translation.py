@@ -144,7 +144,7 @@ def paraphrase(
     translate_file(input_path, output_path, force, prepare, "paraphrase")
 
 
-model = group("Import ready translation models. See models.md.")
+model = group("Import pretrained translation models. See models.md.")
 
 
 @model.command("import")
@@ -157,7 +157,7 @@ def import_model_command(
     target_language: str = typer.Option(None, "--to", help="target language; default: from the model, or en"),
     force: bool = FORCE,
 ) -> None:
-    """Import a ready model for 'paraforge translate --model DEST' and nmt.model.
+    """Import a pretrained model for 'paraforge translate --model DEST' and nmt.model.
 
     SOURCE can be a Transformers model (Marian, OPUS-MT, M2M-100, NLLB), a fairseq checkpoint with
     dict.LANGUAGE.txt and a SentencePiece model or BPE codes, or a CTranslate2 model. Its embeddings,
@@ -188,7 +188,7 @@ def import_model_command(
 
 
 memory = group(
-    "Import into the translation memory, which keeps the translations of every sentence.\n\n"
+    "Import into the translation memory, which stores the translation of every sentence.\n\n"
     "It is a directory with a subdirectory of Parquet files for each combination of model, engine and "
     "options. Read it with DuckDB, copy it with cp, remove a subdirectory with rm -r."
 )
@@ -204,14 +204,14 @@ _MEMORY = typer.Option(
 @memory.command("import")
 def import_translations(
     paths: list[Path] = typer.Argument(metavar="FILE...", help="Parquet files"),
-    name: str = typer.Option(..., "--name", help="name for translate.imported.name"),
+    name: str = typer.Option(..., "--name", help="name of these translations, for translate.imported.name"),
     memory: Path | None = _MEMORY,
 ) -> None:
     """Add translations from another system to the memory.
 
     A file has the columns sentence (as source_text in data/ingested) and hypotheses (a text, or a list of
-    texts with the best first), and optionally scores (mean log-probabilities per token). Translations that
-    the memory already has do not change.
+    texts with the best first), and optionally scores (mean log-probabilities per token). Sentences
+    that the memory already has are not changed.
 
     \b
     Examples:

@@ -74,7 +74,9 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
     """
     for one in overrides:
         if any(unicodedata.category(letter) in _NOT_IN_COMMENTS for letter in one if letter not in "\t\n"):
-            raise InputError(f"{one!r}: a control character", remedy='Write it as in YAML: KEY="a\\rb".')
+            raise InputError(
+                f"{one!r} contains a control character", remedy='Write it as in YAML: KEY="a\\rb".'
+            )
     was = _read(path, reset)
     text, current = was if was is not None and not reset else ("", {})
     header = _header(text)

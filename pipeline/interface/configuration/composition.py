@@ -254,11 +254,11 @@ def _check_names(override: str, groups: dict[str, list[str]]) -> None:
     if equals and name not in known:
         raise InputError(
             f"{override}: there is no group or section '{name}'{did_you_mean(name, known)}",
-            remedy=f"There are {', '.join(sorted(set(known)))}.",
+            remedy=f"Groups and sections: {', '.join(sorted(set(known)))}.",
         )
     # Some groups have a section's name: 'select=paranmt', but 'select.deciles=[]'.
     if equals and key in groups and value not in (*groups[key], "null"):
         raise InputError(
             f"{override}: there is no such choice{did_you_mean(value, groups[key])}",
-            remedy=f"There are {key}: {', '.join(groups[key])}; or null for none of them.",
+            remedy=f"Choices of {key}: {', '.join(groups[key])}; null for none of them.",
         )

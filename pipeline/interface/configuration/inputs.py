@@ -185,7 +185,7 @@ def check_files(parameters: Parameters) -> list[str]:
 
 
 def _model_problems(name: str) -> list[str]:
-    """Return the problem of a ready model: a local one of no known format, or one on the Hub without the
+    """Return the problem of a pretrained model: a local one of no known format, or one on the Hub without the
     package that downloads it."""
     path = Path(expand(name))
     if name in ("train", "none") or (path / MODEL_FILE).is_file():

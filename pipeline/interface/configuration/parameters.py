@@ -127,16 +127,18 @@ class Parameters(Section):
             )
         kind, nmt = self.ingest.kind, self.nmt
         if kind == "paraphrases":
-            raise ValueError("ingest.kind: with pivots it must be bitext or references")
+            raise ValueError("ingest.kind: must be bitext or references if there are pivots")
         is_of_one_language = nmt.model not in ("train", "none") or (nmt.bitext or nmt.forward) is not None
         for name, one in self.pivots.items():
             key = f"pivots.{name}."
             if one.ingest.kind != kind:
-                raise ValueError(f"{key}ingest.kind: it must be {kind}")
+                raise ValueError(f"{key}ingest.kind: must be {kind}")
             if one.nmt is None and is_of_one_language:
-                raise ValueError(f"{key}nmt: missing: section nmt has a model or bitext for {language!r}")
+                raise ValueError(
+                    f"{key}nmt: missing: section nmt has a model or bitext only for {language!r}"
+                )
             if one.nmt is not None and one.nmt.target_language != self.nmt.target_language:
-                raise ValueError(f"{key}nmt.target_language: it is {self.nmt.target_language!r} elsewhere")
+                raise ValueError(f"{key}nmt.target_language: must be {self.nmt.target_language!r}")
         return self
 
     @model_validator(mode="after")
@@ -166,12 +168,12 @@ class Parameters(Section):
             if nmt.forward is None and not is_model_free(forward.engine):
                 raise ValueError(
                     f"{above}nmt.forward: missing: the engine {forward.engine} needs a model from "
-                    f"{nmt.target_language!r} to {nmt.source_language!r}. Set it to a ready one, or to train"
+                    f"{nmt.target_language!r} to {nmt.source_language!r}. Set it to such a model, or to train"
                 )
             if nmt.bitext is None and "train" in (nmt.model, nmt.forward):
                 raise ValueError(
                     f"{above}nmt.bitext: missing: a model cannot be trained on references alone. Set "
-                    "a bitext there, or ready models in nmt.model and nmt.forward"
+                    "a bitext there, or pretrained models in nmt.model and nmt.forward"
                 )
         return self
 

@@ -308,7 +308,7 @@ def look_at_table(path: Path) -> Bitext:
         )
         if not languages:
             problem = "no column has sentences"
-            remedy = f"Does it have columns as its name says? {remedy}"
+            remedy = f"Check that the file has the format that its name states. {remedy}"
         raise InputError(problem, path, remedy=remedy)
     english.sort(key=lambda place: "ref" not in str(place).lower())  # a column named like "ref" comes first
     kind = "bitext" if foreign else "paraphrases"

@@ -92,7 +92,7 @@ def check_versions(project: Path = Path()) -> None:
     if found is None or found[1] == _installed_versions():
         return
     raise InputError(
-        f"written by paraforge {found[0]}; {versions.__version__} is installed and has other steps",
+        f"written by paraforge {found[0]}, but {versions.__version__} is installed and has other steps",
         project / VERSIONS,
         remedy="Run 'paraforge init --upgrade'.",
     )

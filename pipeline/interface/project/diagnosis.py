@@ -96,7 +96,7 @@ def devices() -> Iterator[Finding]:
     except (ImportError, MissingPackageError):
         return  # already reported as broken
     if not torch.cuda.is_available():
-        yield Finding("cuda", "note", "torch sees no GPU: translation runs on the CPU")
+        yield Finding("cuda", "note", "torch finds no GPU, so translation runs on the CPU")
         return
     for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
@@ -105,7 +105,7 @@ def devices() -> Iterator[Finding]:
         yield _attempt(f"torch on cuda:{index}", check, "broken")
     seen = ctranslate2.get_cuda_device_count()
     if seen == 0:
-        yield Finding("ctranslate2 on cuda", "missing", "CTranslate2 sees no GPU")
+        yield Finding("ctranslate2 on cuda", "missing", "CTranslate2 finds no GPU")
     for index in range(seen):
         check = partial(_multiplies, "ctranslate2", f"cuda:{index}", "multiplies")
         yield _attempt(f"ctranslate2 on cuda:{index}", check, "missing", install_command("gpu"))
@@ -119,7 +119,7 @@ def project() -> Iterator[Finding]:
         return
     try:
         load_parameters()
-        yield Finding(str(PARAMETERS), "ok", "every value is allowed")
+        yield Finding(str(PARAMETERS), "ok", "all values are valid")
         if stale := stale_words(Path()):
             yield Finding("choices", "note", stale, "paraforge configure")
     except ParaforgeError as error:

@@ -167,7 +167,7 @@ def explained(remedy: str | None = None) -> Iterator[None]:
         # DuckDB's message may have several lines that quote the statement.
         lines = [line.rstrip() for line in str(error).strip().splitlines() if line.strip()]
         if isinstance(error, duckdb.ParserException):
-            lines.append('Columns that are also words of SQL need quotation marks: "group", "pivot".')
+            lines.append('Put column names that are SQL keywords in quotation marks: "group", "pivot".')
         raise InputError("\n".join([*lines, *([remedy] if remedy else [])])) from error
 
 

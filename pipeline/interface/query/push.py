@@ -68,7 +68,9 @@ def push(corpus: Path, manifest: Manifest, repository: str, private: bool = Fals
         operations = [hub.CommitOperationAdd(name, path) for name, path in sent.items()]
         operations += [hub.CommitOperationDelete(name) for name in old if name not in sent]
         if read_manifest(corpus) != manifest:  # the files were read since it was verified
-            raise InputError("it was made again meanwhile", corpus, remedy="Run the same command again.")
+            raise InputError(
+                "the corpus was rebuilt in the meantime", corpus, remedy="Run the same command again."
+            )
         message = f"{manifest.rows:,} pairs: {manifest.signature}"[:500]
         api.create_commit(repository, operations, commit_message=message, repo_type=_KIND)
     return str(url)

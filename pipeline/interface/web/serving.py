@@ -105,7 +105,7 @@ def make_app(product: str, bind: str) -> Flask:
             words = "This server is not known by that name. Use the machine's IP address, or localhost.\n"
             return Response(words, 421, mimetype="text/plain")
         if not request.query_string.isascii():
-            abort(400, "The address has letters that are not encoded as browsers encode them.")
+            abort(400, "The address contains characters that must be percent-encoded.")
         # Another site may link to a page, but may not send forms or other requests.
         is_link = request.method == "GET" and request.headers.get("Sec-Fetch-Dest") == "document"
         if not (is_link or same_origin(request)):
@@ -163,7 +163,7 @@ def serve_app(
         busy = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         raise InputError(
             f"cannot listen on {host}, port {port}: {error}",
-            remedy="Another program uses this port; --port 0 takes a free one." if busy else None,
+            remedy="Another program uses this port; --port 0 chooses a free one." if busy else None,
         ) from error
     try:
         bracketed = f"[{host}]" if ":" in host else host

@@ -44,8 +44,8 @@ class ParaphraserParameters(Section):
     model: Annotated[str, _MODEL] = Field(
         NO_MODEL,
         min_length=1,
-        description="train, none, or a ready model: another project's models/paraphraser, or anything that "
-        "nmt.model accepts, from a language to itself",
+        description="train, none, or a pretrained model: another project's models/paraphraser, or anything "
+        "that nmt.model accepts, from a language to itself",
     )
     language: str = Field("en", pattern=LANGUAGE, description="language of both sides")
     templates: TemplateParameters = Field(default_factory=TemplateParameters)

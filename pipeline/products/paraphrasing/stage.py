@@ -1,4 +1,4 @@
-"""The stage paraphraser: ``models/paraphraser`` by training on the corpus, or a ready model, or none.
+"""The stage paraphraser: ``models/paraphraser`` by training on the corpus, or a pretrained model, or none.
 
 The published corpus becomes training pairs in both directions, with tags.
 """
@@ -94,7 +94,7 @@ class ParaphraserReport(NmtReport):
     """Metrics of the stage: those of a translation model, and more.
 
     controls: the model's controls: buckets by name, and the number of templates.
-    pairs: fates of the corpus' pairs; None for a ready model.
+    pairs: fates of the corpus' pairs; None for a pretrained model.
     """
 
     controls: dict[str, int] = field(default_factory=dict)
@@ -107,7 +107,7 @@ def build_paraphraser(
     """Make ``output`` (``models/paraphraser``) by the parameters; write the training curve to ``plot``.
 
     Raises:
-        InputError: the corpus or the ready model is not usable, or a parser or test file is missing.
+        InputError: the corpus or the pretrained model is not usable, or a parser or test file is missing.
         WorkLockedError: another process is training in the same work directory.
         Interrupted: SIGTERM or Ctrl-C; the same command resumes.
     """
@@ -156,7 +156,7 @@ def _train(
 
 
 def mark_paraphraser(model: Path) -> None:
-    """Mark a ready model as a paraphraser; without controls it gets empty ones."""
+    """Mark a pretrained model as a paraphraser; without controls it gets empty ones."""
     file = model / CONTROLS_FILE
     if file.is_file():
         return

@@ -183,7 +183,7 @@ def write_description(
     languages: codes of source and target.
     entries: ``engines``, ``architecture``, ``maximum_source_tokens``, and affixes, if any.
     trained_on: data of a model trained here. metrics: BLEU and chrF with signatures.
-    imported_from: name of a ready model, with the commit if from the Hub.
+    imported_from: name of a pretrained model, with the commit if from the Hub.
     """
     files = {
         path.relative_to(output).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256_file(path)}

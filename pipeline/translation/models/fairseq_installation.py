@@ -20,7 +20,7 @@ def install_fairseq() -> bool:
     if importlib.util.find_spec("fairseq") is not None:
         return True
     if sys.version_info[:2] > NEWEST_PYTHON:
-        print(f"fairseq {VERSION} does not build on this Python; use a ready model instead")
+        print(f"fairseq {VERSION} does not build on this Python; use a pretrained model instead")
         return False
     print(f"building fairseq {VERSION} (about half a minute) ...", flush=True)
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -29,7 +29,7 @@ def install_fairseq() -> bool:
             print(
                 f"fairseq {VERSION} could not be built. It needs a C++ compiler and Python's headers "
                 "(Debian: apt-get install g++ python3-dev). Without it no model can be trained here; "
-                "ready models work.",
+                "pretrained models work.",
                 file=sys.stderr,
             )
             return False

@@ -1,4 +1,4 @@
-"""Imports ready models, from a path or the Hub and in any known format, into the layout of ``models/nmt``."""
+"""Imports pretrained models in any known format, from a path or the Hub, as ``models/nmt`` has it."""
 
 import logging
 import re
@@ -82,7 +82,7 @@ def import_model(
     source_language: str | None = None,
     target_language: str | None = None,
 ) -> dict[str, Any]:
-    """Write a ready model in the layout of ``models/nmt``; ``output`` is replaced atomically.
+    """Write a pretrained model in the layout of ``models/nmt``; ``output`` is replaced atomically.
 
     source: a fairseq checkpoint or its directory (with both dictionaries and SentencePiece model or BPE
         codes); a directory of CTranslate2, of Transformers, or of this layout; or a model on the Hub,

@@ -49,7 +49,7 @@ def finish_model(
     if scores.bleu < _HARDLY:
         logger.warning(
             "BLEU %.1f on %d held-out rows: the model has learned almost nothing. Train it longer or on more "
-            "pairs, or use a ready model (see %s)",
+            "pairs, or use a pretrained model (see %s)",
             scores.bleu,
             result.prepared.held_out,
             page("models"),

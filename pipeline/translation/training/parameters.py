@@ -18,7 +18,7 @@ LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*$"
 # Files that an import reads besides the named checkpoint: dictionaries and subwords.
 BESIDE_CHECKPOINTS = ("dict.*.txt", "*.model", "*.spm", "*.bpe", "*codes*", "code*", "tokenizer.json")
 READY_MODEL = "paraforge configure translation=ready nmt.model=NAME"
-"""The command that makes a project use a ready model, for messages."""
+"""The command that makes a project use a pretrained model, for messages."""
 FEWEST_PAIRS = 10_000
 """With fewer pairs, a model that is trained from nothing is of little use."""
 _MODEL = UserFile(words=("train", "none"), hub=True, neighbours=BESIDE_CHECKPOINTS)
@@ -128,20 +128,20 @@ class NmtValidationParameters(Section):
 
 
 class NmtParameters(Section):
-    """Section ``nmt``: train a model on the bitext, use a ready model, or none if nothing is translated."""
+    """Section ``nmt``: train a model on the bitext, use a pretrained one, or none."""
 
     model: Annotated[str, _MODEL] = Field(
         "train",
         min_length=1,
-        description="train, none, or a ready model: a fairseq checkpoint with its dictionaries and subwords, "
-        "a CTranslate2 or Transformers directory, or ORGANIZATION/NAME@REVISION on the Hugging "
+        description="train, none, or a pretrained model: a fairseq checkpoint with its dictionaries and "
+        "subwords, a CTranslate2 or Transformers directory, or ORGANIZATION/NAME@REVISION on the Hugging "
         "Face Hub",
     )
     forward: Annotated[str, _MODEL] | None = Field(
         None,
         min_length=1,
         description="for ingest.kind references: the model from target_language to source_language. train "
-        "(on bitext, with the sides exchanged), or a ready model as in model; null: the engine needs none",
+        "(on bitext, with the sides swapped), or a pretrained model as in model; null: the engine needs none",
     )
     bitext: Annotated[Path, UserFile()] | IngestParameters | None = Field(
         None,

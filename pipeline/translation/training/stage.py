@@ -1,4 +1,4 @@
-"""The stage nmt: makes ``models/nmt`` by training or by importing a ready model, or without a model."""
+"""The stage nmt: makes ``models/nmt`` by training or by importing a pretrained model, or without a model."""
 
 import logging
 import time
@@ -43,9 +43,10 @@ _SCAFFOLDING = ("checkpoints", PREPARED, "parts", "snapshots", "validation")
 class NmtReport:
     """Metrics of the stage.
 
-    origin: trained, none, or the format of a ready model. fingerprint: hash of weights and vocabulary.
+    origin: trained, none, or the format of a pretrained model. fingerprint: hash of weights and vocabulary.
     bleu, chrf: on the held-out rows; None if there are none. architecture: sizes.
-    trained_on: pairs, updates and so on; None for a ready model. seconds: wall time of this run of the stage.
+    trained_on: pairs, updates and so on; None for a pretrained model.
+    seconds: wall time of this run of the stage.
     """
 
     origin: str
@@ -62,8 +63,8 @@ def build_nmt(
 ) -> NmtReport:
     """Make ``output`` (``models/nmt``) according to the parameters, and write the training curve to ``plot``.
 
-    Raises InputError if the bitext or the ready model is not usable, WorkLockedError if another process is
-    training in the same work directory, and Interrupted on SIGTERM or Ctrl-C; the same command resumes.
+    Raises InputError if the bitext or the pretrained model is not usable, WorkLockedError if another process
+    is training in the same work directory, and Interrupted on SIGTERM or Ctrl-C; the same command resumes.
     """
     started = time.monotonic()
     languages = (parameters.source_language, parameters.target_language)
@@ -137,7 +138,7 @@ def _train(
                 logger.warning("%s", doubt)
             say_result(
                 f"training a translation model takes about {parameters.training_time} on two CPU cores. "
-                f"To use a ready model instead: {READY_MODEL} (see {page('models')})"
+                f"To use a pretrained model instead: {READY_MODEL} (see {page('models')})"
             )
         history = trained_model(bitext, directory, parameters, resources)
         publish(directory / "model", output)

@@ -78,7 +78,7 @@ def test_names_of_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         with pytest.raises(ConfigurationError, match="use cpu, cuda"):
             check_device(name)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ConfigurationError, match="torch sees no GPU"):
+    with pytest.raises(ConfigurationError, match="torch finds no GPU"):
         SentenceModel.open(tmp_path, "cuda")
 
 

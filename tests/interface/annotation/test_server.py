@@ -137,7 +137,7 @@ def test_a_page_of_another_evaluation_or_person_changes_nothing(
     store = create_store(store.path, small_draw((4, 4, 1, 0, 2, 3, 1, 1)))
     store.join("Anna")
     reply = anna.grade(1, "3", "3", work=work)
-    assert reply.status_code == 503 and "has another evaluation now" in html.unescape(reply.text)
+    assert reply.status_code == 503 and "now contains another evaluation" in html.unescape(reply.text)
     assert store.answers(1) == {}
 
 
@@ -277,7 +277,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(InputError, match=f"port {port}.*--port 0 takes a free one"):
+        with pytest.raises(InputError, match=f"port {port}.*--port 0 chooses a free one"):
             serve_app(partial(create_app, store), "127.0.0.1", port)
 
 

@@ -109,7 +109,7 @@ def test_what_the_command_says_where_there_is_nothing_to_see(tmp_path: Path) -> 
     # Every pair was rejected at ingest.
     table = with_columns(random_pairs(30), rejected=["duplicate"] * 30, failed=[None] * 30)
     publish_pairs(tmp_path, table=table, filters={"required": [], "filters": []})
-    with pytest.raises(InputError, match="there are no pairs to look at"):
+    with pytest.raises(InputError, match="the corpus has no pairs"):
         run_command("browse", tmp_path / "corpus", "--kept-only")
 
 

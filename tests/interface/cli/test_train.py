@@ -92,7 +92,7 @@ def test_options_are_those_of_the_training(tmp_path: Path, monkeypatch: pytest.M
         "pairs:4|v:1",
         "4 pairs, 1 evaluation, 6 updates, 7 pairs/s",
         "2 pairs skipped: a side has no token",
-        "1,000 times a pair was skipped because no text could be its negative",
+        "a pair was skipped 1,000 times because no text could be its negative",
         "development score 50.13",
         "2012                 Pearson  71.23  Spearman  65.40",
         "2013                 Pearson   0.00  Spearman  65.40  "

@@ -179,11 +179,11 @@ def test_a_minimum_that_is_neither_number_nor_share(minimum: object, problem: st
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ("corpus=nonsense", r"nonsense.*There are corpus: paranmt-tsv"),
+        ("corpus=nonsense", r"nonsense.*Choices of corpus: paranmt-tsv"),
         ("ingest.sources=[{name: můj", r"ingest\.sources=\[\{name: můj cannot be read.*Close every bracket"),
         ("select.filters.length={a: ů", "cannot be read.*Close every bracket"),
         ("publish.name='a", "publish.name='a cannot be read.*Close every bracket"),
-        ("no_such.key=1", r"no_such\.key=1: there is no group or section 'no_such'\. There"),
+        ("no_such.key=1", r"no_such\.key=1: there is no group or section 'no_such'\. Groups"),
         ("a b", "'a b' is neither GROUP=CHOICE nor KEY=VALUE"),
         ("ingest.sources.1.name=x", "there is no item 1"),
     ],

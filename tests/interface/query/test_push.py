@@ -109,7 +109,7 @@ def test_another_corpus_replaces_it_and_nothing_else(
         return []
 
     monkeypatch.setattr(hub, "list_repo_files", make)
-    with pytest.raises(InputError, match="made again meanwhile"):
+    with pytest.raises(InputError, match="rebuilt in the meantime"):
         run_command("push", less, NAME)
     assert hub.files[NAME] == before
 

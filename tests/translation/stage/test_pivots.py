@@ -221,9 +221,9 @@ def test_killed_in_any_pivot_it_resumes_to_the_same_bytes_and_loses_a_task_at_mo
     [
         ({"cs": {}}, {}, "pivots.cs: nmt.source_language is also 'cs'"),
         ({"de": {"sources": "sample"}}, {}, "source name 'sample' is used twice"),
-        ({"de": {"kind": "paraphrases"}}, {}, "pivots.de.ingest.kind: it must be bitext"),
+        ({"de": {"kind": "paraphrases"}}, {}, "pivots.de.ingest.kind: must be bitext"),
         ({"de": {}}, {"model": "models/opus"}, "pivots.de.nmt: missing"),
-        ({"de": {"nmt": {"target_language": "fr"}}}, {}, "pivots.de.nmt.target_language: it is 'en'"),
+        ({"de": {"nmt": {"target_language": "fr"}}}, {}, "pivots.de.nmt.target_language: must be 'en'"),
         ({"de": {"nmt": {"modle": "x"}}}, {}, "pivots.de.nmt.modle: there is no such parameter"),
         ({"../x": {}}, {}, "pivots.../x"),
     ],
