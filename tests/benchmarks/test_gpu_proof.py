@@ -2,9 +2,7 @@
 
 import gzip
 import time
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -12,11 +10,9 @@ from typer.testing import CliRunner
 from benchmarks import device
 from benchmarks.command_line import app_of
 from benchmarks.device import Watch, name_of
-from benchmarks.gpu_proof import PARTS, Figures, Setting, agreement, main, run
-from benchmarks.hardware import answer_of
+from benchmarks.gpu_proof import PARTS, Figures, Setting, main
 from benchmarks.results import read
 from paraforge.base.errors import InputError
-from paraforge.translation.decoding.translator import Hypothesis
 from tests.translation.models.tiny import bitext
 
 pytestmark = pytest.mark.full
@@ -29,17 +25,6 @@ def setting(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with gzip.open(text, "wt", encoding="utf-8") as file:
         file.writelines(f"set\t{english}\t{czech}\n" for czech, english in dict(bitext(60, seed=3)).items())
     return Setting(str(tiny_model), str(text), "cpu", True)
-
-
-def test_hypotheses_are_compared_with_those_of_a_cpu() -> None:
-    expected = [Hypothesis(f"text {number}", -1.0, 2) for number in range(24)]
-    found = [replace(one, text="other", score=-9.0) for one in expected[:6]]
-    found += [replace(one, score=-1.0 - number / 100) for number, one in enumerate(expected[6:])]
-    assert agreement(found, expected) == {
-        "compared_sentences": 24,
-        "as_cpu_percent": 75,
-        "largest_score_difference": pytest.approx(0.17),
-    }
 
 
 # What figures are, or more than which they are.
@@ -67,31 +52,6 @@ def test_a_part(name: str, setting: Setting) -> None:
     found = PARTS[name][0](setting)
     assert exact.items() <= found.items()
     assert all((found[figure] or 0) > least for figure, least in more.items())
-
-
-def test_a_call_does_what_is_left_and_fits(setting: Setting, tmp_path: Path) -> None:
-    begun: list[str] = []
-
-    def measure(_: str, given: Any, limit: float) -> dict[str, Any]:
-        begun.append(given[1])
-        return {"failed": "the device is lost"} if given[1] == "float16" else {"x": 1}
-
-    def names(*given: Any) -> tuple[list[str], list[str]]:
-        begun.clear()
-        return run(*given, measure=measure), begun
-
-    assert names(setting, 230) == ([], [*PARTS])
-    (line,) = (one for one in read(tmp_path / "results" / "gpu_proof.jsonl") if one.figures.get("failed"))
-    assert (line.configuration["name"], line.note) == ("float16", "the device is lost")
-    assert names(setting, 230) == ([], [])  # a part that failed was measured too
-    assert names(setting, 230, ["float32", "float16"]) == ([], ["float32", "float16"])
-    long = [name for name, (_, limit) in PARTS.items() if limit > 155]
-    assert names(replace(setting, small=False), 155) == (long, [one for one in PARTS if one not in long])
-
-
-def test_a_process_that_fails_or_takes_too_long(setting: Setting) -> None:
-    assert answer_of("benchmarks.gpu_proof", [], 0.01) == {"failed": "not finished after 0 s"}
-    assert "not enough values" in answer_of("benchmarks.gpu_proof", [])["failed"]
 
 
 def test_the_command(setting: Setting, tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.encoders.parameters import EncoderParameters
 from paraforge.embeddings.trainer.initial import random_table
 from paraforge.embeddings.trainer.mega_batches import encode
-from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.parameters import TrainingParameters
 from paraforge.products.lexicon.pair_sources import open_pairs
 from paraforge.products.lexicon.parameters import LexiconFilters
@@ -146,24 +145,6 @@ def test_a_row_that_fails_says_why_and_the_others_run(data: Path) -> None:
     assert "small, not a number: failed" in done.output
     assert "4 rows failed" in done.output
     assert {line.configuration["name"] for line in read(data / "results" / "small.jsonl")} == {"overlap"}
-
-
-def test_another_architecture_starts_from_the_vectors_of_its_units(data: Path) -> None:
-    first, _, _ = SMALL["rows"]
-    both = {"kind": "concatenation", "parts": [first["encoder"], {**first["encoder"], "unit": "trigram"}]}
-    still = {"epochs": 1, "learning_rate": 1e-12}
-    rows = [
-        {"name": "both", "encoder": both, "training": {"epochs": 1}},
-        {"name": "projection", "start": "both", "training": still,
-         "encoder": {"kind": "projection", "dimension": 8, "output_dimension": 5}},
-    ]  # fmt: skip
-    (data / "tables" / "small.yaml").write_text(yaml.safe_dump({**SMALL, "rows": rows}))
-    run(data / "work", "--row", "projection", "--seed", "1")
-    models = {
-        json.loads((path / "figures.json").read_text())["row"]: SentenceModel.open(path / "model").encoder
-        for path in (data / "work" / "cells").iterdir()
-    }
-    assert torch.allclose(models["projection"].tables()["table"], models["both"].tables()["parts.0.table"])
 
 
 def test_tenths_are_of_the_ranking_by_a_score(data: Path) -> None:
