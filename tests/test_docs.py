@@ -13,8 +13,7 @@ import pytest
 import yaml
 
 from paraforge import versions
-from paraforge.base.documentation import page
-from paraforge.base.errors import ConfigurationError
+from paraforge.base.errors import ConfigurationError, page
 from paraforge.interface.configuration import Parameters, check_parameters
 from tests import documentation
 from tests.documentation import LANGUAGES, Block, blocks, merged, write_readers_files

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from paraforge.base.files import read_json
-from paraforge.translation.models.fairseq_installation import NEWEST_PYTHON
+from paraforge.translation.models.fairseq_compat import NEWEST_PYTHON
 from tests.project import ROOT
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1200)]

@@ -12,8 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from paraforge.base.documentation import page
-from paraforge.base.errors import IncompleteError, first_line
+from paraforge.base.errors import IncompleteError, first_line, page
 from paraforge.base.shards.resources import Resources, available_cores
 
 if TYPE_CHECKING:

@@ -22,11 +22,17 @@ from paraforge import versions
 from paraforge.base.errors import IncompleteError, InputError, ParaforgeError, RetryError
 from paraforge.base.progress import JobCounter, progress
 from paraforge.base.shards.cluster import ATTEMPTS, Workers, connect, outcome, watched_connection
-from paraforge.base.shards.job_files import JobFiles
 from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.transfer.copies import copied, given_back, sending
-from paraforge.base.shards.transfer.disk import Disk, announced, on_shared_disk
+from paraforge.base.shards.transfer import (
+    Disk,
+    JobFiles,
+    announced,
+    copied,
+    given_back,
+    on_shared_disk,
+    sending,
+)
 
 if TYPE_CHECKING:
     from distributed import Client

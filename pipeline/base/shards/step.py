@@ -17,11 +17,11 @@ from typing import Any
 import pyarrow as pa
 
 from paraforge.base.errors import IncompleteError, ParaforgeError
-from paraforge.base.shards.job_files import JobFiles
 from paraforge.base.shards.libraries import installed, merged, warn_of_mixture
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Failed, open_jobs
 from paraforge.base.shards.store import ShardRecord, ShardView, read_aligned
+from paraforge.base.shards.transfer import JobFiles
 from paraforge.base.shards.work import WorkDirectory, libraries_of, shard_key
 
 logger = logging.getLogger(__name__)

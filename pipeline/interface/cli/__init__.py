@@ -14,8 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from paraforge.base.documentation import page, replacement
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, page, replacement
 from paraforge.base.interrupts import errors_in_words
 from paraforge.versions import __version__
 

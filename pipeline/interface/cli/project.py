@@ -199,7 +199,7 @@ def doctor(
     Exits with 1 if something that every corpus needs is broken.
     """
     if install_fairseq:
-        from paraforge.translation.models.fairseq_installation import install_fairseq as install
+        from paraforge.translation.models.fairseq_compat import install_fairseq as install
 
         raise typer.Exit(0 if install() else 1)
     from paraforge.interface.project.diagnosis import diagnose

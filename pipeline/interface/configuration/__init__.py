@@ -7,8 +7,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from paraforge.base.documentation import replacement
-from paraforge.base.errors import ConfigurationError, InputError, did_you_mean
+from paraforge.base.errors import ConfigurationError, InputError, did_you_mean, replacement
 from paraforge.base.yaml_text import read_yaml_text
 from paraforge.interface.configuration.parameters import Parameters as Parameters
 from paraforge.translation.training.parameters import LANGUAGE

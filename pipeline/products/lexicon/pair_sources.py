@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.base.documentation import page
-from paraforge.base.errors import InputError, require
+from paraforge.base.errors import InputError, page, require
 from paraforge.base.files import hash_json, sha256_file
 from paraforge.base.shards.schema import TEXT_COLUMNS, holds_text
 from paraforge.base.shards.store import INDEX_NAME, ShardView, open_parquet, read_aligned, row_groups

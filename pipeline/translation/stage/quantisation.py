@@ -11,11 +11,11 @@ import numpy as np
 
 from paraforge.base.errors import IncompleteError
 from paraforge.base.files import hash_json, read_json_or_none, write_json
-from paraforge.base.shards.job_files import JobFiles
 from paraforge.base.shards.libraries import installed
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import open_jobs
 from paraforge.base.shards.store import ShardDirectory
+from paraforge.base.shards.transfer import JobFiles
 from paraforge.translation.decoding.translator import DecodingOptions, Hypothesis, Placement
 from paraforge.translation.engines import ctranslate2, open_translator
 from paraforge.translation.memory.distinct import survey

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from paraforge import versions
-from paraforge.base.documentation import page
+from paraforge.base.errors import page
 from paraforge.base.files import write_json
 from paraforge.translation.models.checkpoint import (
     average_checkpoints,

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from paraforge import versions
-from paraforge.base.documentation import page
-from paraforge.base.errors import InputError, describing
+from paraforge.base.errors import InputError, describing, page
 from paraforge.base.files import (
     files_below,
     hash_json,

@@ -15,10 +15,9 @@ import pytest
 import torch
 
 from paraforge.base.errors import InputError
-from paraforge.translation.models import fairseq_compat, fairseq_installation
+from paraforge.translation.models import fairseq_compat
 from paraforge.translation.models.checkpoint import load_checkpoint
-from paraforge.translation.models.fairseq_compat import import_fairseq
-from paraforge.translation.models.fairseq_installation import NEEDS, install_fairseq
+from paraforge.translation.models.fairseq_compat import NEEDS, import_fairseq, install_fairseq
 from tests.here import run_command
 from tests.project import ROOT
 
@@ -130,8 +129,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         found.append(command)
         return SimpleNamespace(returncode=int("fails" in command))
 
-    monkeypatch.setattr(fairseq_installation, "subprocess", SimpleNamespace(run=call))
-    monkeypatch.setattr(fairseq_installation.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(fairseq_compat, "subprocess", SimpleNamespace(run=call))
+    monkeypatch.setattr(fairseq_compat.importlib.util, "find_spec", lambda name: None)
     return found
 
 
@@ -150,7 +149,7 @@ def test_what_pip_is_asked_for(calls: list[list[str]]) -> None:
 def test_a_failure_says_what_is_missing(
     calls: list[list[str]], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(fairseq_installation, "NEEDS", ("fails",))
+    monkeypatch.setattr(fairseq_compat, "NEEDS", ("fails",))
     assert not install_fairseq()
     assert "C++ compiler" in capfd.readouterr().err
     assert len(calls) == 1
@@ -159,7 +158,7 @@ def test_a_failure_says_what_is_missing(
 def test_a_newer_python_is_not_tried_and_an_installed_one_is_left_alone(
     calls: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fairseq_installation, "NEWEST_PYTHON", (3, 9))
+    monkeypatch.setattr(fairseq_compat, "NEWEST_PYTHON", (3, 9))
     run_command("doctor", "--install-fairseq", expect=1)
-    monkeypatch.setattr(fairseq_installation.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(fairseq_compat.importlib.util, "find_spec", lambda name: object())
     assert install_fairseq() and calls == []

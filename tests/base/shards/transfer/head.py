@@ -4,8 +4,8 @@ import logging
 import sys
 from pathlib import Path
 
+from paraforge.base.shards import transfer
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.transfer import copies
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.score import score
@@ -37,6 +37,6 @@ def corpus_of(place: Path, scheduler: str | None = None, rate: float = 0.0) -> N
 
 
 if __name__ == "__main__":
-    copies.PATIENCE_SECONDS = PATIENCE_SECONDS
+    transfer.PATIENCE_SECONDS = PATIENCE_SECONDS
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     corpus_of(Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]))

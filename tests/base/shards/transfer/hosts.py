@@ -21,11 +21,11 @@ ADDRESS = "tcp://10.77.0.1:8786"
 # Without a sign of life for so long, a worker is given up.
 SILENCE_SECONDS = 5
 PATIENCE_SECONDS = 10.0
-"""As :data:`~paraforge.base.shards.transfer.copies.PATIENCE_SECONDS`, of head and workers."""
+"""As :data:`~paraforge.base.shards.transfer.PATIENCE_SECONDS`, of head and workers."""
 _WORKER = f"""
 from distributed.cli.dask_worker import main
-from paraforge.base.shards.transfer import copies
-copies.PATIENCE_SECONDS = {PATIENCE_SECONDS}
+from paraforge.base.shards import transfer
+transfer.PATIENCE_SECONDS = {PATIENCE_SECONDS}
 main()
 """
 # Mounts an empty disk over a place, and becomes a program.

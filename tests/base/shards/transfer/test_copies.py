@@ -21,14 +21,11 @@ from distributed import Client, LocalCluster
 from filelock import FileLock, Timeout
 
 from paraforge.base.errors import InputError, RetryError
-from paraforge.base.shards import scheduler
-from paraforge.base.shards.job_files import JobFiles
+from paraforge.base.shards import scheduler, transfer
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Jobs
 from paraforge.base.shards.step import Step, run_step
-from paraforge.base.shards.transfer import copies, disk
-from paraforge.base.shards.transfer.copies import Copies, copied, receive
-from paraforge.base.shards.transfer.disk import Disk
+from paraforge.base.shards.transfer import Copies, Disk, JobFiles, copied, receive
 from tests.base.shards.steps import multiply_step, write_input
 from tests.project import digests
 
@@ -64,11 +61,11 @@ def test_models_travel_once_and_shards_both_ways(tmp_path: Path, monkeypatch: py
     step = hash_step([tmp_path / "model", tmp_path / "table"])
     run_step(step, [tmp_path / "in"], tmp_path / "wanted", Resources(workers=1, work=tmp_path / "here"))
     pieces: list[Any] = []
-    piece = copies.Sender._piece
-    monkeypatch.setattr(copies, "_PIECE", 4096)
-    monkeypatch.setattr(copies, "_SECONDS_AWAY", 0.0)
-    monkeypatch.setattr(copies, "_ASK_AGAIN_SECONDS", 600)  # one request is enough for all pieces
-    monkeypatch.setattr(copies.Sender, "_piece", lambda *given: pieces.append(given) or piece(*given))
+    piece = transfer.Sender._piece
+    monkeypatch.setattr(transfer, "_PIECE", 4096)
+    monkeypatch.setattr(transfer, "_SECONDS_AWAY", 0.0)
+    monkeypatch.setattr(transfer, "_ASK_AGAIN_SECONDS", 600)  # one request is enough for all pieces
+    monkeypatch.setattr(transfer.Sender, "_piece", lambda *given: pieces.append(given) or piece(*given))
 
     def asked(number: int, shared: bool | None = False) -> int:
         pieces.clear()
@@ -113,15 +110,15 @@ def test_every_worker_must_see_the_disk_and_is_asked_once(
 ) -> None:
     asked: list[Any] = []
     client = SimpleNamespace(run=lambda what, **_: asked.append(what) or dict(enumerate(answers)))
-    monkeypatch.setattr(disk, "connect", lambda *_: nullcontext(client))
-    monkeypatch.setattr(disk, "watched_connection", nullcontext)
-    monkeypatch.setattr(disk, "wait_for_worker", asked.append)
+    monkeypatch.setattr(transfer, "connect", lambda *_: nullcontext(client))
+    monkeypatch.setattr(transfer, "watched_connection", nullcontext)
+    monkeypatch.setattr(transfer, "wait_for_worker", asked.append)
     resources = Resources(scheduler="tcp://there:8786", work=tmp_path)
     with caplog.at_level(logging.INFO):
-        assert [disk.on_shared_disk(resources) for _ in range(2)] == [seen] * 2
+        assert [transfer.on_shared_disk(resources) for _ in range(2)] == [seen] * 2
     assert caplog.text.count("steps that need all of it run here") == 2 * (not seen)
     for known in (True, False):  # what is said need not be asked
-        assert disk.on_shared_disk(resources.model_copy(update={"shared_disk": known})) is known
+        assert transfer.on_shared_disk(resources.model_copy(update={"shared_disk": known})) is known
     assert len(asked) == 2 and asked[0] is client
 
 
@@ -136,15 +133,15 @@ def test_a_disk_is_seen_where_its_file_has_the_content_of_the_run(tmp_path: Path
     assert not replace(here, token=None).is_seen()
     there = Resources(scheduler="tcp://there:8786", work=tmp_path)
     for shared, seen in ((None, True), (False, False), (True, None)):
-        with disk.announced(there.model_copy(update={"shared_disk": shared})) as announced:
+        with transfer.announced(there.model_copy(update={"shared_disk": shared})) as announced:
             assert (announced and announced.is_seen()) is seen
-    with disk.announced(Resources(work=tmp_path)) as announced:
+    with transfer.announced(Resources(work=tmp_path)) as announced:
         assert announced is None
 
 
 def test_a_slow_host_keeps_a_worker_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While it hashes a large model it says that it is there; many workers have it hashed once."""
-    monkeypatch.setattr(copies, "_KEEP_ALIVE_SECONDS", 0.05)
+    monkeypatch.setattr(transfer, "_KEEP_ALIVE_SECONDS", 0.05)
     hashed: list[Path] = []
 
     def slow(path: Path) -> str:
@@ -152,7 +149,7 @@ def test_a_slow_host_keeps_a_worker_waiting(tmp_path: Path, monkeypatch: pytest.
         time.sleep(0.3)
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
-    monkeypatch.setattr(copies, "sha256_file", slow)
+    monkeypatch.setattr(transfer, "sha256_file", slow)
     model = tmp_path / "model"
     model.write_bytes(b"weights")
     messages: list[tuple[int, bytes, str]] = []
@@ -164,7 +161,7 @@ def test_a_slow_host_keeps_a_worker_waiting(tmp_path: Path, monkeypatch: pytest.
             messages.append((offset, piece, digest))
             return {"worker": True}
 
-    sender = copies.Sender(Workers(), Disk("", None, None, "run"), [JobFiles((model,))])  # type: ignore[arg-type]  # stand-ins for what is not used
+    sender = transfer.Sender(Workers(), Disk("", None, None, "run"), [JobFiles((model,))])  # type: ignore[arg-type]  # stand-ins for what is not used
 
     async def two() -> None:
         sender._sending = {"a": None, "b": None}  # type: ignore[dict-item]  # stand-ins for what is not used
@@ -240,8 +237,8 @@ def test_paths_are_changed_wherever_they_are(tmp_path: Path) -> None:
 def test_what_does_not_come_or_comes_damaged_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copies, "PATIENCE_SECONDS", 0.1)
-    monkeypatch.setattr(copies, "_ASK_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(transfer, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(transfer, "_ASK_AGAIN_SECONDS", 0.05)
     path = tmp_path / "file"
     own = Disk("", None, tmp_path / "cache", "run")
 
@@ -261,14 +258,14 @@ def test_what_does_not_come_or_comes_damaged_is_an_error(
     for ask, kind, message in cases:
         with pytest.raises(kind, match=message), copied(own, JobFiles(read=(path,)), 0, "worker", ask):
             pass
-        assert not copies._incoming
+        assert not transfer._incoming
 
 
 def test_a_disk_that_is_full_or_cannot_be_written_gives_the_job_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another error of the block stays what it is."""
-    monkeypatch.setattr(copies, "_SECONDS_AWAY", 0.0)
+    monkeypatch.setattr(transfer, "_SECONDS_AWAY", 0.0)
     here = Disk("", None, tmp_path / "cache", "run")
     for own, number, expected in (
         (replace(here, cache=Path("/proc")), 0, RetryError),
@@ -298,12 +295,12 @@ def test_a_piece_that_comes_twice_or_early_is_not_taken(tmp_path: Path) -> None:
 
 def test_a_host_gives_no_more_than_the_job_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Piece by piece, until it stops."""
-    monkeypatch.setattr(copies, "_PIECE", 3)
+    monkeypatch.setattr(transfer, "_PIECE", 3)
     (tmp_path / "model").mkdir()
     for name in ("secret", "model/weights"):
         (tmp_path / name).write_bytes(b"bytes")
     client = SimpleNamespace(loop=SimpleNamespace(add_callback=lambda called: called()))
-    given = copies.Sender(client, Disk("", None, None, "run"), [JobFiles((tmp_path / "model",))])  # type: ignore[arg-type]  # stand-ins for what is not used
+    given = transfer.Sender(client, Disk("", None, None, "run"), [JobFiles((tmp_path / "model",))])  # type: ignore[arg-type]  # stand-ins for what is not used
     for path in (tmp_path / "secret", tmp_path / "model" / ".." / "secret", tmp_path):
         assert given._piece(0, path, False, 0) == (b"", "", "is not a file of this job")
     gone = given._piece(0, tmp_path / "model" / "gone", False, 0)
@@ -324,7 +321,7 @@ def test_a_host_lists_all_files_of_a_model(tmp_path: Path) -> None:
     for name in ("b", "a/c", "d"):
         (model / name).parent.mkdir(parents=True, exist_ok=True)
         (model / name).write_bytes(name.encode())
-    given = copies.Sender(None, Disk("", None, None, "run"), [JobFiles((model, model / "b"))])  # type: ignore[arg-type]  # stand-ins for what is not used
+    given = transfer.Sender(None, Disk("", None, None, "run"), [JobFiles((model, model / "b"))])  # type: ignore[arg-type]  # stand-ins for what is not used
     for path, names in ((model, ("a/c", "b", "d")), (model / "b", ("",))):
         content, digest, _ = given._piece(0, path, True, 0)
         listed = [[name, hashlib.sha256((name or "b").encode()).hexdigest()] for name in names]

@@ -1,4 +1,7 @@
-"""Copies of a job's files: the worker requests them, and the host with the project sends them in pieces."""
+"""Sends the files of jobs over Dask's connections to workers that do not see the submitting host's disk.
+
+A worker requests them, and the host with the project sends them in pieces.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import errno
 import hashlib
 import json
 import logging
+import socket
 import threading
 import time
 import uuid
@@ -26,12 +30,103 @@ from paraforge.base.files import (
     hash_json,
     scratch_directory,
     sha256_file,
+    write_whole,
 )
-from paraforge.base.shards.job_files import JobFiles
-from paraforge.base.shards.transfer.disk import Disk
+from paraforge.base.shards.cluster import connect, wait_for_worker, watched_connection
+from paraforge.base.shards.resources import Resources
 
 if TYPE_CHECKING:
     from distributed import Client
+
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Disk:
+    """How a worker finds out whether it sees the submitting host's disk.
+
+    project: directory there, for messages. token: a file there and its content; None if no worker sees it.
+    cache: directory for copies on the worker; None for its user's cache. run: name of the run.
+    """
+
+    project: str
+    token: tuple[Path, str] | None
+    cache: Path | None
+    run: str
+
+    def is_seen(self) -> bool:
+        """Return whether this process sees that disk."""
+        if self.token is None:
+            return False
+        try:
+            return self.token[0].read_text() == self.token[1]
+        except (OSError, ValueError):
+            return False
+
+
+@contextmanager
+def announced(resources: Resources) -> Iterator[Disk | None]:
+    """Let workers find out whether they see this disk while the block runs; None if all of them do."""
+    if resources.scheduler is None or resources.shared_disk:
+        yield None
+        return
+    run = uuid.uuid4().hex
+    project = f"{Path.cwd()} of {socket.gethostname()}"
+    disk = Disk(project, None, resources.worker_cache, run)
+    if resources.shared_disk is False:
+        yield disk
+        return
+    with scratch_directory(resources.work.resolve() / "seen") as directory:
+        (directory / "run").write_text(run)
+        yield replace(disk, token=(directory / "run", run))
+
+
+# The workers' answers by scheduler and work directory, so that a run asks only once.
+_known: dict[tuple[str, Path], bool] = {}
+
+
+def on_shared_disk(resources: Resources) -> bool:
+    """Return whether all workers see this disk, asking only once per process; waits a while for a first
+    worker."""
+    if resources.scheduler is None or resources.shared_disk:
+        return True
+    if resources.shared_disk is None:
+        asked = resources.scheduler, resources.work.resolve()
+        if asked not in _known:
+            _known[asked] = _is_seen(resources)
+        if _known[asked]:
+            return True
+    logger.info("some workers do not see %s: steps that need all of it run here", Path.cwd())
+    return False
+
+
+def _is_seen(resources: Resources) -> bool:
+    with announced(resources) as disk, connect(resources, 0) as client, watched_connection():
+        assert disk is not None
+        wait_for_worker(client)
+        return all(seen is True for seen in client.run(disk.is_seen, on_error="return").values())
+
+
+@dataclass(frozen=True)
+class JobFiles:
+    """The files that a job uses on the submitting host's disk, as absolute paths.
+
+    kept: files and directories that many jobs read, such as models. A worker keeps copies in its cache.
+    read: files that only this job reads.
+    written: files that the job writes, in the order in which they must appear on the submitting host. One
+        that does not exist when the job is done is removed there.
+    """
+
+    kept: tuple[Path, ...] = ()
+    read: tuple[Path, ...] = ()
+    written: tuple[Path, ...] = ()
+
+    def commit(self, contents: Sequence[bytes | None]) -> None:
+        """Write a worker's files to the submitting host's disk."""
+        for path, content in zip(self.written, contents, strict=True):
+            path.unlink(missing_ok=True) if content is None else write_whole(path, content)
+
 
 logger = logging.getLogger(__name__)
 
