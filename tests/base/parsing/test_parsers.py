@@ -219,6 +219,7 @@ def test_skeletons() -> None:
         "(S (NP-SBJ (-NONE- *)) (VP (VB go)))": "(S (NP) (VP (VB)))",
         "(S {by} {.})": "(S)",
         "(S (A a) \u2026 ; - (A a) \u2013 \u2014 !)": "(S (A) (.) (:) (:) (A) (:) (:) (.))",
+        "(ROOT (NP a) (VP b))": "(ROOT (NP) (VP))",  # two phrases without a sentence
     }
     assert {tree: skeleton(tree) for tree in cases} == cases
     assert template_of(next(iter(cases))) == "(S (NP) (VP) (.))"
