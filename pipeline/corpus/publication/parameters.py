@@ -59,7 +59,7 @@ class PublishParameters(Section):
     seed: int = Field(1, ge=0, description="random seed of the splits")
     pairs: Literal["reference", "all"] = Field(
         "reference",
-        description="all: with several pivots, also pair the translations of one reference from each two "
+        description="all: with several pivots, also pair the translations of one reference from every two "
         "languages",
     )
     rows_per_file: int = Field(50_000, ge=1, description="largest number of pairs in a published file")

@@ -129,7 +129,10 @@ def suggestions(summary: Summary) -> Iterator[tuple[str, str]]:
         purpose = f"see where {source} falls out of step, from line {first:,} on: a file may lack a line"
         found = f"WHERE source = '{source}' AND line >= {first} ORDER BY line"
         yield purpose, _query("corpus", found)
-    yield "query the pairs, here those that share fewest words", _query("corpus", "ORDER BY overlap_1")
+    yield (
+        "query the pairs, for example those that share the fewest words",
+        _query("corpus", "ORDER BY overlap_1"),
+    )
     yield "look at pairs of one score band", "paraforge sample data/corpus --band 0.6-0.8 -n 20"
     yield "see all of it in one page: open reports/report.html", "dvc repro report"
     yield "check every file of the corpus and of the rejected pairs", "paraforge verify data/corpus"

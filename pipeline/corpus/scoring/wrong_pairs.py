@@ -31,7 +31,7 @@ from paraforge.corpus.scorer import scorer_types
 from paraforge.corpus.scoring.pairs import by_source
 
 WRONG_PAIRS_NAME: Final = "_wrong_pairs.arrow"
-"""Not Parquet, so that readers of a Parquet directory ignore it, even those that skip no names."""
+"""An Arrow file, so that readers of a Parquet directory ignore it even if they skip no names."""
 STEP: Final = "wrong-pairs"
 MOST: Final = 20_000
 """The total number of pairs, divided by the sources' sizes; a small source gets more than its share."""

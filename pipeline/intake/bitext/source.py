@@ -20,7 +20,7 @@ from paraforge.base.text.lines import FAULTS, LineBlock, Reading, finite_number
 from paraforge.base.text.paths import FilePath
 
 REASONS: dict[str, str] = {
-    "malformed": "the row cannot be read: wrong number of columns, not JSON, a score that is no number",
+    "malformed": "the row cannot be read: wrong number of columns, not JSON, a score that is not a number",
     "invalid_utf8": "the line is not UTF-8",
     "null_byte": "the text has a NUL character",
     "overlong_line": "the line has more than a megabyte; the rest of it was not read",
@@ -33,7 +33,7 @@ REASONS: dict[str, str] = {
     "too_long": "a side has more than max_characters characters or max_words words",
     "identical": "the two sides are the same",
     "length_ratio": "one side is more than max_length_ratio times as long as the other, by its script",
-    "duplicate": "an earlier row has the same two sides, but for case and invisible characters",
+    "duplicate": "an earlier row has the same two sides, ignoring case and invisible characters",
 }
 
 NAMES = tuple(REASONS)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Sequence
 from copy import copy
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,7 +24,8 @@ logger = logging.getLogger(__name__)
 
 PACKAGE: Final = "py3langid"
 EXTRA: Final = "language"
-_LETTER: Final = re.compile(r"[^\W\d_]")
+# Letters of any script, and numbers that are not decimal digits.
+_LETTER: Final = r"[\p{L}\p{Nl}\p{No}]"
 
 
 def is_available() -> bool:
@@ -76,7 +74,7 @@ class LanguageIdentification(Scorer):
 
     def _identify(self, texts: Any) -> Any:
         distinct = texts.dictionary_encode()
-        lettered = pa.array(_has_letter(distinct.dictionary))
+        lettered = pc.match_substring_regex(distinct.dictionary, _LETTER)
         languages = self._classify(distinct.dictionary.filter(lettered))
         found = pc.replace_with_mask(pa.nulls(len(lettered), pa.string()), lettered, languages)
         return found.take(distinct.indices)
@@ -107,11 +105,3 @@ def _load(candidates: tuple[str, ...] | None) -> tuple[Any, LanguageModel | None
             "%s is another version than expected: identifying languages one text at a time", fingerprint()
         )
     return identifier, model
-
-
-def _has_letter(texts: Any) -> npt.NDArray[np.bool_]:
-    """Return whether each text, of a string array, has a letter of any script."""
-    found = pc.match_substring_regex(texts, "[A-Za-z]").to_numpy(zero_copy_only=False).copy()
-    others = np.flatnonzero(~found)
-    found[others] = [bool(_LETTER.search(text)) for text in texts.take(pa.array(others)).to_pylist()]
-    return np.asarray(found)

@@ -128,7 +128,7 @@ def read_test_sentences(path: Path, columns: Sequence[int | str] = ()) -> Iterat
             raise InputError("a test file must be text or TSV", path, remedy=remedy)
         if not columns:
             if number == 1 and len(fields) > 1:
-                remedy = "Name those that contain sentences, such as 'columns: [0, 1]'."
+                remedy = "Set the columns that contain sentences, such as 'columns: [0, 1]'."
                 raise InputError(f"a test file with {counted(len(fields), 'column')}", path, 1, remedy)
             yield text
         elif number == 1 and by_name:
