@@ -252,13 +252,13 @@ from paraforge.base import interrupts
 interrupts._GRACE_SECONDS = 0.1
 interrupts.end_on_signals()
 with interrupts.last_words():
-    ThreadPoolExecutor().submit(time.sleep, 60)
+    ThreadPoolExecutor().submit(time.sleep, 600)
     sys.exit(3)
 """
 
 
 def test_after_an_error_nothing_waits_for_threads() -> None:
-    assert subprocess.run([sys.executable, "-c", WAITING], timeout=30).returncode == 3
+    assert subprocess.run([sys.executable, "-c", WAITING], timeout=120).returncode == 3
 
 
 CHILDREN = """
@@ -268,7 +268,7 @@ import contextlib, multiprocessing, sys, time
 
 def work(ready):
     ready.set()
-    time.sleep(60)
+    time.sleep(600)
 
 if __name__ == "__main__":
     if sys.argv[1] == "swallowed":
@@ -280,8 +280,8 @@ if __name__ == "__main__":
         ready.wait()
         print("ready", flush=True)
         with contextlib.suppress(SystemExit) if sys.argv[1] == "swallowed" else contextlib.nullcontext():
-            time.sleep(60)
-        time.sleep(60)
+            time.sleep(600)
+        time.sleep(600)
 """
 
 
@@ -294,5 +294,5 @@ def test_ctrl_c_in_a_terminal_is_said_once_and_ends_workers(tmp_path: Path, exit
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         os.killpg(process.pid, signal.SIGINT)
-        _, words = process.communicate(timeout=30)
+        _, words = process.communicate(timeout=120)
     assert (process.returncode, words) == (130, "interrupted\n")

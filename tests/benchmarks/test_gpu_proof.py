@@ -76,7 +76,8 @@ def test_what_the_driver_says_of_a_gpu(tmp_path: Path, monkeypatch: pytest.Monke
     driver = tmp_path / "nvidia-smi"
     driver.write_text(
         '#!/bin/sh\necho "$1" >> "$0.log"\ncase "$*" in *=name*) echo "NVIDIA H100"; exit;; esac\n'
-        'echo "40, 1024"; echo "80, 3072"; echo "[N/A], 9000"; printf "9, 1"; exec sleep 60\n'
+        'echo "40, 1024"; echo "80, 3072"; echo "[N/A], 9000"; printf "9, 1"\n'
+        'touch "$0.said"; exec sleep 60\n'
     )
     driver.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
@@ -84,6 +85,7 @@ def test_what_the_driver_says_of_a_gpu(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(device, "finish", lambda _: None)
     assert name_of("cuda:1") == "NVIDIA H100"
     with Watch("cuda:0") as watch:
-        time.sleep(1)
+        while not (tmp_path / "nvidia-smi.said").exists():
+            time.sleep(0.01)
     assert (watch.idle, watch.gib) == (pytest.approx(0.4), 3)
     assert (tmp_path / "nvidia-smi.log").read_text().split() == ["--id=GPU-5", "--id=4"]
