@@ -199,6 +199,7 @@ class ServerClient:
         fields: dict[str, Any],
         simple: list[dict[str, str]] | None = None,
         again: bool = True,
+        retries: int | None = None,
     ) -> list[dict[str, Any]]:
         """Send a request, and return the answers as the server's JSON has them.
 
@@ -207,6 +208,7 @@ class ServerClient:
             only this request fails.
         again: whether to repeat the request if the answer has no message, as a gateway's can, or if it does
             not come while another request is answered.
+        retries: how often the client may repeat this request; None for the setting.
 
         Raises:
             Untranslatable: the server refuses or does not answer this request, but answers others.
@@ -216,7 +218,8 @@ class ServerClient:
         """
         body = {name: value for name, value in fields.items() if value is not None}
         try:
-            response = self._client.chat.completions.with_raw_response.create(
+            client = self._client if retries is None else self._client.with_options(max_retries=retries)
+            response = client.chat.completions.with_raw_response.create(
                 model=self._model, messages=messages, extra_body=body
             )
             answer = response.http_response.json()
@@ -224,7 +227,7 @@ class ServerClient:
             if not (isinstance(choices, list) and choices and all(map(_has_message, choices))):
                 raise ValueError(f"no choices in {answer}")
         except self._library.APIStatusError as error:
-            alone = simple is not None and error.status_code in _OF_SENTENCE
+            alone = simple is not None and (error.status_code in _OF_SENTENCE or retries == 0)
             if simple and alone and (error.status_code == 500 or not self.usage.requests):
                 self.ask(simple, fields)  # raises if other requests fail as well
             raise self._refusal(error, alone) from None
@@ -233,7 +236,7 @@ class ServerClient:
             if simple:
                 self.ask(simple, fields)  # raises if other requests fail as well
                 if again:  # the server may have been away for a while
-                    return self.ask(messages, fields, simple, again=False)
+                    return self.ask(messages, fields, simple, again=False, retries=0)
                 raise Untranslatable("no answer", reason) from None
             raise EngineError(f"the server at ${_ADDRESS} does not answer: {reason}. {_KEPT}") from None
         except ValueError as error:  # not JSON, or without messages

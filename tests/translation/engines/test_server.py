@@ -327,6 +327,14 @@ def test_an_answer_without_a_translation_is_asked_for_once_more(server: FakeServ
     assert set(server.asked.values()) == {2}
 
 
+def test_a_sentence_that_is_never_answered_gets_one_more_attempt(server: FakeServer) -> None:
+    lost = SENTENCES[1]
+    server.behave = lambda sentence, body, nth: Reply(status=0) if sentence == lost else None
+    found = texts(translate(SENTENCES[:3], concurrency=1, max_retries=2))
+    assert found == [EXPECTED[0], "no answer", EXPECTED[2]]
+    assert server.asked[lost] == (1 + 2) + 1
+
+
 def test_a_slow_server_is_not_waited_for(server: FakeServer) -> None:
     server.behave = lambda sentence, body, nth: Reply(translated(sentence, body).body, seconds=0.5)
     with pytest.raises(EngineError, match="does not answer"):
