@@ -177,8 +177,12 @@ def build_pair_store(
             shown.update(len(block))
     if not pairs:
         if not seen:
-            remedy = "'paraforge summary' shows what rejects the pairs; change section select, or set pair_files."
-            raise InputError("no pair to train on: the corpus is empty, or all its pairs leaked", remedy=remedy)
+            remedy = (
+                "'paraforge summary' shows what rejects the pairs; change section select, or set pair_files."
+            )
+            raise InputError(
+                "no pair to train on: the corpus is empty, or all its pairs leaked", remedy=remedy
+            )
         raise InputError(
             f"no pair to train on: {seen:,} read, but none has text on both sides",
             remedy="Check the files and columns.",

@@ -355,8 +355,7 @@ def _left_sentences(
             texts = pa.concat_arrays([*distinct.texts(corpus, unknown[places])])
             sample = texts.take(draw.permutation(number)).to_pylist()
         remove_directory(work / "recall")
-    # The survey does not count a sentence whose first row needs no translation, although a later row may.
-    return min(len(distinct) - known, population.sentences), sample
+    return len(distinct) - known, sample
 
 
 def plan_text(plans: dict[str, Plan], price: float | None) -> str:

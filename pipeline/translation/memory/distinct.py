@@ -21,6 +21,7 @@ from paraforge.base.files import (
     hash_json,
     read_json,
     remove_directory,
+    temporary_directory,
     write_json,
 )
 from paraforge.base.progress import progress
@@ -326,10 +327,16 @@ def survey(corpus: ShardDirectory, kept: int = KEPT, maximum: int | None = None)
     smallest = Smallest(kept)
     sentences = text_bytes = start = 0
     columns = ["source_text", *waiting_columns(corpus.schema)]
-    with progress(total=corpus.total_rows, unit="rows", description="sentences") as bar:
+    with (
+        temporary_directory() as place,
+        (place / "first_rows.bin").open("wb") as log,
+        progress(total=corpus.total_rows, unit="rows", description="sentences") as bar,
+    ):
         for table in corpus.tables(columns):
-            begins = pc.and_(waiting_rows(table), _begins(table, start))
-            own = table.filter(begins).select(["source_text"])
+            _, rows = _numbered(table, start, place / "first_rows.bin")
+            (rows + start).astype("<i8").tofile(log)
+            log.flush()
+            own = table.select(["source_text"]).take(pa.array(rows))
             sentences += own.num_rows
             text_bytes += pc.sum(pc.binary_length(own["source_text"])).as_py() or 0
             smallest.add(own.append_column("key", pa.array(text_keys(own["source_text"])[:, 0])))
@@ -338,13 +345,6 @@ def survey(corpus: ShardDirectory, kept: int = KEPT, maximum: int | None = None)
     sample = smallest.rows().sort_by("key").slice(0, kept)["source_text"].to_pylist()
     left = min(sentences, maximum or sentences)
     return Population(corpus.total_rows, left, round(text_bytes * left / max(1, sentences)), sample)
-
-
-def _begins(table: pa.Table, start: int) -> pa.Array:
-    """Return which rows of a shard are the first of their sentence in the corpus."""
-    rows = pa.array(np.arange(start, start + table.num_rows))
-    first = pc.fill_null(table.column("first_row").combine_chunks(), -1)
-    return pc.or_(pc.less(first, 0), pc.equal(first, rows))
 
 
 def blocks(population: Population, size: int) -> Iterator[list[str]]:

@@ -41,6 +41,12 @@ def test_the_sentences_are_those_that_translation_finds(tmp_path: Path, sentence
     assert sorted(population.sample) == sorted(expected)
 
 
+def test_a_sentence_counts_although_its_first_row_came_with_a_translation(tmp_path: Path) -> None:
+    texts, given = ["a", "b", "a", "a"], ["x", None, None, None]
+    corpus = ShardDirectory(write_ingested(tmp_path / "in", texts, rows_per_shard=2, translation=given))
+    assert sorted(survey(corpus).sample) == ["a", "b"]
+
+
 def test_blocks_are_distinct_until_all_are_used(tmp_path: Path, sentences: list[str]) -> None:
     population = survey(write_corpus(tmp_path / "in", sentences))
     found = [text for block in islice(blocks(population, 100), 10) for text in block]
