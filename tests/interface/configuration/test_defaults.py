@@ -12,6 +12,9 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from paraforge.interface.configuration.parameters import Parameters
+from paraforge.papers.transfer.training import FineTuningParameters
+from paraforge.papers.unrolling.parameters import DecodersParameters
+from paraforge.products.paraphrasing.paraphraser import Wishes
 from tests.interface.cli.test_every_command import commands
 
 KINDS = ("ge", "gt", "le", "lt", "min_length", "max_length")
@@ -52,9 +55,12 @@ def options() -> dict[str, dict[str, Any]]:
 
 def rendered() -> str:
     """One line of JSON for each section and each command."""
+    found: dict[str, dict[str, Any]] = {}
+    for root in (Parameters, Wishes, DecodersParameters, FineTuningParameters):
+        defaults(root, found)
     lines = [
         f"{json.dumps(name)}: {json.dumps(own, default=str)}"
-        for name, own in {**defaults(Parameters, {}), **options()}.items()
+        for name, own in {**found, **options()}.items()
         if own
     ]
     return "{\n" + ",\n".join(lines) + "\n}\n"

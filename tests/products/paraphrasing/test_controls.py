@@ -142,6 +142,7 @@ def test_an_engine_is_opened_for_each_new_wish_and_reads_what_is_asked(
         model.translator(paraphraser.Wishes.model_validate(wishes))
     options = [call.args[2] for call in opened.call_args_list]
     assert [(one.beam, one.nbest) for one in options] == [(4, 4), (8, 5)]
+    assert {one.maximum_target_tokens for one in options} == {256}
     assert {call.args[3].threads for call in opened.call_args_list} == {available_cores()}
     # A blank line asks nothing, and nobody's text is a tag.
     found = model.paraphrase(["a", "", "b ⟦overlap1⟧"], overlap=0.0, length="high", template="(S (VP) (.))")

@@ -1,7 +1,6 @@
 """The stage paraphraser: training once, both architectures, a ready model, and none. What a paraphraser
 gives: measured against arithmetic, and the rows of the curve."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from pydantic import ValidationError
 from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.files import check_digests, read_json
 from paraforge.base.shards.resources import Resources
-from paraforge.products.paraphrasing import paraphraser, stage
+from paraforge.products.paraphrasing import stage
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
 from paraforge.products.paraphrasing.paraphraser import Controls
 from paraforge.products.paraphrasing.stage import ParaphraserReport, PreparedPairs, build_paraphraser
@@ -156,30 +155,6 @@ def test_a_ready_model_without_controls(published: Path, tmp_path: Path, tiny_fa
     assert Controls.read(tmp_path / "model") == Controls()
     assert check_digests(tmp_path / "model") == []
     open_translator("ctranslate2", tmp_path / "model")
-
-
-def test_wishes_decide_how_the_engine_searches(
-    tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(tiny_model, tmp_path / "model")
-    stage.mark_paraphraser(tmp_path / "model")
-    opened: list[DecodingOptions] = []
-
-    def noted(*arguments: Any) -> Any:
-        opened.append(arguments[2])
-        assert arguments[3].threads == 5
-        return open_translator(*arguments)
-
-    monkeypatch.setattr(paraphraser, "open_translator", noted)
-    monkeypatch.setattr(paraphraser, "available_cores", lambda: 5)
-    model = paraphraser.Paraphraser(tmp_path / "model", "cpu")
-    found = [
-        model.paraphrase(["pes běží", "velký strom"], **wishes)
-        for wishes in ({}, {}, {"nbest": 3, "beam": 2}, {"beam": 3}, {"nbest": 2, "beam": 3})
-    ]
-    assert [(one.beam, one.nbest) for one in opened] == [(8, 1), (3, 3), (3, 1), (3, 2)]
-    assert {one.maximum_target_tokens for one in opened} == {256}
-    assert [list(map(len, texts)) for texts in found] == [[1, 1], [1, 1], [3, 3], [1, 1], [2, 2]]
 
 
 def test_none(published: Path, tmp_path: Path) -> None:
