@@ -223,7 +223,7 @@ def _notes(manifest: Manifest, figures: Mapping[str, Mapping[str, Any]]) -> Iter
     if any(one.get("engine") == "fake" for one in by_pivot(figures["translate"]).values()):
         yield (
             "**A dry run.** The engine “fake” does not translate: the translations below are made-up words, "
-            "and their scores are meaningless."
+            "and their scores say nothing."
         )
     if not manifest.counts.kept:
         yield "**The corpus is empty.** No pair passed all filters; see the reasons below."
@@ -243,10 +243,10 @@ def _separations(manifest: Manifest) -> Iterator[str]:
             "AUC",
             "pass your threshold",
             "threshold for 1%",
-            "pairs kept",
+            "it keeps",
         ]
         yield (
-            "## How well the scores work\n\nHow well they separate the corpus' pairs from mismatched ones: "
+            "## What the scores are worth\n\nHow well they separate the corpus' pairs from mismatched ones: "
             "references with translations of other rows."
         )
         yield table(head, rows, right=range(2, 7))

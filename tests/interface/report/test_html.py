@@ -169,7 +169,7 @@ def test_the_verdict_comes_first(tmp_path: Path) -> None:
     warning = text.index("The paraphrase score poorly tells good from mismatched pairs in news")
     titles = [text.index(title) for title in ("</h1>", "<h2>Scores</h2>", "<h2>Counts</h2>")]
     assert titles[0] < verdict < warning < titles[1] < titles[2]
-    table = text[text.index("How well the scores work") :]
+    table = text[text.index("What the scores are worth") :]
     assert re.search(r"<td>tatoeba</td>\s*<td [^>]*>500</td>\s*<td [^>]*>(0\.99|1\.00)", table)
     assert 'class="wrong" d="M' in text
 
