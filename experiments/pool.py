@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from benchmarks.hardware import data_directory
 from experiments.pairs import FILES, paraphrases
 from experiments.tables import Pairs
-from paraforge.base.files import atomic_path, hash_json
+from paraforge.base.files import atomic_path, hash_json, sha256_file
 from paraforge.base.shards.store import ShardView, write_parquet
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.units import make_units
@@ -61,7 +61,7 @@ class Pool:
             self._build(place, corpora)
         self.labels = pq.read_table(place / LABELS)
         self.store = PairStore(place / "pairs")
-        self.fingerprint = hash_json([self.store.fingerprint, scorer])
+        self.fingerprint = hash_json([sha256_file(place / "pairs" / "pairs.json"), scorer])
 
     def _build(self, directory: Path, corpora: list[Path]) -> None:
         directory.mkdir(parents=True, exist_ok=True)

@@ -122,10 +122,6 @@ class Combination(Encoder):
             raise ConfigurationError([problem])
         self.dimension = dimensions[0] if kind == "addition" else sum(dimensions)
 
-    def extra_repr(self) -> str:
-        """Describe the settings, for the fingerprint of a training run."""
-        return self.kind
-
     def encoders(self) -> dict[str, Encoder]:
         """Return the parts by the prefix of their parameters' names."""
         return {f"parts.{n}.": part for n, part in enumerate(self.parts) if isinstance(part, Encoder)}

@@ -244,10 +244,6 @@ class LastStateLstm(TableEncoder):
         if self.output_gate:
             self.peephole_output = nn.Parameter(table.new_empty(size))
 
-    def extra_repr(self) -> str:
-        """Describe the settings, for the fingerprint of a training run."""
-        return f"output_gate={self.output_gate}"
-
     def start(self, bound: float, generator: torch.Generator) -> None:
         """Set the forget gate's bias to 1; otherwise the last state would only represent the last token, a
         period."""
@@ -292,11 +288,6 @@ class PooledLstm(TableEncoder):
         self.scramble = parameters.scramble
         self.pooling = parameters.pooling
         self.cell = nn.LSTM(table.shape[1], size, bidirectional=self.bidirectional)
-
-    def extra_repr(self) -> str:
-        """Describe the settings, for the fingerprint of a training run."""
-        others = "" if self.pooling == "mean" else f", pooling={self.pooling}"
-        return f"scramble={self.scramble}{others}" + (", concatenation" if self.side_by_side else "")
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
         """Return (sentences, output dimension); zeros for a sentence without tokens."""

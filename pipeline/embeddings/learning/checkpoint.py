@@ -16,8 +16,7 @@ from paraforge.base.files import atomic_path
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 3
-_NEWEST = "newest.safetensors"
+CHECKPOINT = "newest.safetensors"
 _ABOUT = "about"
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
@@ -96,43 +95,25 @@ def _kind(tensor: Tensor) -> str:
     return f"{tuple(tensor.shape)} {tensor.dtype}"
 
 
-class Checkpoints:
-    """The newest state of a training run, one file of a directory: tensors, and a JSON text as metadata.
+def save_checkpoint(directory: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+    """Replace the checkpoint of a training run: tensors, and a state in JSON values as metadata."""
+    # As one text, because safetensors does not fix the order of several.
+    write_tensors(directory / CHECKPOINT, tensors, json.dumps(state, allow_nan=False))
 
-    key: hash of everything that the run depends on. A state with another key belongs to another run.
-    """
 
-    def __init__(self, directory: Path, key: str) -> None:
-        self.path = directory / _NEWEST
-        self.key = key
+def newest_checkpoint(
+    directory: Path, expected: Mapping[str, Tensor]
+) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """Return tensors and state of a run's checkpoint, or None if there is none or it is damaged."""
+    from safetensors import SafetensorError, safe_open
 
-    def save(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-        """Replace the state by this one."""
-        text = json.dumps({"format": FORMAT, "key": self.key, **state}, allow_nan=False)
-        # As one text, because safetensors does not fix the order of several.
-        write_tensors(self.path, tensors, text)
-
-    def newest(self, expected: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Return tensors and state, or None if there are none or they are damaged. Raises InputError if they
-        belong to another run."""
-        from safetensors import SafetensorError, safe_open
-
-        if not self.path.is_file():
-            return None
-        try:
-            with safe_open(self.path, "pt") as file:
-                state = json.loads((file.metadata() or {}).get(_ABOUT, ""))
-        except (SafetensorError, ValueError, OSError, RuntimeError) as error:
-            logger.warning("%s is damaged (%s) and is ignored", self.path, error)
-            return None
-        if state["format"] != FORMAT or state["key"] != self.key:
-            raise InputError(
-                "the checkpoint belongs to another run with other data or parameters",
-                self.path,
-                remedy="Remove it to start over, or use another directory.",
-            )
-        try:
-            return read_tensors(self.path, expected), state
-        except InputError as error:
-            logger.warning("%s: it is ignored", error)
-            return None
+    path = directory / CHECKPOINT
+    if not path.is_file():
+        return None
+    try:
+        with safe_open(path, "pt") as file:
+            state = json.loads((file.metadata() or {}).get(_ABOUT, ""))
+        return read_tensors(path, expected), state
+    except (SafetensorError, ValueError, OSError, RuntimeError, InputError) as error:
+        logger.warning("%s is damaged (%s) and is ignored", path, error)
+        return None

@@ -16,11 +16,10 @@ from torch import Tensor, nn
 
 from paraforge.base.devices import torch_threads
 from paraforge.base.errors import InputError, Interrupted, describing
-from paraforge.base.files import hash_json
 from paraforge.base.interrupts import graceful_interrupts, stop_requested
 from paraforge.base.progress import progress
 from paraforge.base.shards.pool import prefetched
-from paraforge.embeddings.learning.checkpoint import Checkpoints
+from paraforge.embeddings.learning.checkpoint import CHECKPOINT, newest_checkpoint, save_checkpoint
 from paraforge.embeddings.learning.optimisers import Optimiser
 
 logger = logging.getLogger(__name__)
@@ -120,11 +119,6 @@ class Task(Generic[Batch, Module]):
     prefetch = 1
     optimiser: Optimiser
 
-    def identity(self) -> dict[str, Any]:
-        """Return everything that the result depends on, as JSON values; checkpoints with another identity are
-        rejected."""
-        raise NotImplementedError
-
     def running(self) -> AbstractContextManager[object]:
         """Return a context for the training, e.g. one thread inside torch's operations if more do not pay
         off."""
@@ -167,7 +161,7 @@ class Trainer(Generic[Batch, Module]):
         """Prepare a run.
 
         evaluate: returns the development score; the module gets the parameters with the highest one.
-        checkpoints: directory to resume from and to save to.
+        checkpoints: directory of this run alone, to resume from and to save to.
         """
         self.task = task
         self.module = task.module
@@ -180,9 +174,7 @@ class Trainer(Generic[Batch, Module]):
         averaged = {} if task.average_after is None else self._named
         self._means = {name: torch.zeros_like(value) for name, value in averaged.items()}
         self._best: dict[str, Tensor] = {}  # copies on the CPU
-        self._checkpoints = (
-            None if checkpoints is None else Checkpoints(checkpoints, hash_json(task.identity()))
-        )
+        self._checkpoints = checkpoints
 
     def run(self) -> Record:
         """Train to the end, from the newest checkpoint, if any.
@@ -358,17 +350,18 @@ class Trainer(Generic[Batch, Module]):
     def _save(self) -> None:
         assert self._checkpoints is not None
         _check_parameters(self.module, self.record.updates)
-        self._checkpoints.save(self._tensors() | self._best_tensors(), {"training": vars(self.record)})
+        state = {"training": vars(self.record)}
+        save_checkpoint(self._checkpoints, self._tensors() | self._best_tensors(), state)
 
     def _resume(self) -> None:
         if self._checkpoints is None:
             return
         expected = self._tensors()
-        found = self._checkpoints.newest(expected | self._best_tensors())
+        found = newest_checkpoint(self._checkpoints, expected | self._best_tensors())
         if found is None:
             return
         tensors, content = found
-        with describing(self._checkpoints.path, "damaged checkpoint"):
+        with describing(self._checkpoints / CHECKPOINT, "damaged checkpoint"):
             self.record = Record(**content["training"])
         for name, value in expected.items():
             value.copy_(tensors[name])

@@ -98,16 +98,6 @@ class PairObjective(Task[MegaBatch, Encoder]):
         self._anchors = {name: anchor.to(device) for name, anchor in encoder.anchors().items()}
         self._pool: ThreadPoolExecutor | None = None
 
-    def identity(self) -> dict[str, Any]:
-        """Return parameters, encoder and pairs."""
-        return {
-            "parameters": self._parameters.model_dump(mode="json"),
-            "encoder": repr(self.module),
-            "shapes": {name: list(value.shape) for name, value in self.module.named_parameters()},
-            "pairs": len(self._store),
-            "data": self._store.fingerprint,
-        }
-
     @contextmanager
     def running(self) -> Iterator[None]:
         """Provide threads that search for negatives, and limit those inside torch's operations."""

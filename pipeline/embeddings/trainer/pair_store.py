@@ -4,7 +4,6 @@ hundred megabytes."""
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import hash_json, read_json, sync_tree, write_json
+from paraforge.base.files import read_json, sync_tree, write_json
 from paraforge.base.progress import progress
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.ragged import text_bytes as text_bytes_of
@@ -35,7 +34,6 @@ class PairStore:
     """Pairs of sentences as ids, in one directory. The sides of pair k are read by number.
 
     pairs: number of pairs. skipped: pairs left out because a side has no unit.
-    fingerprint: hash of the pairs' ids and of the vocabularies' sizes.
     teacher: another model's vectors of the sides, (2 * pairs, dimension) float32: left, right, ...
     vocabularies: unit name -> vocabulary.
     """
@@ -47,7 +45,6 @@ class PairStore:
         if index["format"] != FORMAT:
             raise InputError(f"format {index['format']}, not {FORMAT}", directory / _INDEX)
         self.pairs, self.skipped = index["pairs"], index["skipped"]
-        self.fingerprint = hash_json(index)
         self.unit_names = list(index["units"])
         text_bytes = index.get("text_bytes", 0)
         self.directory = directory
@@ -72,9 +69,6 @@ class PairStore:
         view = copy.copy(self)
         view.pairs = len(pairs)
         view._chosen = pairs if self._chosen is None else self._chosen[pairs]
-        view.fingerprint = hash_json(
-            [self.fingerprint, hashlib.sha256(np.ascontiguousarray(pairs, np.int64).tobytes()).hexdigest()]
-        )
         return view
 
     def of_units(self, names: Collection[str]) -> PairStore:

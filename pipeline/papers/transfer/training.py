@@ -315,10 +315,6 @@ class ClassifierTraining(Task[Tensor, nn.Module]):
         adagrad = parameters.optimiser == "adagrad"
         self.optimiser: Optimiser = AdaGrad(named, rate) if adagrad else Adam(named, learning_rate=rate)
 
-    def identity(self) -> dict[str, Any]:
-        """Return the settings and the seed."""
-        return {"parameters": self._parameters.model_dump(mode="json"), "seed": self._seed}
-
     def batches(self, record: Record) -> Iterator[Tensor]:
         """Yield the examples of each epoch in random order."""
         for epoch in range(record.epoch, self._parameters.epochs):

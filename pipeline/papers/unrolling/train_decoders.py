@@ -66,14 +66,6 @@ class PredictionObjective(Task[TripleBatch, SentencePredictor]):
         epochs, rest = divmod(self._updates, of_epoch)
         self.total = epochs * len(store) + rest * parameters.batch_size
 
-    def identity(self) -> dict[str, Any]:
-        """Return the parameters, the network and the triples."""
-        return {
-            "parameters": self._parameters.model_dump(mode="json"),
-            "network": self.module.architecture.model_dump(mode="json"),
-            "triples": self._store.fingerprint,
-        }
-
     def running(self) -> AbstractContextManager[None]:
         """Limit the threads inside torch's operations."""
         return torch_threads(self._threads)

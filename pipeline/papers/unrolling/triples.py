@@ -5,7 +5,6 @@ It also finds the triples: sentences with a previous and a next sentence in the 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ import pyarrow.compute as pc
 import torch
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import hash_json
 from paraforge.base.logs import counted
 from paraforge.base.progress import progress
 from paraforge.base.text.lines import BLOCK_BYTES, whole_lines
@@ -115,14 +113,12 @@ class TripleStore:
     """Sentences as word ids, and the numbers of the sentences with neighbors on both sides.
 
     centres: numbers of these sentences, int64 (triples,).
-    fingerprint: hash of ids, triples and vocabulary.
     sentences, documents: how many there are. skipped: sentences left out because they have no words.
     held_out: held-out sentences, also left out.
     """
 
     ids: IdSequences
     centres: npt.NDArray[np.int64]
-    fingerprint: str
     sentences: int
     documents: int
     skipped: int
@@ -191,11 +187,8 @@ def build_triple_store(
     )
     vocabulary = Vocabulary([*frequent.units, END])
     described = words.finish(vocabulary, np.concatenate([[len(vocabulary) - 1], numbers]))
-    fingerprint = hash_json([described, hashlib.sha256(centres.data).hexdigest(), vocabulary.units])
     stored = IdSequences(directory, WORD, len(begins), described)
-    return TripleStore(
-        stored, centres, fingerprint, len(begins), int(begins.sum()), skipped=skipped, held_out=held_out
-    )
+    return TripleStore(stored, centres, len(begins), int(begins.sum()), skipped=skipped, held_out=held_out)
 
 
 def with_ends(

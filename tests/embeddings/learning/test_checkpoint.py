@@ -9,7 +9,13 @@ import torch
 from safetensors import SafetensorError
 
 from paraforge.base.errors import InputError
-from paraforge.embeddings.learning.checkpoint import Checkpoints, read_tensors, write_tensors
+from paraforge.embeddings.learning.checkpoint import (
+    CHECKPOINT,
+    newest_checkpoint,
+    read_tensors,
+    save_checkpoint,
+    write_tensors,
+)
 
 TENSORS = {"table": torch.arange(6.0).reshape(2, 3), "bias": torch.zeros(3, dtype=torch.float64)}
 
@@ -68,32 +74,28 @@ def test_missing_and_truncated(tmp_path: Path) -> None:
         read_tensors(tmp_path / "file", TENSORS)
 
 
-def test_the_newest_complete_checkpoint_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    checkpoints = Checkpoints(tmp_path / "new", "key")
-    assert checkpoints.newest(TENSORS) is None
-    checkpoints.save(TENSORS, {"n": 5})
-    checkpoints.save({**TENSORS, "bias": torch.ones(3, dtype=torch.float64)}, {"n": 12})
-    tensors, about = checkpoints.newest(TENSORS)
-    assert about["n"] == 12
+def test_the_newest_complete_checkpoint_counts(tmp_path: Path) -> None:
+    assert newest_checkpoint(tmp_path, TENSORS) is None
+    save_checkpoint(tmp_path, TENSORS, {"n": 5})
+    save_checkpoint(tmp_path, {**TENSORS, "bias": torch.ones(3, dtype=torch.float64)}, {"n": 12})
+    tensors, state = newest_checkpoint(tmp_path, TENSORS)
+    assert state == {"n": 12}
     assert torch.equal(tensors["table"], TENSORS["table"]) and bool((tensors["bias"] == 1).all())
-    assert [path.name for path in (tmp_path / "new").iterdir()] == [checkpoints.path.name]
-    with pytest.raises(InputError, match="belongs to another run"):
-        Checkpoints(tmp_path / "new", "other").newest(TENSORS)
-    monkeypatch.setattr("paraforge.embeddings.learning.checkpoint.FORMAT", 99)
-    with pytest.raises(InputError, match="belongs to another run"):
-        checkpoints.newest(TENSORS)
+    assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
 
 
 def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
-    """Cut anywhere, with another length of its header, or without its text."""
-    checkpoints = Checkpoints(tmp_path, "key")
-    checkpoints.save(TENSORS, {"n": 5})
-    good = checkpoints.path.read_bytes()
+    """Cut anywhere, with another length of its header, without its text, or of other tensors."""
+    save_checkpoint(tmp_path, TENSORS, {"n": 5})
+    path = tmp_path / CHECKPOINT
+    good = path.read_bytes()
     for damaged in (b"", good[:20], good[:-3], good[:3] + b"x" + good[4:]):
-        checkpoints.path.write_bytes(damaged)
-        assert checkpoints.newest(TENSORS) is None
-    write_tensors(checkpoints.path, TENSORS)
-    assert checkpoints.newest(TENSORS) is None
+        path.write_bytes(damaged)
+        assert newest_checkpoint(tmp_path, TENSORS) is None
+    write_tensors(path, TENSORS)
+    assert newest_checkpoint(tmp_path, TENSORS) is None
+    save_checkpoint(tmp_path, {"table": TENSORS["table"]}, {"n": 5})
+    assert newest_checkpoint(tmp_path, TENSORS) is None
 
 
 def test_a_full_disk_is_an_error_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

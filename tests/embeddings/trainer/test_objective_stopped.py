@@ -126,12 +126,6 @@ def test_a_checkpoint_is_saved_when_it_is_due_and_the_rate_is_that_of_steps(
 
     assert run() == ([48, 57, 105, 114, 162, 171, 171], 57 / 3)
     assert run() == ([171], 0.0)  # nothing is left to do
-    other, turned = make_encoder(store), store.subset(np.arange(len(store))[::-1])
-    other.__class__ = type("Other", (Average,), {})
-    for changed in ((encoder, store, 4), (encoder, turned, 3), (other, store, 3)):
-        *given, epochs = changed
-        with pytest.raises(InputError, match="belongs to another run"):
-            encoder_trainer(*given, parameters(epochs=epochs), **options).run()
 
 
 @pytest.mark.parametrize("every", [0, 24, 100])

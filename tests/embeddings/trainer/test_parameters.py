@@ -4,29 +4,22 @@ content of every file, and no path."""
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
 from pydantic import TypeAdapter, ValidationError
 
-from paraforge.base.files import hash_json
-from paraforge.embeddings.encoders.encoder import build_encoder
 from paraforge.embeddings.encoders.parameters import (
     EncoderParameters,
-    LstmParameters,
     encoders_with_files,
     named_encoder,
     units_of,
 )
 from paraforge.embeddings.trainer import train_model
 from paraforge.embeddings.trainer.data import TrainingData
-from paraforge.embeddings.trainer.objective import encoder_trainer
 from paraforge.embeddings.trainer.parameters import (
     EmbeddingsParameters,
     ModelParameters,
     TrainingParameters,
 )
-from tests.embeddings.trainer.training import make_encoder, make_store, parameters
 
 
 @pytest.mark.parametrize(
@@ -111,20 +104,3 @@ def test_the_content_of_a_file_is_in_the_key(tmp_path: Path, name: str) -> None:
         section = ModelParameters().model_copy(update={name: str(path)})
         keys.append(train_model._key(section, TrainingData()))
     assert keys[0] == keys[1] != keys[2]
-
-
-def test_a_checkpoint_is_of_one_encoder_its_pairs_and_their_order(tmp_path: Path) -> None:
-    store = make_store(tmp_path / "pairs")
-    rows = len(store.vocabularies["word"])
-    pooled = [
-        build_encoder(LstmParameters(kind="lstm", pooling=one), lambda *_: torch.zeros(rows, 300), 1)
-        for one in ("mean", "max")
-    ]
-    runs = [
-        encoder_trainer(make_encoder(store), store, parameters()),
-        encoder_trainer(make_encoder(store), store, parameters(margin=0.5)),
-        encoder_trainer(make_encoder(store, dimension=6), store, parameters()),
-        *(encoder_trainer(encoder, store, parameters()) for encoder in pooled),
-        encoder_trainer(make_encoder(store), store.subset(np.arange(len(store))[::-1]), parameters()),
-    ]
-    assert len({hash_json(run.task.identity()) for run in runs}) == len(runs)

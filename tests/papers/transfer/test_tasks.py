@@ -193,9 +193,9 @@ def test_the_relatedness_model_is_trained_as_published(monkeypatch: pytest.Monke
     (task,) = tasks
     assert (task.size, task.total, task.patience) == ((60, 2400, 6) if given else (54, 2160, 6))
     assert len(scores[0]) == (50 if given else 6)
-    assert task.identity()["parameters"]["lambda_classifier"] == 5e-5
+    assert task._parameters.lambda_classifier == 5e-5
     relatedness(train, test if given else None, test, 2)
-    assert [one.identity()["seed"] for one in tasks] == [1, 2]  # of the order of examples
+    assert [one._seed for one in tasks] == [1, 2]  # of the order of examples
     assert not starts[0].equal(starts[1])
     assert given or not task._targets.equal(tasks[1]._targets)  # other pairs judge
 

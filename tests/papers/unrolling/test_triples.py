@@ -63,12 +63,6 @@ def test_triples_are_neighbours(
     assert (store.sentences, store.documents, store.skipped) == counts
 
 
-def test_stores_of_other_documents_or_words_are_others(tmp_path: Path) -> None:
-    documents = [[[*"abcd"], ["e"]], [[*"abc"], ["d", "e"]], [[*"abcd"], ["f"]]]
-    stores = [make_store(tmp_path / str(place), one) for place, one in enumerate(documents)]
-    assert len({one.fingerprint for one in stores}) == 3
-
-
 @pytest.mark.parametrize("rows", [1, 3])
 def test_blocks_of_any_size_give_the_same_bytes(tmp_path: Path, rows: int) -> None:
     documents = [*random_documents(), ["", "one", " ", "two"]]
@@ -80,7 +74,6 @@ def test_blocks_of_any_size_give_the_same_bytes(tmp_path: Path, rows: int) -> No
     store = build_triple_store(tmp_path / "parts", parts, LIMITS)
     assert triples_of(store) == expected(documents)
     whole_store = make_store(tmp_path / "whole", documents)
-    assert store.fingerprint == whole_store.fingerprint
     assert store.centres.tolist() == whole_store.centres.tolist()
     assert (store.skipped, store.held_out) == (whole_store.skipped, len(parts)) and store.skipped > 1
     for name in ("word.ids", "word.starts", "word.vocabulary.json"):
