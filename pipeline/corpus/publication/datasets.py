@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from paraforge.base.errors import InputError
 from paraforge.base.shards.schema import TEXT_COLUMNS, schema_of
 from paraforge.base.shards.store import INDEX_NAME, ShardDirectory, ShardView, open_parquet, read_schema
+from paraforge.base.text.normalisation import SentenceSet
 from paraforge.base.text.pair_blocks import PairBlock, blocks_of_sources, read_corpus_pairs
-from paraforge.base.text.sentence_set import SentenceSet
 from paraforge.corpus.publication import lexicon_layout as layout
 from paraforge.corpus.publication.manifest import (
     KEPT,

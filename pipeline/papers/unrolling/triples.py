@@ -21,8 +21,8 @@ from paraforge.base.errors import InputError
 from paraforge.base.logs import counted
 from paraforge.base.progress import progress
 from paraforge.base.text.lines import BLOCK_BYTES, whole_lines
+from paraforge.base.text.normalisation import SentenceSet
 from paraforge.base.text.ragged import offsets_of, ranges
-from paraforge.base.text.sentence_set import SentenceSet
 from paraforge.base.text.tokens import TokenColumn
 from paraforge.base.text.units import Units
 from paraforge.base.text.vocabulary import WORD, Vocabulary, most_frequent

@@ -278,9 +278,10 @@ def open_set(root: Path, description: dict[str, Any]) -> MemorySet:
     return MemorySet(root / hash_json(description)[:40], description)
 
 
-_BLOCK = 20_000
-_MOST = 127
-_LONGEST = 100_000
+# Limits of an imported file: rows to read at once, hypotheses of a sentence, characters of a text.
+_ROWS_AT_ONCE = 20_000
+_MOST_HYPOTHESES = 127
+_LONGEST_TEXT = 100_000
 
 
 def import_file(path: Path, root: Path, name: str) -> tuple[MemorySet, int]:
@@ -307,7 +308,7 @@ def import_file(path: Path, root: Path, name: str) -> tuple[MemorySet, int]:
         columns = [column for column in ("sentence", "hypotheses", "scores") if column in schema.names]
         try:
             with open_parquet(path) as file:
-                for batch in file.iter_batches(_BLOCK, columns=columns):
+                for batch in file.iter_batches(_ROWS_AT_ONCE, columns=columns):
                     yield _remembered(batch.to_pylist(), path, counted), {}
                     counted += batch.num_rows
         except UnicodeDecodeError as error:
@@ -345,10 +346,10 @@ def _hypotheses(row: dict[str, Any]) -> Hypotheses:
     texts = [texts] if isinstance(texts, str) else texts
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
         raise ValueError(f"hypotheses are {_short(texts)}, not one or more texts")
-    if len(texts) > _MOST:
-        raise ValueError(f"{len(texts)} hypotheses, more than {_MOST}")
-    if max(map(len, [row["sentence"], *texts])) > _LONGEST:
-        raise ValueError(f"a text of more than {_LONGEST:,} characters")
+    if len(texts) > _MOST_HYPOTHESES:
+        raise ValueError(f"{len(texts)} hypotheses, more than {_MOST_HYPOTHESES}")
+    if max(map(len, [row["sentence"], *texts])) > _LONGEST_TEXT:
+        raise ValueError(f"a text of more than {_LONGEST_TEXT:,} characters")
     given = row.get("scores")
     scores = given if isinstance(given, list) else [given] * (len(texts) if given is None else 1)
     if len(scores) != len(texts):

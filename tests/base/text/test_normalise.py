@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from paraforge.base.text import normalisation
 from paraforge.base.text.ascii_words import ascii_words
-from paraforge.base.text.normalisation import IGNORABLE, folded, normalise
-from paraforge.base.text.sentence_set import SentenceSet
+from paraforge.base.text.normalisation import IGNORABLE, SentenceSet, folded, normalise
 
 BYTES = st.text(st.characters(max_codepoint=127), max_size=12)
 MARKED = st.text("a\u0301Éßﬁ9\u00ad\u200d\ufe0f❤\u20e3ς \n", max_size=8)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.sentence_set import SentenceSet
+from paraforge.base.text.normalisation import SentenceSet
 from paraforge.base.text.vocabulary import UNKNOWN
 from paraforge.embeddings.learning.batches import Bags
 from paraforge.embeddings.trainer.parameters import VocabularyParameters

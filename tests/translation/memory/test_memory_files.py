@@ -108,7 +108,7 @@ def test_a_wrong_row_is_named_and_not_added(tmp_path: Path, columns: dict[str, A
 
 def test_nothing_is_left_of_a_file_with_a_wrong_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.translation.memory.memory.SEGMENT_SENTENCES", 10)
-    monkeypatch.setattr("paraforge.translation.memory.memory._BLOCK", 10)
+    monkeypatch.setattr("paraforge.translation.memory.memory._ROWS_AT_ONCE", 10)
     rows = {"sentence": TEXTS, "hypotheses": [*TEXTS[:-1], None]}
     pq.write_table(pa.table(rows), tmp_path / "wrong.parquet")
     with pytest.raises(InputError, match=f"row {len(TEXTS)}: hypotheses are None"):

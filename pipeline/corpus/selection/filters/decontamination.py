@@ -18,9 +18,8 @@ from paraforge.base.logs import counted
 from paraforge.base.section import Section
 from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.base.text.lines import numbered_lines
-from paraforge.base.text.normalisation import normalise
+from paraforge.base.text.normalisation import SentenceSet, normalise
 from paraforge.base.text.paths import FilePath, expand
-from paraforge.base.text.sentence_set import SentenceSet
 from paraforge.corpus.selection.filters import Filter, FilterParameters, Mask
 
 if TYPE_CHECKING:
