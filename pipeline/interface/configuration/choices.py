@@ -137,9 +137,10 @@ def _check_removals(content: dict[str, Any], removals: Sequence[str]) -> None:
 
 
 def _filter_named(override: str) -> str:
-    """Turn ``select.NAME.KEY=VALUE`` into ``select.filters.NAME.KEY=VALUE``."""
+    """Turn ``select.NAME.KEY=VALUE`` into ``select.filters.NAME.KEY=VALUE``, and ``select.NAME=null``."""
     section, *rest = key_of(override).split(".")
-    if section == "select" and len(rest) > 1 and rest[0] not in SelectParameters.model_fields:
+    names_filter = len(rest) > 1 or (len(rest) == 1 and override.endswith("=null"))
+    if section == "select" and names_filter and rest[0] not in SelectParameters.model_fields:
         return override.replace("select.", "select.filters.", 1)
     return override
 
