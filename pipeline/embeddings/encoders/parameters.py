@@ -119,6 +119,24 @@ class CombinationParameters(Section):
     )
 
 
+def output_dimension(encoder: EncoderParameters) -> int | None:
+    """Return the dimension of an encoder's vectors; None for a kind in its own file.
+
+    Raises ValueError if parts to add differ in dimension.
+    """
+    if isinstance(encoder, CombinationParameters):
+        parts = [output_dimension(part) for part in encoder.parts]
+        known = [part for part in parts if part is not None]
+        if encoder.kind == "addition" and len(set(known)) > 1:
+            raise ValueError(f"encoder: encoders of dimensions {sorted(set(known))} cannot be added")
+        if len(known) < len(parts):
+            return None
+        return known[0] if encoder.kind == "addition" else sum(known)
+    if isinstance(encoder, LstmParameters):
+        return encoder.output_dimension * (2 if encoder.directions == "concatenation" else 1)
+    return encoder.dimension if isinstance(encoder, AverageParameters) else None
+
+
 def _from_its_file(value: Any, handler: Callable[[Any], Any]) -> Any:
     """Return the parameters of a kind in its own file."""
     kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)

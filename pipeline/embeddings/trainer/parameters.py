@@ -14,6 +14,7 @@ from paraforge.embeddings.encoders.parameters import (
     AverageParameters,
     CombinationParameters,
     EncoderParameters,
+    output_dimension,
     units_of,
 )
 from paraforge.embeddings.losses import has_mega_batches, loss_names, needs_teacher
@@ -189,6 +190,8 @@ class ModelParameters(Section):
             raise ValueError("the encoder reads sentencepiece units: set sentencepiece_model")
         if self.vectors is not None and units.isdisjoint(WORD_UNITS):
             raise ValueError("vectors needs an encoder that reads words")
+        if self.vectors is None:  # whose dimension is in their file
+            output_dimension(self.encoder)
         if _nothing_to_train(self.encoder):
             raise ValueError("encoder.fixed: an average has nothing to train but its vectors")
         return self

@@ -59,6 +59,15 @@ def test_what_an_encoder_needs() -> None:
         ModelParameters.model_validate({"encoder": "trigram"})
     with pytest.raises(ValidationError, match="the loss distil needs a teacher"):
         ModelParameters.model_validate({"training": {"loss": "distil"}})
+    blstm = {"kind": "blstm", "output_dimension": 150}
+    joined = {
+        "kind": "concatenation",
+        "parts": [named_encoder("word"), {**blstm, "directions": "concatenation"}],
+    }
+    unequal = {"encoder": {"kind": "addition", "parts": [joined, blstm]}}
+    with pytest.raises(ValidationError, match=r"dimensions \[150, 600\] cannot be added"):
+        ModelParameters.model_validate(unequal)
+    ModelParameters.model_validate({**unequal, "vectors": "of another dimension.txt"})
     for loss in ("margin", "softmax"):
         with pytest.raises(ValidationError, match=f"the loss {loss} has no teacher"):
             ModelParameters.model_validate({"training": {"loss": loss}, "teacher": "model"})

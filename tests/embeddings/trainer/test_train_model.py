@@ -171,10 +171,10 @@ def test_a_concatenation_starts_from_given_vectors(tmp_path: Path) -> None:
     # A frequent trigram starts shorter than a rare one.
     units = model.vocabularies["trigram"].units
     assert tables[1][units.index("eft")].norm() < tables[1][units.index("11 ")].norm()
-    unequal = {"kind": "addition", "parts": [{"kind": "average"}, {"kind": "average", "dimension": 9}]}
+    unequal = {"kind": "addition", "parts": [word, {**trigram, "dimension": 9}]}
     for parameters, message in (
         (model_parameters({"kind": "lstm", "dimension": 5}, vectors=str(vectors)), "initial vectors have 4"),
-        (model_parameters(unequal), r"dimensions \[9, 300\] cannot be added"),
+        (model_parameters(unequal, vectors=str(vectors)), r"dimensions \[4, 9\] cannot be added"),
     ):
         with pytest.raises(ConfigurationError, match=message):
             train(tmp_path, parameters, data_of(tmp_path / "pairs that nothing reads"))
