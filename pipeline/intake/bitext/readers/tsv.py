@@ -17,7 +17,7 @@ from pydantic import Field
 from paraforge.base.errors import InputError
 from paraforge.base.logs import counted
 from paraforge.base.text.lines import LineBlock, Reading, line_blocks
-from paraforge.intake.bitext.source import ONLY, Block, SeparatedSource, parse_scores, reason_codes
+from paraforge.intake.bitext.source import CODES, ONLY, Block, SeparatedSource, parse_scores, reason_codes
 
 # The separator is guessed from this many rows, including a header, within this many bytes.
 _ROWS, _FIRST_BYTES = 1_001, 1 << 18
@@ -92,6 +92,11 @@ def read_separated(
         skipped = 0
         if not places:
             first = rows.fields[0].as_py()
+            if rows.codes[0] == CODES["overlong_line"]:
+                problem = (
+                    f"the line is longer than {reading.max_line_bytes:,} bytes, so its columns are unknown"
+                )
+                raise InputError(problem, path, int(rows.numbers[0]), "Correct the line, or remove it.")
             if not first:
                 raise InputError(
                     "a quotation mark is opened and not closed in a row with the expected number of columns",
