@@ -103,7 +103,7 @@ def joined(keys: list[list[str]]) -> list[int]:
     return roots
 
 
-@pytest.mark.parametrize("limit", [0.0, 0.6, 1.0, None])
+@pytest.mark.parametrize("limit", [0.6, 1.0, None])
 def test_pairs_of_one_group_are_those_that_are_connected(limit: float | None, tmp_path: Path) -> None:
     publish_pairs(tmp_path, table=related_pairs(), group_score=limit)
     assert verify(tmp_path / "corpus").problems == []

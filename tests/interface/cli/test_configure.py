@@ -15,6 +15,7 @@ from paraforge.base.errors import ConfigurationError, ParaforgeError
 from paraforge.interface.configuration import load_parameters
 from paraforge.interface.configuration.choices import reconfigure
 from paraforge.interface.configuration.composition import compose
+from paraforge.interface.project import diagnosis
 from paraforge.stages.common import parameters_of
 from tests.here import run_command
 from tests.project import ROOT, copy_code, run
@@ -190,9 +191,9 @@ def test_a_group_that_changed_later_is_named(project: Path, caplog: pytest.LogCa
     file.write_text(MY.replace("licence: other", "licence: cc-by-4.0"))
     parameters_of("ingest")
     assert words in caplog.text
-    assert words in run_command("doctor", expect=None).output
+    assert words in [one.detail for one in diagnosis.project()]
     configure()
-    assert words not in run_command("doctor", expect=None).output
+    assert words not in [one.detail for one in diagnosis.project()]
 
 
 def test_a_file_of_another_program_keeps_what_differs_from_the_defaults(project: Path) -> None:

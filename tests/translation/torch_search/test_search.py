@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -46,6 +47,17 @@ def test_a_translation_does_not_depend_on_the_sentences_beside_it(places: list[i
     )
 
 
+VARIED = [dataclasses.replace(one, cap=2 + number % 9) for number, one in enumerate(MANY)]
+
+
+@pytest.fixture(scope="module", params=[1, 4])
+def plain(request: pytest.FixtureRequest) -> tuple[int, list[Any]]:
+    """A beam, and what it finds at the usual pace, within the cap of each sentence."""
+    found = Search(WEIGHTS, rules(request.param)).find(VARIED).results()
+    scored_alone(WEIGHTS, VARIED, found)
+    return request.param, found
+
+
 @pytest.mark.parametrize(
     "pace",
     [
@@ -59,13 +71,9 @@ def test_a_translation_does_not_depend_on_the_sentences_beside_it(places: list[i
         ),
     ],
 )
-@pytest.mark.parametrize("beam", [1, 4])
-def test_pace_and_shapes_change_nothing(pace: Pace, beam: int) -> None:
-    varied = [dataclasses.replace(one, cap=2 + number % 9) for number, one in enumerate(MANY)]
-    plain = Search(WEIGHTS, rules(beam))
-    found = plain.find(varied).results()
-    same(Search(WEIGHTS, rules(beam), pace).find(varied).results(), found)
-    scored_alone(WEIGHTS, varied, found)  # within the cap of each
+def test_pace_and_shapes_change_nothing(pace: Pace, plain: tuple[int, list[Any]]) -> None:
+    beam, found = plain
+    same(Search(WEIGHTS, rules(beam), pace).find(VARIED).results(), found)
 
 
 def test_a_forced_prefix_begins_every_hypothesis_and_is_scored() -> None:
