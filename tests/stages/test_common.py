@@ -106,7 +106,7 @@ def test_a_file_that_changes(
     assert run(stage, lambda: edit(named)) == 2
     said = capfd.readouterr().err
     assert f"named.txt: changed while the stage '{stage}' was running" in said
-    assert "run the same command again" in said
+    assert "Run the same command again" in said
 
 
 @pytest.mark.parametrize("small", [0, 100])

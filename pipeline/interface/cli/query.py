@@ -66,8 +66,9 @@ def query(
                 typer.echo(f"{output}: {counted(written, 'row')}", err=True)
                 return
             # Only the rows to show are computed, and one more if there is one.
-            found.limit(count + 1).create("__shown")
-            shown = connection.table("__shown")
+            connection.execute("CREATE SCHEMA shown")  # whose tables SHOW TABLES does not list
+            found.limit(count + 1).create("shown.rows")
+            shown = connection.table("shown.rows")
             typer.echo(_shown(shown.limit(count), count))
             more_rows = len(shown) > count
         if more_rows:

@@ -118,14 +118,6 @@ def test_the_maximum_of_negative_states_is_negative() -> None:
     assert torch.equal(packed.maximum(states), torch.stack(expected))
 
 
-def test_what_pools_tells_one_training_from_another() -> None:
-    names = ["lstm", "lstm_max", "blstm", "blstm_max", "blstm_concatenated", "blstm_concatenated_max"]
-    assert len({repr(build(name)) for name in names}) == len(names)
-    sides = [AverageParameters(dimension=3), AverageParameters(dimension=3)]
-    kinds = [CombinationParameters(kind=kind, parts=sides) for kind in ("addition", "concatenation")]
-    assert len({repr(build_encoder(one, lambda part, n: torch.zeros(5, 3), 0)) for one in kinds}) == 2
-
-
 def test_one_direction_cannot_be_concatenated() -> None:
     with pytest.raises(ValidationError, match="only a blstm has two"):
         LstmParameters(kind="lstm", directions="concatenation")

@@ -120,7 +120,7 @@ def test_values_are_exact_on_the_terminal(corpus: Path) -> None:
     [
         (["SELEC 1"], r"(?s)syntax error.*\^"),
         (["SELECT nonsense FROM corpus"], r"(?s)nonsense.*Views: corpus, rejected"),
-        (["SELECT pivot FROM corpus"], r'(?s)"pivot".*need quotation marks.*Views: corpus'),
+        (["SELECT pivot FROM corpus"], r'(?s)"pivot".*in quotation marks.*Views: corpus'),
         (["SELECT * FROM lexicon"], "no view 'lexicon': there is no directory"),
         (["SELECT reference::INTEGER FROM corpus"], "Conversion"),
         (["COPY (SELECT 1) TO '/dev/full' (FORMAT parquet)"], "the disk is full"),
@@ -163,6 +163,7 @@ def test_a_table_shows_a_part(corpus: Path) -> None:
     result = run_command("query", corpus, "-", stdin="SELECT 'žluť' AS one\n").stdout
     assert "one" in result and "žluť" in result
     assert "column_name" in ask(corpus, "DESCRIBE corpus")
+    assert "shown" not in ask(corpus, "SHOW TABLES") and "corpus" in ask(corpus, "SHOW TABLES")
     assert not {"\x1b", "\x9b"} & {*ask(corpus, "SELECT chr(27) AS one, chr(155) AS two")}
 
 
