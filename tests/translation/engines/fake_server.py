@@ -71,7 +71,6 @@ class FakeServer:
         self.under_way = 0
         self.most_under_way = 0
         self.lock = threading.Lock()
-        self.alive = False
         self.http: ThreadingHTTPServer | None = None
         self.port = 0
 
@@ -80,7 +79,7 @@ class FakeServer:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def start(self) -> None:
-        """Serve at a new address: threads that still wait for the server that died do not find this one."""
+        """Serve at a new address. Neither the threads of an earlier run nor its open connections reach it."""
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -106,20 +105,18 @@ class FakeServer:
         self.http = Http(("127.0.0.1", 0), Handler)
         self.port = self.http.server_port
         os.environ["PARAFORGE_SERVER_URL"] = self.url
-        self.alive = True
         threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True).start()
 
     def die(self) -> None:
-        self.alive = False
-        if self.http is not None:
-            self.http.shutdown()
-            self.http.server_close()
-            self.http = None
+        http, self.http = self.http, None
+        if http is not None:
+            http.shutdown()
+            http.server_close()
 
     def reply(self, handler: BaseHTTPRequestHandler, body: Json) -> None:
         sentence = body["messages"][-1]["content"]
         with self.lock:
-            if not self.alive:
+            if handler.server is not self.http:
                 self.send(handler, Reply(status=0))
                 return
             self.bodies.append(body)
@@ -138,7 +135,8 @@ class FakeServer:
                 handler.connection.recv(1)
         with self.lock:
             self.under_way -= 1
-        self.send(handler, found if self.alive and found.seconds < math.inf else Reply(status=0))
+        alive = handler.server is self.http
+        self.send(handler, found if alive and found.seconds < math.inf else Reply(status=0))
 
     def send(self, handler: BaseHTTPRequestHandler, reply: Reply) -> None:
         if not reply.status:
