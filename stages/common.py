@@ -51,14 +51,14 @@ def unchanged(stage: str, read: Callable[[], Parameters]) -> Iterator[Parameters
     with ThreadPoolExecutor() as pool:
         files = dict(zip(paths, pool.map(_look_at, paths), strict=True))
     yield parameters
-    now = _sections(stage)
-    changed = ", ".join(sorted(name for name, value in values.items() if now[name] != value))
-    what = f"changed while the stage '{stage}' was running"
+    current = _sections(stage)
+    changed = ", ".join(sorted(name for name, value in values.items() if current[name] != value))
+    message = f"changed while the stage '{stage}' was running"
     if changed:
-        raise InputError(f"{changed} {what}", PARAMETERS, remedy=_REMEDY)
+        raise InputError(f"{changed} {message}", PARAMETERS, remedy=_REMEDY)
     for path, before in files.items():
         if _has_changed(path, before):
-            raise InputError(what, path, remedy=_REMEDY)
+            raise InputError(message, path, remedy=_REMEDY)
 
 
 def _sections(stage: str) -> dict[str, Any]:
@@ -83,13 +83,13 @@ def _value_at(content: Any, name: str) -> Any:
 
 
 def _files_of(stage: str, parameters: Parameters) -> set[Path]:
-    found = {link.resolve() for link in (INPUTS / stage).glob("*") if link.is_symlink()}
+    paths = {link.resolve() for link in (INPUTS / stage).glob("*") if link.is_symlink()}
     for named in named_files(parameters, stage) if stage in LINKED else ():
         try:
-            found.update(path.resolve() for path in named.files())
+            paths.update(path.resolve() for path in named.files())
         except InputError:
             pass  # the stage says what is missing
-    return found
+    return paths
 
 
 def _look_at(path: Path) -> _File:

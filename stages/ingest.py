@@ -15,18 +15,18 @@ def main(parameters: Parameters) -> None:
     """Ingest the sources into data/ingested, and those of other pivots into data/ingested/pivots."""
     output = Path("data/ingested")
     # Check the files of other pivots now, before the first model is trained.
-    if problems := [one for one in unreadable_files(parameters) if one.startswith("pivots.")]:
+    if problems := [text for text in unreadable_files(parameters) if text.startswith("pivots.")]:
         raise ConfigurationError(problems)
-    found = {
+    metrics_by_pivot = {
         name: ingest(
-            one.ingest,
+            pivot.ingest,
             output / place,
-            one.resources,
-            languages_of(one.nmt, ".".join([*place.parts, "ingest"])),
+            pivot.resources,
+            languages_of(pivot.nmt, ".".join([*place.parts, "ingest"])),
         ).metrics()
-        for name, place, one in parameters.by_pivot()
+        for name, place, pivot in parameters.by_pivot()
     }
-    metrics = of_pivots("ingest", found)
+    metrics = of_pivots("ingest", metrics_by_pivot)
     if parameters.pivots:
         places = {name: output / place for name, place, _ in parameters.by_pivot()}
         metrics["references"] = shared_references(places, parameters.resources)

@@ -16,8 +16,8 @@ HEADLINES: Final = METRICS / "headlines"
 def _mean_pearson(content: Mapping[str, Any]) -> float | None:
     """Return the mean over the years of STS, or over sets if there are no years; None without any."""
     scores = (content["years"] or content["sets"]).values()
-    found = [one["pearson"] for one in scores if one["pearson"] is not None]
-    return round(sum(found) / len(found), 2) if found else None
+    pearsons = [score["pearson"] for score in scores if score["pearson"] is not None]
+    return round(sum(pearsons) / len(pearsons), 2) if pearsons else None
 
 
 def _separation(content: Mapping[str, Any]) -> float | None:
@@ -73,7 +73,7 @@ def of_pivots(stage: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
 
     metrics: a dataclass, a pydantic model or a dictionary, by pivot.
     """
-    each = {name: dict(plain(one)) for name, one in metrics.items()}
+    each = {name: dict(plain(report)) for name, report in metrics.items()}
     first, *others = each.values()
     if not others:
         return first
@@ -84,29 +84,31 @@ def of_pivots(stage: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
     for source in total["sources"].values() if stage == "ingest" else ():
         for reason, found in source["frequent"].items():
             found["share"] = round(source["rejected"][reason] / source["rows"], 4)
-    if all("forward" in one for one in each.values()):
-        total["forward"] = of_pivots(stage, {name: one["forward"] for name, one in each.items()})
+    if all("forward" in report for report in each.values()):
+        total["forward"] = of_pivots(stage, {name: report["forward"] for name, report in each.items()})
     return {**total, "pivots": each}
 
 
-def _sum(one: Any, other: Any) -> Any:
+def _sum(first: Any, second: Any) -> Any:
     """Add numbers, or mappings key by key."""
-    if not isinstance(one, Mapping):
-        return one + other
+    if not isinstance(first, Mapping):
+        return first + second
     return {
-        key: _sum(one[key], other[key]) if key in one and key in other else one.get(key, other.get(key))
-        for key in dict.fromkeys([*one, *other])
+        key: _sum(first[key], second[key])
+        if key in first and key in second
+        else first.get(key, second.get(key))
+        for key in dict.fromkeys([*first, *second])
     }
 
 
 def headline(stage: str, content: Mapping[str, Any]) -> dict[str, float]:
     """Return the figures of a stage that 'dvc metrics show' displays, of all its metrics; without missing
     ones."""
-    found = {
+    figures = {
         name: content.get(figure) if isinstance(figure, str) else figure(content)
         for name, figure in {**_FIGURES.get(stage, {}), "seconds": "seconds"}.items()
     }
-    return {name: round(value, 4) for name, value in found.items() if value is not None}
+    return {name: round(value, 4) for name, value in figures.items() if value is not None}
 
 
 def write_metrics(stage: str, metrics: Any, name: str | None = None, result: str | None = None) -> None:

@@ -14,14 +14,16 @@ def main(parameters: Parameters) -> None:
     A forward model is in the directory ``forward`` of each.
     """
     reports = {}
-    for name, place, one in parameters.by_pivot():
+    for name, place, pivot in parameters.by_pivot():
         output = Path("models/nmt") / place
         ingested = Path("data/ingested") / place
         plot = output / "nmt.csv" if place.parts else Path("plots/nmt.csv")
-        reports[name] = plain(build_nmt(one.nmt, ingested, output, plot, one.resources))
-        if one.nmt.forward is not None:
+        reports[name] = plain(build_nmt(pivot.nmt, ingested, output, plot, pivot.resources))
+        if pivot.nmt.forward is not None:
             directory = output / FORWARD
-            report = build_nmt(one.nmt.reversed(), ingested, directory, directory / "nmt.csv", one.resources)
+            report = build_nmt(
+                pivot.nmt.reversed(), ingested, directory, directory / "nmt.csv", pivot.resources
+            )
             reports[name][FORWARD] = plain(report)
     write_metrics("nmt", of_pivots("nmt", reports))
 

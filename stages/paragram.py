@@ -16,9 +16,9 @@ def main(parameters: Parameters) -> None:
         output=Path("models/paragram"),
         resources=parameters.resources,
     )
-    what = report.model or "word vectors"
-    made = f"{what}, dimension {report.dimension}, trained on {report.pairs:,} pairs"
-    write_metrics("paragram", report, result=made)
+    name = report.model or "word vectors"
+    result = f"{name}, dimension {report.dimension}, trained on {report.pairs:,} pairs"
+    write_metrics("paragram", report, result=result)
 
 
 if __name__ == "__main__":

@@ -18,27 +18,31 @@ def main(parameters: Parameters) -> None:
     output = Path("data/translated")
     # With several pivots, finish at the end, so that a killed run does not repeat failed sentences.
     finish = not parameters.pivots
-    made = {}
-    found = {}
-    for name, place, one in parameters.by_pivot():
-        made[name] = output
+    outputs = {}
+    metrics_by_pivot = {}
+    for name, place, pivot in parameters.by_pivot():
+        outputs[name] = output
         if parameters.pivots:
-            made[name] = translated_of(name, parameters.resources)
+            outputs[name] = translated_of(name, parameters.resources)
         corpus, model = Path("data/ingested") / place, Path("models/nmt") / place
         lineage = lineage_of(name, parameters.publish.pairs) if parameters.pivots else {}
-        if one.ingest.kind == "references":
+        if pivot.ingest.kind == "references":
             forward, back = round_trip(
-                one.translate, corpus, model, made[name], one.resources, lineage, finish
+                pivot.translate, corpus, model, outputs[name], pivot.resources, lineage, finish
             )
-            found[name] = {**asdict(back), FORWARD: asdict(forward)}
+            metrics_by_pivot[name] = {**asdict(back), FORWARD: asdict(forward)}
         else:
-            report = translate(one.translate, corpus, model, made[name], one.resources, lineage, finish)
-            found[name] = asdict(report)
-    metrics = of_pivots("translate", found)
+            report = translate(
+                pivot.translate, corpus, model, outputs[name], pivot.resources, lineage, finish
+            )
+            metrics_by_pivot[name] = asdict(report)
+    metrics = of_pivots("translate", metrics_by_pivot)
     if parameters.pivots:
-        metrics["rows_by_pivot"] = join_pivots(made, parameters.publish.pairs, output, parameters.resources)
-        for _, _, one in parameters.by_pivot():
-            finish_translations(one.resources)
+        metrics["rows_by_pivot"] = join_pivots(
+            outputs, parameters.publish.pairs, output, parameters.resources
+        )
+        for _, _, pivot in parameters.by_pivot():
+            finish_translations(pivot.resources)
     write_metrics("translate", metrics)
 
 

@@ -121,8 +121,10 @@ def build_report(store: AnnotationStore) -> Report:
         judgements[pair].append((name, answer))
         graded[name] += 1
     table = band_table(store.draw, judgements)
-    of_each = dict(sorted(graded.items()))
-    return Report(store.draw, table, of_each, agreements(judgements, [*of_each]), estimate_strong(table))
+    graded_by_name = dict(sorted(graded.items()))
+    return Report(
+        store.draw, table, graded_by_name, agreements(judgements, [*graded_by_name]), estimate_strong(table)
+    )
 
 
 def band_table(draw: Draw, judgements: Judgements) -> list[BandRow]:
@@ -133,7 +135,10 @@ def band_table(draw: Draw, judgements: Judgements) -> list[BandRow]:
         graded = [[answer for _, answer in judgements[number]] for number in drawn if judgements.get(number)]
         paraphrase, fluency = (
             [
-                [sum(getattr(one, name) == grade for one in given) / len(given) for given in graded]
+                [
+                    sum(getattr(answer, name) == grade for answer in answers) / len(answers)
+                    for answers in graded
+                ]
                 for grade in GRADES
             ]
             for name in QUESTIONS
@@ -158,16 +163,16 @@ def agreements(judgements: Judgements, names: Sequence[str]) -> list[Agreement]:
     out."""
     result = []
     for (first, second), question in itertools.product(itertools.combinations(names, 2), QUESTIONS):
-        given = [dict(one) for one in judgements.values()]
+        by_pair = [dict(answers) for answers in judgements.values()]
         grades = [
-            (getattr(one[first], question), getattr(one[second], question))
-            for one in given
-            if first in one and second in one
+            (getattr(answers[first], question), getattr(answers[second], question))
+            for answers in by_pair
+            if first in answers and second in answers
         ]
         if grades:
-            ours, theirs = zip(*grades, strict=True)
-            equal = sum(one == other for one, other in grades) / len(grades)
-            kappas = (cohen_kappa(ours, theirs, linear=linear) for linear in (False, True))
+            first_grades, second_grades = zip(*grades, strict=True)
+            equal = sum(first_grade == second_grade for first_grade, second_grade in grades) / len(grades)
+            kappas = (cohen_kappa(first_grades, second_grades, linear=linear) for linear in (False, True))
             result.append(Agreement(first, second, question, len(grades), equal, *kappas))
     return result
 

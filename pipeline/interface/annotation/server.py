@@ -52,7 +52,7 @@ class Session:
         """Find the next place without a complete answer, first after a place and then from the beginning; if
         all are complete, return the following place."""
         places = range(1, len(self.order) + 1)
-        incomplete = (one for one in [*places[after:], *places] if not self.answer_at(one).complete)
+        incomplete = (place for place in [*places[after:], *places] if not self.answer_at(place).complete)
         return next(incomplete, min(after + 1, len(places)))
 
 
@@ -69,7 +69,7 @@ def create_app(store: AnnotationStore, bind: str) -> Flask:
     }
 
     def session_of(number: int) -> Session:
-        annotator = next((one for one in store.annotators() if one.number == number), None)
+        annotator = next((known for known in store.annotators() if known.number == number), None)
         if annotator is None:
             abort(404, "There is no such annotator.")
         work = f"{evaluation} {annotator.name}"
@@ -128,9 +128,9 @@ def create_app(store: AnnotationStore, bind: str) -> Flask:
     def not_answered(error: Exception) -> Page:
         logger.error("%s: %s", store.path, error)
         locked = "locked" in str(error)
-        why = "Another program is writing to the evaluation" if locked else f"The database says: {error}"
+        reason = "Another program is writing to the evaluation" if locked else f"The database says: {error}"
         title = "Not saved" if request.method == "POST" else "The evaluation cannot be read"
-        return problem_page(title, f"{why}."), 503
+        return problem_page(title, f"{reason}."), 503
 
     return app
 

@@ -82,16 +82,17 @@ def open_for_annotation(directory: Path, with_rejected: bool = True) -> list[Dat
     it is not a published corpus, damaged, without scores, or the rejected pairs are from another run.
     """
     datasets = open_publication(directory, with_rejected)
-    for one in datasets:
-        if missing := [name for name in _NEEDED if name not in one.schema.names]:
+    for dataset in datasets:
+        if missing := [name for name in _NEEDED if name not in dataset.schema.names]:
             remedy = "Run 'dvc repro' to score the corpus."
-            raise InputError(f"no column {', '.join(missing)}", one.directory, remedy=remedy)
+            raise InputError(f"no column {', '.join(missing)}", dataset.directory, remedy=remedy)
     return datasets
 
 
 def manifests_of(datasets: Sequence[Dataset]) -> dict[str, str]:
     """Return what identifies the datasets that a sample is drawn from."""
-    return {one.name: str(one.manifest.as_dict()["sha256"]) for one in datasets if one.manifest}
+    manifests = {dataset.name: dataset.manifest for dataset in datasets if dataset.manifest}
+    return {name: str(manifest.as_dict()["sha256"]) for name, manifest in manifests.items()}
 
 
 def draw_pairs(datasets: Sequence[Dataset], per_band: int, seed: int) -> Draw:
@@ -105,14 +106,14 @@ def draw_pairs(datasets: Sequence[Dataset], per_band: int, seed: int) -> Draw:
     Raises InputError if no pair is in any band, or a file is damaged.
     """
     parts = [
-        f"SELECT * FROM {rows_of(one.files, 'filename = true', 'file_row_number = true')}"
-        for one in datasets
-        if one.files
+        f"SELECT * FROM {rows_of(dataset.files, 'filename = true', 'file_row_number = true')}"
+        for dataset in datasets
+        if dataset.files
     ]
     if not parts:
         raise InputError("the corpus has no pairs: there is nothing to grade", datasets[0].directory)
     with open_database() as connection:
-        found = fetch(
+        bands_found = fetch(
             connection,
             "SELECT band, count(*) AS pairs, avg(overlap_3::DOUBLE) AS overlap_3_mean, "
             "stddev_pop(overlap_3::DOUBLE) AS overlap_3_sd, arg_min(struct_pack(filename, "
@@ -120,15 +121,15 @@ def draw_pairs(datasets: Sequence[Dataset], per_band: int, seed: int) -> Draw:
             f"FROM ({_pairs(' UNION ALL BY NAME '.join(parts))}) GROUP BY band HAVING band >= 0 "
             "ORDER BY band",
         ).to_pylist()
-        if not found:
+        if not bands_found:
             message = "no pair has a paraphrase score within (-0.1, 1.0]: there is nothing to grade"
             raise InputError(message, datasets[0].directory)
-        places = [tuple(place.values()) for band in found for place in band["places"]]
-        read = _pairs(rows_at(place for band in found for place in band["places"]))
+        places = [tuple(place.values()) for band in bands_found for place in band["places"]]
+        read = _pairs(rows_at(place for band in bands_found for place in band["places"]))
         pairs = {
-            (one["filename"], one["file_row_number"]): one for one in fetch(connection, read).to_pylist()
+            (pair["filename"], pair["file_row_number"]): pair for pair in fetch(connection, read).to_pylist()
         }
-    bands = {band["band"]: BandFigures(*list(band.values())[1:4]) for band in found}
+    bands = {band["band"]: BandFigures(*list(band.values())[1:4]) for band in bands_found}
     names = [field.name for field in fields(DrawnPair)]
     first: Any = datasets[0].manifest
     return Draw(
@@ -243,19 +244,19 @@ def create_store(path: Path, draw: Draw) -> AnnotationStore:
 
 
 @contextmanager
-def _describing(path: Path) -> Iterator[None]:
+def _database_errors(path: Path) -> Iterator[None]:
     """Turn the errors of a database that cannot be read into an InputError."""
     try:
         yield
     except (sqlite3.DatabaseError, TypeError, ValueError) as error:
         name = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
-        what, remedy = "not a database of annotations", None
+        message, remedy = "not a database of annotations", None
         if name == "SQLITE_CORRUPT":
-            what = "damaged"
+            message = "damaged"
         elif isinstance(error, sqlite3.OperationalError) and name != "SQLITE_ERROR":
-            what = "cannot be opened"
+            message = "cannot be opened"
             remedy = "Close the program that writes to it, or copy it to where you can write."
-        raise InputError(f"{what}: {first_line(error)}", path, remedy=remedy) from error
+        raise InputError(f"{message}: {first_line(error)}", path, remedy=remedy) from error
 
 
 class AnnotationStore:
@@ -274,7 +275,7 @@ class AnnotationStore:
                 path,
                 remedy="'paraforge annotate serve CORPUS' makes one; use its path if it is elsewhere.",
             )
-        with _describing(path):
+        with _database_errors(path):
             with self._connection() as connection:
                 # A view that another program made can be endless.
                 tables = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN "
@@ -318,7 +319,7 @@ class AnnotationStore:
             names = connection.execute("SELECT name FROM annotators").fetchall()
             if name.casefold() not in [known.casefold() for (known,) in names]:
                 connection.execute("INSERT INTO annotators (name) VALUES (?)", (name,))
-        return next(one for one in self.annotators() if one.name.casefold() == name.casefold())
+        return next(known for known in self.annotators() if known.name.casefold() == name.casefold())
 
     def annotators(self) -> list[Annotator]:
         """Return all annotators, in the order in which they joined."""
@@ -344,11 +345,11 @@ class AnnotationStore:
         Fields that are None stay unchanged, because another page may have set them.
         """
         with self._transaction() as connection:
-            found = connection.execute(
+            current = connection.execute(
                 "SELECT paraphrase, fluency, comment FROM current_answers WHERE annotator = ? AND pair = ?",
                 (annotator, pair),
             ).fetchone()
-            newest = found or astuple(Answer())
+            newest = current or astuple(Answer())
             changed = [old if new is None else new for old, new in zip(newest, astuple(answer), strict=True)]
             if changed == [*newest]:
                 return False
@@ -374,7 +375,7 @@ class AnnotationStore:
     def judgements(self) -> list[tuple[int, str, Answer, str]]:
         """Return every complete answer that counts, by pair and annotator: pair, name, answer, time. Raises
         InputError if the database is damaged."""
-        with _describing(self.path), self._connection() as connection:
+        with _database_errors(self.path), self._connection() as connection:
             rows = connection.execute(
                 "SELECT pair, name, paraphrase, fluency, comment, answered_at FROM current_answers"
                 " WHERE complete ORDER BY pair, annotator"

@@ -74,7 +74,7 @@ class Pairs:
     def __init__(self, connection: duckdb.DuckDBPyConnection, datasets: Sequence[Dataset]) -> None:
         """Open a corpus. Raises InputError if a file is damaged, or a corpus has no pairs."""
         self.connection = connection
-        types = {field.name: str(field.type) for one in datasets for field in one.schema}
+        types = {field.name: str(field.type) for dataset in datasets for field in dataset.schema}
         self.texts = [name for name in _TEXTS if name in types]
         self.integers = {name for name, kind in types.items() if kind.startswith("int")}
         kinds = {name: _KINDS[kind] for name, kind in types.items() if kind in _KINDS}
@@ -88,22 +88,24 @@ class Pairs:
         flags = [name for name, kind in kinds.items() if kind == "BOOLEAN"]
         ends = [f"[min({name}), max({name})]" for name in map(identifier, scores)]
         marks = [f"bool_or({name})" for name in map(identifier, flags)]
-        found = self.rows(f"SELECT {', '.join([*ends, *marks])} FROM prepared.pairs")[0]
-        self.flags = [name for name, one in zip(flags, found[len(scores) :], strict=True) if one]
+        extremes = self.rows(f"SELECT {', '.join([*ends, *marks])} FROM prepared.pairs")[0]
+        self.flags = [name for name, present in zip(flags, extremes[len(scores) :], strict=True) if present]
         self.scales = {
             name: self._scale(name, low, high)
-            for name, (low, high) in zip(scores, found, strict=False)
+            for name, (low, high) in zip(scores, extremes, strict=False)
             if low is not None and low < high
         }
         self.all = self._sampled("prepared.pairs")
         self._found: tuple[str, Rows] = "", self.all
 
     def _fill(self, datasets: Sequence[Dataset], kinds: Mapping[str, str]) -> None:
-        listed = ", ".join(f"{identifier(name)} {kind}" for name, kind in kinds.items())
+        columns = ", ".join(f"{identifier(name)} {kind}" for name, kind in kinds.items())
         self.rows(
-            f"CREATE TABLE prepared.pairs (file INT, place BIGINT, source VARCHAR, fate VARCHAR, {listed})"
+            f"CREATE TABLE prepared.pairs (file INT, place BIGINT, source VARCHAR, fate VARCHAR, {columns})"
         )
-        with progress(total=sum(one.rows for one in datasets), unit="pairs", description="read") as bar:
+        with progress(
+            total=sum(dataset.rows for dataset in datasets), unit="pairs", description="read"
+        ) as bar:
             for dataset in datasets:
                 present = set(dataset.schema.names)
                 values = [value_of(name, kind) if name in present else "NULL" for name, kind in kinds.items()]
@@ -123,8 +125,8 @@ class Pairs:
 
     def _numbered(self, column: str) -> list[str]:
         values = [row[0] for row in self.rows(f"SELECT DISTINCT {column} FROM prepared.pairs ORDER BY 1")]
-        listed = ", ".join(map(literal, values))
-        self.rows(f"ALTER TABLE prepared.pairs ALTER {column} TYPE ENUM ({listed})")
+        names = ", ".join(map(literal, values))
+        self.rows(f"ALTER TABLE prepared.pairs ALTER {column} TYPE ENUM ({names})")
         return values
 
     def _scale(self, name: str, low: float, high: float) -> Scale:
@@ -153,10 +155,10 @@ class Pairs:
     def arrays(self, sql: str) -> dict[str, Array]:
         """Run a query; returns its columns, with NaN for a missing score."""
         with explained():
-            found = self.connection.cursor().execute(sql).fetchnumpy()
+            columns = self.connection.cursor().execute(sql).fetchnumpy()
         return {
             name: np.ma.filled(values, np.nan) if values.dtype.kind == "f" else values
-            for name, values in found.items()
+            for name, values in columns.items()
         }
 
     def looked_at(self, text: str) -> Rows:
@@ -192,34 +194,38 @@ class Pairs:
         filter rejects."""
         names = list(self.scales)
         conditions = [*map(judged.fails, names), judged.fails(None), judged.left_out]
-        mask = " | ".join(f"(({one})::INT::BIGINT << {place})" for place, one in enumerate(conditions))
-        found = self.arrays(f"SELECT {', '.join([f'{mask} AS mask', *map(identifier, names)])} FROM {table}")
+        mask = " | ".join(
+            f"(({condition})::INT::BIGINT << {bit})" for bit, condition in enumerate(conditions)
+        )
+        columns = self.arrays(
+            f"SELECT {', '.join([f'{mask} AS mask', *map(identifier, names)])} FROM {table}"
+        )
         counts = {}
-        for place, (name, scale) in enumerate(self.scales.items()):
-            known = ~np.isnan(found[name])
-            bins = scale.bin_of(found[name][known].astype(np.float64))
-            masks = found["mask"][known]
+        for bit, (name, scale) in enumerate(self.scales.items()):
+            known = ~np.isnan(columns[name])
+            bins = scale.bin_of(columns[name][known].astype(np.float64))
+            masks = columns["mask"][known]
             counts[name] = (
                 np.bincount(bins[masks >> (len(names) + 1) == 0], minlength=scale.bins),
-                np.bincount(bins[masks & ~(1 << place) == 0], minlength=scale.bins),
+                np.bincount(bins[masks & ~(1 << bit) == 0], minlength=scale.bins),
             )
         return counts
 
-    def drawn(self, judged: Judged, looked: Rows, ranks: Iterable[int], wanted: int, seed: int) -> Ranked:
+    def drawn(self, judged: Judged, rows: Rows, ranks: Iterable[int], count: int, seed: int) -> Ranked:
         """Draw pairs that have one of the ranks, uniformly and without replacement. Returns file, place and
         rank.
 
         They come from the sample, unless it has too few.
         """
-        found: Ranked = []
-        for table in dict.fromkeys((looked.sample, looked.table)):
-            if len(found) < wanted:
-                found = self.rows(
+        pairs: Ranked = []
+        for table in dict.fromkeys((rows.sample, rows.table)):
+            if len(pairs) < count:
+                pairs = self.rows(
                     f"SELECT file, place, {judged.rank} AS verdict FROM {table} "
                     f"WHERE verdict IN ({', '.join(map(str, ranks)) or 'NULL'}) "
-                    f"ORDER BY hash(file, place, {seed}) LIMIT {wanted}"
+                    f"ORDER BY hash(file, place, {seed}) LIMIT {count}"
                 )
-        return found
+        return pairs
 
     def read(self, drawn: Ranked) -> list[dict[str, Any]]:
         """Read all columns of the given pairs, in their order."""
@@ -245,32 +251,34 @@ class Mismatched:
 
     def __init__(self, pairs: Pairs, name: str, sample: pa.Table) -> None:
         self.pairs, self.table = pairs, f"prepared.{name}"
-        self.judging = [one for one in pairs.scales if {one, f"{RIGHT}{one}"} <= set(sample.column_names)]
-        values = ", ".join(f"{value_of(one)} AS {identifier(one)}" for one in self.judging)
+        self.judging = [
+            score for score in pairs.scales if {score, f"{RIGHT}{score}"} <= set(sample.column_names)
+        ]
+        values = ", ".join(f"{value_of(score)} AS {identifier(score)}" for score in self.judging)
         changed = f"* REPLACE ({values})" if values else "*"
         cursor = pairs.connection.cursor()
         cursor.register("given", sample)
         with explained():
             cursor.execute(f"CREATE TABLE {self.table} AS SELECT {changed} FROM given")
         self.bins = {}
-        for one in self.judging:
-            known = f"{self.table} WHERE {identifier(one)} IS NOT NULL"
-            found = pairs.arrays(f"SELECT {identifier(one)} AS score, weight FROM {known}")
-            places = pairs.scales[one].bin_of(found["score"].astype(np.float64))
-            self.bins[one] = np.bincount(places, found["weight"], pairs.scales[one].bins).tolist()
+        for score in self.judging:
+            known = f"{self.table} WHERE {identifier(score)} IS NOT NULL"
+            columns = pairs.arrays(f"SELECT {identifier(score)} AS score, weight FROM {known}")
+            bins = pairs.scales[score].bin_of(columns["score"].astype(np.float64))
+            self.bins[score] = np.bincount(bins, columns["weight"], pairs.scales[score].bins).tolist()
 
     def share(self, judged: Judged) -> float:
         """Return the share of these pairs that would pass, each by its weight."""
         passing = f"sum(weight) FILTER (NOT ({judged.fails(*self.judging)}))"
         return float(self.pairs.rows(f"SELECT coalesce({passing}, 0) / sum(weight) FROM {self.table}")[0][0])
 
-    def passing(self, judged: Judged, wanted: int) -> list[dict[str, Any]]:
+    def passing(self, judged: Judged, count: int) -> list[dict[str, Any]]:
         """Return pairs that would pass, those with the highest paraphrase score first, except those without
         text, whose reference was rejected or held out."""
         order = "paraphrase_score DESC NULLS LAST" if "paraphrase_score" in self.judging else "1"
         sql = f"FROM {self.table} WHERE reference IS NOT NULL AND NOT ({judged.fails(*self.judging)})"
         cursor = self.pairs.connection.cursor()
-        return fetch(cursor, f"SELECT * {sql} ORDER BY {order} LIMIT {wanted}").to_pylist()
+        return fetch(cursor, f"SELECT * {sql} ORDER BY {order} LIMIT {count}").to_pylist()
 
 
 @contextmanager

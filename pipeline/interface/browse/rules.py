@@ -60,7 +60,7 @@ def view_of(fields: MultiDict[str, str], default: View) -> View:
                 name: (fields.get(f"{name}.min", low), fields.get(f"{name}.max", high))
                 for name, (low, high) in default.bounds.items()
             },
-            "flags": {name: fields.get(f"flag.{name}", usual) for name, usual in default.flags.items()},
+            "flags": {name: fields.get(f"flag.{name}", rejects) for name, rejects in default.flags.items()},
         }
     )
 
@@ -71,24 +71,24 @@ def default_view(published: SelectParameters, scores: Iterable[str], flags: Iter
     published: section ``select``. scores: scores with handles. flags: flags that can be rejected.
     """
     view = View(bounds=dict.fromkeys(scores, (None, None)), flags=dict.fromkeys(flags, False))
-    for one in _governed(published, view):
-        if isinstance(one, FlagParameters):
-            view.flags[one.column] = True
+    for rule in _governed(published, view):
+        if isinstance(rule, FlagParameters):
+            view.flags[rule.column] = True
         else:
             # Numbers: selection has found those that were given as shares.
-            view.bounds.update(dict.fromkeys(one.columns(), (one.minimum, one.maximum)))
+            view.bounds.update(dict.fromkeys(rule.columns(), (rule.minimum, rule.maximum)))
     return view
 
 
 def _governed(published: SelectParameters, view: View) -> list[Any]:
     """Find the filters for the handles and boxes: the first one for each column."""
-    found: list[Any] = []
-    free = {*view.bounds, *view.flags}
-    for one in published.filters:
-        if isinstance(one, IntervalParameters | FlagParameters) and free.issuperset(one.columns()):
-            found.append(one)
-            free.difference_update(one.columns())
-    return found
+    filters: list[Any] = []
+    remaining = {*view.bounds, *view.flags}
+    for rule in published.filters:
+        if isinstance(rule, IntervalParameters | FlagParameters) and remaining.issuperset(rule.columns()):
+            filters.append(rule)
+            remaining.difference_update(rule.columns())
+    return filters
 
 
 def parameters_of(view: View, published: SelectParameters) -> SelectParameters:
@@ -97,26 +97,28 @@ def parameters_of(view: View, published: SelectParameters) -> SelectParameters:
     New filters come before the first one that needs all pairs together, otherwise last. Raises
     ValidationError if bounds are outside the scale of their score, or the lower one is above the upper one.
     """
-    usual = default_view(published, view.bounds, view.flags)
-    left = [*view.bounds, *view.flags]
-    governed = _governed(published, view)
+    default = default_view(published, view.bounds, view.flags)
+    remaining = [*view.bounds, *view.flags]
+    adjustable = _governed(published, view)
     filters: list[FilterParameters] = []
-    end: int | None = None
-    for one in published.filters:
-        if end is None and one.needs_all_pairs:
-            end = len(filters)
-        own = one.columns() if one in governed else ()
-        left = [column for column in left if column not in own]
-        changed = any(view.of(column) != usual.of(column) for column in own)
-        filters += _filters(view, own, one.name, getattr(one, "missing", "refuse")) if changed else [one]
-    place = len(filters) if end is None else end
-    filters[place:place] = _filters(view, left)
+    group_start: int | None = None
+    for rule in published.filters:
+        if group_start is None and rule.needs_all_pairs:
+            group_start = len(filters)
+        columns = rule.columns() if rule in adjustable else ()
+        remaining = [column for column in remaining if column not in columns]
+        changed = any(view.of(column) != default.of(column) for column in columns)
+        filters += (
+            _filters(view, columns, rule.name, getattr(rule, "missing", "refuse")) if changed else [rule]
+        )
+    place = len(filters) if group_start is None else group_start
+    filters[place:place] = _filters(view, remaining)
     named: dict[str, FilterParameters] = {}
-    for one in filters:
-        name = one.reason
+    for rule in filters:
+        name = rule.reason
         while name in named:
             name += "_2"
-        named[name] = one if name == one.reason else one.model_copy(update={"name": name})
+        named[name] = rule if name == rule.reason else rule.model_copy(update={"name": name})
     return SelectParameters.model_validate({**published.model_dump(), "filters": [*named.values()]})
 
 
@@ -124,25 +126,25 @@ def _filters(
     view: View, columns: Iterable[str], name: str | None = None, missing: MissingPolicy = "refuse"
 ) -> list[FilterParameters]:
     """Make a view's filters for columns."""
-    found: list[FilterParameters] = []
+    filters: list[FilterParameters] = []
     for column in columns:
         if view.flags.get(column):
-            found.append(FlagParameters(kind="flag", column=column, name=name))
+            filters.append(FlagParameters(kind="flag", column=column, name=name))
         elif column in view.bounds and view.bounds[column] != (None, None):
             low, high = view.bounds[column]
-            found.append(
+            filters.append(
                 BoundsParameters(
                     kind="bounds", score=column, minimum=low, maximum=high, missing=missing, name=name
                 )
             )
-    return found
+    return filters
 
 
 def section_text(parameters: SelectParameters) -> str:
     """Write section ``select`` of params.yaml."""
     section = parameters.model_dump(mode="json", exclude={"filters"})
-    filters = [one.model_dump(mode="json", exclude_defaults=True) for one in parameters.filters]
-    return yaml_text({"select": {**section, "filters": [{"kind": one["kind"], **one} for one in filters]}})
+    filters = [rule.model_dump(mode="json", exclude_defaults=True) for rule in parameters.filters]
+    return yaml_text({"select": {**section, "filters": [{"kind": item["kind"], **item} for item in filters]}})
 
 
 @dataclass(frozen=True)
@@ -174,12 +176,12 @@ class Judged:
         self._scores = frozenset(scores)
         self.tests = [self._missing(name) for name in parameters.required if name in columns]
         self.unjudged: list[str] = []
-        for one in parameters.filters:
-            found = self._tests(one)
-            if found is None or not set(_read(one)) <= set(columns):
-                self.unjudged.append(one.reason)
-                found = [Test(one.reason, f"fate = {literal(one.reason)}")]
-            self.tests += found
+        for rule in parameters.filters:
+            tests = self._tests(rule)
+            if tests is None or not set(_read(rule)) <= set(columns):
+                self.unjudged.append(rule.reason)
+                tests = [Test(rule.reason, f"fate = {literal(rule.reason)}")]
+            self.tests += tests
         self.kept = len(self.tests) + 1
         # Pairs that failed, or that ingest rejected.
         self.left_out = f"(fate IN ({', '.join(map(literal, [FAILED, *REASONS]))}))"
@@ -193,31 +195,31 @@ class Judged:
         tests."""
         return " OR ".join(test.fails for test in self.tests if test.score in scores) or "false"
 
-    def _tests(self, one: FilterParameters) -> list[Test] | None:
+    def _tests(self, rule: FilterParameters) -> list[Test] | None:
         """Make a filter's tests, missing values first, because they take precedence over values outside the
         bounds."""
-        if isinstance(one, FlagParameters):
+        if isinstance(rule, FlagParameters):
             conditions = [""]
-        elif isinstance(one, DecileParameters):
-            conditions = [f" NOT IN ({', '.join(map(str, one.tenths()))})"]
-        elif isinstance(one, LanguageParameters):
-            conditions = [f" NOT IN ({', '.join(map(literal, one.languages))})"]
-        elif isinstance(one, IntervalParameters):
+        elif isinstance(rule, DecileParameters):
+            conditions = [f" NOT IN ({', '.join(map(str, rule.tenths()))})"]
+        elif isinstance(rule, LanguageParameters):
+            conditions = [f" NOT IN ({', '.join(map(literal, rule.languages))})"]
+        elif isinstance(rule, IntervalParameters):
             # As paraforge.corpus.scorer.inside compares: a bound has the scores' 32 bits.
             conditions = [
                 f" {sign} '{float(np.float32(bound))!r}'::FLOAT"
-                for sign, bound in (("<", one.minimum), (">", one.maximum))
+                for sign, bound in (("<", rule.minimum), (">", rule.maximum))
                 if isinstance(bound, float)
             ]
         else:
             return None
-        columns = _read(one)
-        usual = "accept" if isinstance(one, FlagParameters) else "refuse"
-        tests = map(self._missing, columns if getattr(one, "missing", usual) == "refuse" else ())
+        columns = _read(rule)
+        default = "accept" if isinstance(rule, FlagParameters) else "refuse"
+        tests = map(self._missing, columns if getattr(rule, "missing", default) == "refuse" else ())
         return [
             *tests,
             *(
-                self._test(one.reason, name, " OR ".join(f"{identifier(name)}{end}" for end in conditions))
+                self._test(rule.reason, name, " OR ".join(f"{identifier(name)}{end}" for end in conditions))
                 for name in columns
             ),
         ]
@@ -229,5 +231,5 @@ class Judged:
         return Test(reason, f"coalesce({condition}, false)", column if column in self._scores else None)
 
 
-def _read(one: FilterParameters) -> tuple[str, ...]:
-    return (f"{one.score}_decile",) if isinstance(one, DecileParameters) else one.columns()
+def _read(rule: FilterParameters) -> tuple[str, ...]:
+    return (f"{rule.score}_decile",) if isinstance(rule, DecileParameters) else rule.columns()

@@ -84,8 +84,8 @@ class Browser:
 
     def __init__(self, datasets: list[Dataset], pairs: Pairs) -> None:
         self.corpus = pairs
-        self.manifest: Manifest = next(one.manifest for one in datasets if one.manifest)
-        self.has_rejected = any(one.name == REJECTED for one in datasets)
+        self.manifest: Manifest = next(dataset.manifest for dataset in datasets if dataset.manifest)
+        self.has_rejected = any(dataset.name == REJECTED for dataset in datasets)
         verdict, kept_pairs = self.manifest.verdict, self.manifest.counts.kept
         known = verdict.get("adequacy") and kept_pairs
         self.adequacy = verdict_words(verdict, kept_pairs)[0] if known else ""
@@ -96,13 +96,16 @@ class Browser:
         self.scales = dict(
             sorted(
                 pairs.scales.items(),
-                key=lambda one: (one[0] != "paraphrase_score", self.default.bounds[one[0]] == (None, None)),
+                key=lambda item: (
+                    item[0] != "paraphrase_score",
+                    self.default.bounds[item[0]] == (None, None),
+                ),
             )
         )
-        table = find_wrong_pairs([one.directory for one in datasets])
+        table = find_wrong_pairs([dataset.directory for dataset in datasets])
         samples = {} if table is None else {"wrong": other_rows(table), "changed": changed_meanings(table)}
-        found = {name: Mismatched(pairs, name, one) for name, one in samples.items() if one.num_rows}
-        self.wrong, self.changed = found.get("wrong"), found.get("changed")
+        mismatched = {name: Mismatched(pairs, name, rows) for name, rows in samples.items() if rows.num_rows}
+        self.wrong, self.changed = mismatched.get("wrong"), mismatched.get("changed")
 
     def count(self, parameters: SelectParameters, text: str = "", exact: bool = True) -> Counted:
         """Count pairs under thresholds: those with a text in a side, or all.
@@ -110,12 +113,12 @@ class Browser:
         exact: otherwise the counts are those of a sample, if there are many pairs.
         """
         judged = Judged(parameters, self.corpus.columns, self.scales)
-        looked = self.corpus.looked_at(text)
-        weight = 1.0 if exact else looked.weight
+        rows = self.corpus.looked_at(text)
+        weight = 1.0 if exact else rows.weight
         verdicts = [
             (rank, source, was_kept, round(pairs * weight))
             for rank, source, was_kept, pairs in self.corpus.count(
-                judged, looked.table if exact else looked.sample
+                judged, rows.table if exact else rows.sample
             )
         ]
         kept = sum(pairs for rank, _, _, pairs in verdicts if rank == judged.kept)
@@ -137,7 +140,7 @@ class Browser:
             sum(pairs for _, _, was_kept, pairs in verdicts if was_kept) - stayed,
             of_source,
             dict(reasons.most_common()),
-            self.corpus.histograms(judged, looked.sample),
+            self.corpus.histograms(judged, rows.sample),
             self.wrong.share(judged) if self.wrong else None,
             self.changed.share(judged) if self.changed else None,
         )
@@ -145,7 +148,7 @@ class Browser:
     def pairs(self, view: View, counted: Counted) -> dict[str, Shown]:
         """Return pairs to show: kept and rejected ones, drawn at random, and mismatched pairs that would
         pass, those with the highest paraphrase score first."""
-        judged, looked = counted.judged, self.corpus.looked_at(view.q)
+        judged, rows = counted.judged, self.corpus.looked_at(view.q)
         rejecting = [
             rank
             for rank, test in enumerate(judged.tests, start=1)
@@ -154,7 +157,7 @@ class Browser:
         words = [*(counted.words_of(test.reason) for test in judged.tests), ""]
         shown: dict[str, Shown] = {}
         for side, ranks in (("kept", [judged.kept]), ("rejected", rejecting)):
-            drawn = self.corpus.drawn(judged, looked, ranks, SHOWN_PAIRS, view.draw)
+            drawn = self.corpus.drawn(judged, rows, ranks, SHOWN_PAIRS, view.draw)
             reasons = [words[rank - 1] for _, _, rank in drawn]
             shown[side] = list(zip(self.corpus.read(drawn), reasons, strict=True))
         wrong = self.wrong.passing(judged, SHOWN_PAIRS) if self.wrong else []
@@ -192,14 +195,14 @@ def reopening(corpus: Path, with_rejected: bool) -> Iterator[Current]:
             nonlocal state, browser
             with lock:
                 try:
-                    found = (corpus / MANIFEST_NAME).stat()
+                    status = (corpus / MANIFEST_NAME).stat()
                 except OSError as error:
                     raise InputError("the corpus is being rebuilt", corpus) from error
-                if state != (found.st_ino, found.st_mtime_ns):
+                if state != (status.st_ino, status.st_mtime_ns):
                     state = None
                     opened.close()
                     browser = opened.enter_context(open_browser(corpus, with_rejected))
-                    state = found.st_ino, found.st_mtime_ns
+                    state = status.st_ino, status.st_mtime_ns
                 yield browser
 
         with current():
@@ -215,7 +218,9 @@ def create_app(current: Current, bind: str) -> Flask:
     app = make_app("browse", bind)
     app.jinja_env.globals |= {
         "labels": LABELS,
-        "descriptions": {one["name"]: one["description"] for one in describe_columns(COLUMNS.values())},
+        "descriptions": {
+            column["name"]: column["description"] for column in describe_columns(COLUMNS.values())
+        },
         "number": number_text,
         "inside": inside,
         "outline": outline,
@@ -226,8 +231,8 @@ def create_app(current: Current, bind: str) -> Flask:
 
     @app.errorhandler(InputError)
     def _replaced(error: InputError) -> Page:
-        words = f"{error.message}. Reload this page when 'dvc repro' has finished."
-        return problem_page("The corpus cannot be read", words), 503
+        message = f"{error.message}. Reload this page when 'dvc repro' has finished."
+        return problem_page("The corpus cannot be read", message), 503
 
     def answer(with_pairs: bool) -> Page:
         with current() as browser:

@@ -62,9 +62,9 @@ def serve(
     store, new = open_evaluation(corpus, database, count, seed, False if kept_only else None)
     draw = store.draw
     counts = [sum(pair.band == band for pair in draw.pairs) for band in range(len(BANDS))]
-    said = "drew" if new else "continuing with"
+    action = "drew" if new else "continuing with"
     typer.echo(
-        f"{database}: {said} {counted(len(draw.pairs), 'pair')} from {draw.name}, seed {draw.seed}",
+        f"{database}: {action} {counted(len(draw.pairs), 'pair')} from {draw.name}, seed {draw.seed}",
         err=True,
     )
     for band, count, figures in zip(BANDS, counts, draw.bands, strict=True):
@@ -73,8 +73,8 @@ def serve(
 
     from paraforge.interface.annotation.server import create_app
 
-    may, more = "read the pairs and give answers", "; run the command again to continue"
-    announce = announcer(host, "Grade", may, more)
+    permission, on_stop = "read the pairs and give answers", "; run the command again to continue"
+    announce = announcer(host, "Grade", permission, on_stop)
     serve_app(partial(create_app, store), host, port, announce)
     graded = counted(len(store.judgements()), "answer")
     typer.echo(f"{database}: {graded}. Next: paraforge annotate report {database}", err=True)
@@ -97,37 +97,37 @@ def report(
     typer.echo("\n".join(report_lines(build_report(AnnotationStore(database)))))
 
 
-def report_lines(found: Report) -> list[str]:
+def report_lines(report: Report) -> list[str]:
     """Print the report as text."""
     from paraforge.base.markdown import text_table
     from paraforge.interface.annotation.results import LEAST_ANSWERS
     from paraforge.interface.query.pairs import one_line
 
-    graders = ", ".join(f"{name} ({graded:,})" for name, graded in found.graded.items())
+    graders = ", ".join(f"{name} ({graded:,})" for name, graded in report.graded.items())
     lines = [
-        one_line(found.draw.name),
-        one_line(found.draw.signature),
-        f"seed {found.draw.seed}; graded by {graders or 'nobody yet'}",
+        one_line(report.draw.name),
+        one_line(report.draw.signature),
+        f"seed {report.draw.seed}; graded by {graders or 'nobody yet'}",
     ]
     header = ["score", "pairs", "trigram overlap", "graded", "para. 1", "2", "3", "fluency 1", "2", "3"]
     rows = []
-    for row in found.table:
+    for row in report.table:
         overlap = "-" if row.overlap_3_mean is None else f"{row.overlap_3_mean:.2f} ± {row.overlap_3_sd:.2f}"
         grades = [f"{count:.4g}" if row.graded else "-" for count in (*row.paraphrase, *row.fluency)]
         rows.append([row.band, f"{row.pairs:,}", overlap, f"{row.graded}/{row.drawn}", *grades])
     lines += ["", "Grades by band", *text_table(header, rows)]
-    if found.agreements:
+    if report.agreements:
         header = ["annotators", "question", "pairs", "equal grades", "kappa", "linear kappa"]
         rows = []
-        for one in found.agreements:
-            values = (one.agreement, one.kappa, one.weighted_kappa)
+        for pair in report.agreements:
+            values = (pair.agreement, pair.kappa, pair.weighted_kappa)
             figures = ["-" if value is None else f"{value:.2f}" for value in values]
-            rows.append([f"{one.first} and {one.second}", one.question, str(one.pairs), *figures])
+            rows.append([f"{pair.first} and {pair.second}", pair.question, str(pair.pairs), *figures])
         lines += ["", "Agreement", *text_table(header, rows, left=2)]
     strong = f"too few answers; grade at least {LEAST_ANSWERS} pairs in every band"
-    if (known := found.strong) and known.has_enough_answers:
-        strong = f"{known.pairs:,.0f} ± {known.standard_error:,.0f} (standard error of sampling)"
-        if not known.is_known:
+    if (estimate := report.strong) and estimate.has_enough_answers:
+        strong = f"{estimate.pairs:,.0f} ± {estimate.standard_error:,.0f} (standard error of sampling)"
+        if not estimate.is_known:
             strong = f"too uncertain, {strong}; grade more pairs, or draw more (--count)"
-    where = "the corpus and its rejected pairs" if len(found.draw.manifests) > 1 else "the corpus"
+    where = "the corpus and its rejected pairs" if len(report.draw.manifests) > 1 else "the corpus"
     return [*lines, "", f"Strong paraphrases (grade 3) in {where}: {strong}"]

@@ -52,7 +52,7 @@ def show(summary: Summary, console: Console) -> None:
     begin, *sections = describe(summary.root / "data" / "corpus").split("\n## ")
     shown = [
         begin.partition("\n")[2],
-        *(f"## {one}" for one in sections if one.partition("\n")[0] in _SECTIONS),
+        *(f"## {section}" for section in sections if section.partition("\n")[0] in _SECTIONS),
     ]
     shown += ["## This run", *(f"* {line}" for line in _run(summary)), "## What to try next"]
     console.print(Markdown(shown_lines("\n\n".join(shown)), hyperlinks=False))
@@ -69,20 +69,21 @@ def _run(summary: Summary) -> Iterator[str]:
 
     engine, beam = summary.get("translate", "engine"), summary.get("translate", "beam")
     rate = summary.get("translate", "sentences_per_second")
-    for language, one in by_pivot(summary.metrics.get("nmt", {})).items():
-        if (bleu := one.get("bleu")) is not None:
-            second = "" if one.get("chrf") is None else f", chrF **{one['chrf']:.1f}**"
+    for language, metrics in by_pivot(summary.metrics.get("nmt", {})).items():
+        if (bleu := metrics.get("bleu")) is not None:
+            second = "" if metrics.get("chrf") is None else f", chrF **{metrics['chrf']:.1f}**"
             yield f"BLEU **{bleu:.1f}**{second} on held-out pairs{f' from {language}' if language else ''}"
     if engine and engine != "none":
         yield f"{engine}{f', beam {beam}' if beam else ''}{f'; {rate:,.0f} sentences/s' if rate else ''}"
-    if any(one.get("engine") == "fake" for one in by_pivot(summary.metrics.get("translate", {})).values()):
+    pivots = by_pivot(summary.metrics.get("translate", {})).values()
+    if any(metrics.get("engine") == "fake" for metrics in pivots):
         yield "**The engine 'fake' does not translate: this is a dry run, not a corpus.**"
     data = summary.root / "data"
     files = f"{counted(len(summary.corpus.files), 'Parquet file')}, {summary.corpus.bytes / 1e6:,.1f} MB"
     yield f"corpus: {code(str(data / 'corpus'))} ({files}; with _README.md and _manifest.json)"
     yield f"rejected: {code(str(data / 'rejected'))} (each row with its reason)"
     if seconds := summary.seconds:
-        spent = ", ".join(f"{stage} {duration(one)}" for stage, one in seconds.items())
+        spent = ", ".join(f"{stage} {duration(time)}" for stage, time in seconds.items())
         yield f"time: {duration(sum(seconds.values()))}: {spent}"
     if summary.later:
         yield (
@@ -117,12 +118,12 @@ def push(
     manifest = check_push(corpus, repository)
     for source, licence in sorted(manifest.licences.items()):
         typer.echo(f"license of {source}: {licence}")
-    what = f"{counted(manifest.rows, 'pair')} in {counted(len(manifest.files), 'file')}"
+    size = f"{counted(manifest.rows, 'pair')} in {counted(len(manifest.files), 'file')}"
     if dry_run:
-        typer.echo(f"would upload {what} to {repository}")
+        typer.echo(f"would upload {size} to {repository}")
         return
     url = upload(corpus, manifest, repository, private)
-    typer.echo(f"{url}: {what}", err=True)
+    typer.echo(f"{url}: {size}", err=True)
 
 
 def verify(
@@ -152,8 +153,8 @@ def verify(
         for problem in problems:
             typer.echo(str(problem), err=True)
         failed = failed or bool(problems)
-        sound = counted(len(problems), "problem") if problems else "OK: no file has changed"
-        typer.echo(f"{model}: {sound}", err=bool(problems))
+        result = counted(len(problems), "problem") if problems else "OK: no file has changed"
+        typer.echo(f"{model}: {result}", err=bool(problems))
     corpora = [path for path in corpora if path not in models]
     others = [other for corpus in corpora if (other := counterpart(corpus)) is not None]
     for corpus in {path.resolve(): path for path in [*others, *corpora]}.values():

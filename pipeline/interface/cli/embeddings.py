@@ -164,9 +164,9 @@ def files_and_corpora(pairs: list[Path], columns: str) -> tuple[list[PairFilePar
     for path in pairs:
         if not path.exists():
             raise InputError("no such file or directory", path)
-    wanted = [one.strip() for one in columns.split(",")] if columns else None
+    names = [column.strip() for column in columns.split(",")] if columns else None
     files = [
-        checked(PairFileParameters, {"path": str(path), "columns": wanted})
+        checked(PairFileParameters, {"path": str(path), "columns": names})
         for path in pairs
         if not path.is_dir()
     ]

@@ -60,9 +60,9 @@ def init(
     from paraforge.interface.project.creation import make_project, upgrade_project
     from paraforge.translation.training.parameters import READY_MODEL, doubt_about
 
-    given = sum(map(bool, (bitext, table, english)))
+    sources = sum(map(bool, (bitext, table, english)))
     if upgrade:
-        if given:
+        if sources:
             raise InputError("use --upgrade without --bitext, --table and --english")
         project = directory or Path()
         if not upgrade_project(project):
@@ -71,25 +71,25 @@ def init(
         return
     if directory is None:
         raise InputError("DIR is missing: paraforge init DIR")
-    if given > 1:
+    if sources > 1:
         raise InputError("use only one of --bitext, --table and --english")
-    found = look_at(*bitext) if bitext else look_at_table(table) if table else None
-    found = look_at_english(english) if english else found
-    make_project(directory, found)
-    contents = "the embedded sample" if found is None else f"your {found.kind}"
+    texts = look_at(*bitext) if bitext else look_at_table(table) if table else None
+    texts = look_at_english(english) if english else texts
+    make_project(directory, texts)
+    contents = "the embedded sample" if texts is None else f"your {texts.kind}"
     typer.echo(f"{directory}: a project with {contents}")
-    if found is not None:
-        for side, place in found.places.items():
-            language = found.languages[side] or "of unknown language"
-            typer.echo(f"  {side}: {place}, {counted(found.lines, 'line')}, {language}")
-        typer.echo(f"  choices: {' '.join(found.choices)}")
-        for problem in found.problems():
+    if texts is not None:
+        for side, place in texts.places.items():
+            language = texts.languages[side] or "of unknown language"
+            typer.echo(f"  {side}: {place}, {counted(texts.lines, 'line')}, {language}")
+        typer.echo(f"  choices: {' '.join(texts.choices)}")
+        for problem in texts.problems():
             typer.echo(f"  fix this first, with 'paraforge configure': {problem}")
     else:
         typer.echo("  For your own bitext, edit configs/corpus/my.yaml, then run")
         typer.echo("  paraforge configure corpus=my translation=small select=quality")
     typer.echo(f"Next: cd {quote(str(directory))} && dvc repro")
-    if found is not None and found.kind == "references":
+    if texts is not None and texts.kind == "references":
         typer.echo("  Before that, set both models, from the other language and into it:")
         typer.echo(f"  {READY_MODEL} nmt.forward=NAME")
     nmt = load_parameters(directory / PARAMETERS).nmt
@@ -100,7 +100,7 @@ def init(
         )
         if importlib.util.find_spec("fairseq") is None:
             typer.echo("  It needs fairseq, so first run: paraforge doctor --install-fairseq")
-        if found is not None and (doubt := doubt_about(found.lines)):
+        if texts is not None and (doubt := doubt_about(texts.lines)):
             typer.echo(f"  But {doubt}.")
         typer.echo(f"  To use a pretrained model instead, first run: {READY_MODEL}")
     typer.echo("Before 'dvc exp run', run: git add . && git commit -m 'A corpus'")
@@ -156,37 +156,35 @@ def configure(
         return
     check_versions(output.parent)
     here = Path.cwd()
-    above = next((one for one in here.parents if (one / "dvc.yaml").is_file()), None)
+    above = next((directory for directory in here.parents if (directory / "dvc.yaml").is_file()), None)
     if above is not None and not (here / "dvc.yaml").is_file():
         raise InputError("the project is in a directory above", above, remedy=f"First run: cd {above}")
     if output.exists() and not output.is_file():
         raise InputError("not a regular file", output)
-    found = reconfigure(configs, overrides or [], output, reset)
-    problems = check(found.parameters) if check_files else []
+    configured = reconfigure(configs, overrides or [], output, reset)
+    problems = check(configured.parameters) if check_files else []
     if problems:
         raise ConfigurationError(problems)
     if show:
-        typer.echo(found.text, nl=False)
+        typer.echo(configured.text, nl=False)
         return
-    write_whole(output, found.text)
-    typer.echo("\n".join(_lines(found, output)))
-    chosen = dict(one.split("=", 1) for one in found.choices if "=" in one)
+    write_whole(output, configured.text)
+    typer.echo("\n".join(_lines(configured, output)))
+    chosen = dict(choice.split("=", 1) for choice in configured.choices if "=" in choice)
     if chosen.get("corpus", "sample") != "sample" and "select" not in chosen:
         typer.echo("select=sample is meant for the embedded sample. For your own bitext use select=quality.")
     project = output.parent
     if (project / "dvc.yaml").is_file():
-        link_inputs(found.parameters, root=project / INPUTS)
+        link_inputs(configured.parameters, root=project / INPUTS)
 
 
-def _lines(found: Configured, output: Path) -> list[str]:
-    lines = [f"{output}: {' '.join(found.choices) or 'the embedded sample'}"]
-    lines += [f"  no longer chosen: {one}" for one in found.forgotten]
-    lines += [f"  kept as edited: {one}" for one in found.edited]
-    if found.changes is None:
+def _lines(configured: Configured, output: Path) -> list[str]:
+    lines = [f"{output}: {' '.join(configured.choices) or 'the embedded sample'}"]
+    lines += [f"  no longer chosen: {line}" for line in configured.forgotten]
+    lines += [f"  kept as edited: {line}" for line in configured.edited]
+    if configured.changes is None:
         return [*lines, "  written"]
-    return [*lines, *(f"  {one}" for one in found.changes or [])] + (
-        [] if found.changes else ["  nothing changes"]
-    )
+    return [*lines, *(f"  {line}" for line in configured.changes or ["nothing changes"])]
 
 
 def doctor(
@@ -293,21 +291,21 @@ def plan(
         )
     numbers = sorted({int(part) for part in counts})
     pivots = list(parameters.by_pivot())
-    if any(is_remote(one.translate.engine) for _, _, one in pivots):
+    if any(is_remote(pivot.translate.engine) for _, _, pivot in pivots):
         numbers = [1]
     if sentences:
         pivots = pivots[:1]
     plans: dict[str, Plan] = {}
-    for name, place, one in pivots:
-        corpus = ingested_corpus(one)
+    for name, place, pivot in pivots:
+        corpus = ingested_corpus(pivot)
         built = Path("models/nmt") / place
-        if one.ingest.kind == "references":
-            name, one, built = f"{name} {FORWARD}", forward_of(one), built / FORWARD
+        if pivot.ingest.kind == "references":
+            name, pivot, built = f"{name} {FORWARD}", forward_of(pivot), built / FORWARD
             typer.echo("This is the forward translation. Translating back takes additional time.", err=True)
         plans[name] = make_plan(
-            one,
+            pivot,
             corpus,
-            built if rate is not None else model_path(one, built),
+            built if rate is not None else model_path(pivot, built),
             devices=numbers,
             price=price,
             seconds=seconds,

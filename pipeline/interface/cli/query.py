@@ -58,20 +58,20 @@ def query(
             remedy = f"There is no view '{name}': {why}"
     with open_database(views, memory) as connection:
         with explained(remedy):
-            found = connection.sql(_without_last_semicolon(text))
-            if found is None:
+            relation = connection.sql(_without_last_semicolon(text))
+            if relation is None:
                 raise InputError("the query is empty")
             if output is not None:
-                written = write_relation(found, output)
+                written = write_relation(relation, output)
                 typer.echo(f"{output}: {counted(written, 'row')}", err=True)
                 return
             # Only the rows to show are computed, and one more if there is one.
             connection.execute("CREATE SCHEMA shown")  # whose tables SHOW TABLES does not list
-            found.limit(count + 1).create("shown.rows")
+            relation.limit(count + 1).create("shown.rows")
             shown = connection.table("shown.rows")
             typer.echo(_shown(shown.limit(count), count))
-            more_rows = len(shown) > count
-        if more_rows:
+            is_cut = len(shown) > count
+        if is_cut:
             more = f"first {counted(count, 'row')}; use --count to show more, --output FILE to write all"
             typer.echo(more, err=True)
 
@@ -113,11 +113,11 @@ def _views(corpus: Path) -> tuple[dict[str, Dataset], dict[str, str]]:
             schema, rows = file.schema_arrow, file.metadata.num_rows
         return {KEPT: Dataset(KEPT, corpus.parent, [corpus.absolute()], rows, schema)}, {}
     shards = open_shards(corpus)
-    named = shards or open_published(corpus)
-    if not named.schema.names:
+    published = shards or open_published(corpus)
+    if not published.schema.names:
         raise InputError("the corpus has no rows", corpus)
-    views, missing = ({}, {}) if shards else neighbours(named)
-    views[KEPT] = named  # also if the path is of rejected pairs
+    views, missing = ({}, {}) if shards else neighbours(published)
+    views[KEPT] = published  # also if the path is of rejected pairs
     return views, missing
 
 

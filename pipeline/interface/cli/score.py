@@ -145,24 +145,24 @@ def _bounds(minima: list[str], maxima: list[str], shares: list[str]) -> list[Bou
     from paraforge.base.section import problems_of
     from paraforge.corpus.selection.filters.bounds import BoundsParameters
 
-    found: list[BoundsParameters] = []
+    bounds: list[BoundsParameters] = []
     for option, texts in (("minimum", minima), ("maximum", maxima), ("wrong-pairs", shares)):
         for text in texts:
             score, equals, value = text.rpartition("=")
             if option == "maximum" and not equals:
                 raise ConfigurationError([f"--{option} {text}: use SCORE=NUMBER, e.g. contradiction=0.9"])
-            bound: dict[str, object] = {option: value}
+            limit: dict[str, object] = {option: value}
             if option == "wrong-pairs":
-                bound = {"minimum": {"wrong_pairs": value}}
+                limit = {"minimum": {"wrong_pairs": value}}
             missing = "accept" if option == "maximum" else "refuse"
-            content = {"kind": "bounds", "score": score or "paraphrase_score", "missing": missing, **bound}
+            content = {"kind": "bounds", "score": score or "paraphrase_score", "missing": missing, **limit}
             try:
-                found.append(BoundsParameters.model_validate(content))
+                bounds.append(BoundsParameters.model_validate(content))
             except ValidationError as error:
                 raise ConfigurationError([f"--{option} {text}: {problems_of(error)[0]}"]) from error
-    if len({one.score for one in found}) < len(found):
+    if len({bound.score for bound in bounds}) < len(bounds):
         raise ConfigurationError(["two bounds on one score: use each score once"])
-    return found
+    return bounds
 
 
 def _tsv_column(value: str, option: str, header: bool) -> int | str:

@@ -49,9 +49,9 @@ TEST_SETS = typer.Option([], "--test", help="STS file or directory for the final
 
 def group(text: str) -> typer.Typer:
     """Make a group of commands with the help ``text``."""
-    made = typer.Typer(help=text, rich_markup_mode=None, add_completion=False, no_args_is_help=True)
-    made.callback()(lambda: None)  # a group even if it has only one command
-    return made
+    commands = typer.Typer(help=text, rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+    commands.callback()(lambda: None)  # a group even if it has only one command
+    return commands
 
 
 def check_output(output: Path | None, force: bool, directory: bool = False) -> None:
@@ -71,8 +71,8 @@ def check_output(output: Path | None, force: bool, directory: bool = False) -> N
         raise InputError(
             "cannot be written to", parent, remedy="Use another output, or change its permissions."
         )
-    if inside := [mark for mark in ("_manifest.json", "_shards.json") if (output.parent / mark).is_file()]:
-        raise InputError(f"is inside the directory that {inside[0]} describes", output)
+    if marks := [mark for mark in ("_manifest.json", "_shards.json") if (output.parent / mark).is_file()]:
+        raise InputError(f"is inside the directory that {marks[0]} describes", output)
     if output.parent.is_dir():
         sweep(output.parent)
     if not output.exists() and not output.is_symlink():
@@ -141,9 +141,9 @@ def put_setting(content: dict[str, Any], setting: str) -> None:
     try:
         target, name = place_of(content, key)
         parts = target.get("parts") if isinstance(target, dict) and name not in ("kind", "parts") else None
-        of_parts = [one for one in parts if isinstance(one, dict)] if isinstance(parts, list) else []
-        for one in of_parts or [target]:
-            one[name] = value_of(text)
+        encoders = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+        for part in encoders or [target]:
+            part[name] = value_of(text)
     except ValueError as error:
         raise ConfigurationError([f"--set {setting}: {error}"]) from error
 
@@ -171,7 +171,7 @@ def rendered(show: Callable[[Console], None], plain: int = 120) -> str:
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
-def announcer(host: str, task: str, may: str, more: str = "") -> Callable[[str], None]:
+def announcer(host: str, task: str, permission: str, on_stop: str = "") -> Callable[[str], None]:
     """Return a function that prints the address of a page once it answers.
 
     task: what people do there, e.g. ``Grade``.
@@ -180,7 +180,7 @@ def announcer(host: str, task: str, may: str, more: str = "") -> Callable[[str],
 
     def announce(address: str) -> None:
         if not is_loopback(host):
-            typer.echo(f"  Anyone who can reach this address can {may}.", err=True)
-        typer.echo(f"{task} at {address}   (Ctrl-C stops{more})")
+            typer.echo(f"  Anyone who can reach this address can {permission}.", err=True)
+        typer.echo(f"{task} at {address}   (Ctrl-C stops{on_stop})")
 
     return announce

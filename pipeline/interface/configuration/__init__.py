@@ -89,17 +89,17 @@ def described(
     error: ValidationError, model: type[BaseModel], content: Any, where: str | Callable[[Location], str] = ""
 ) -> ConfigurationError:
     """Return what is wrong with the content of a model, one problem for each value."""
-    return ConfigurationError([_describe(one, model, content, where) for one in error.errors()])
+    return ConfigurationError([_describe(problem, model, content, where) for problem in error.errors()])
 
 
 def _describe(
     problem: Any, model: type[BaseModel], content: Any, where: str | Callable[[Location], str]
 ) -> str:
     missing = problem["type"] in ("missing", "union_tag_not_found")
-    place = tuple(problem["loc"])
+    parts = tuple(problem["loc"])
     if problem["type"].startswith("union_tag"):  # reported at its parent too
-        place = (*place, problem["ctx"]["discriminator"].strip("'"))
-    location = _written(content, place, missing)
+        parts = (*parts, problem["ctx"]["discriminator"].strip("'"))
+    location = _written(content, parts, missing)
     # A missing key is reported at its parent.
     file = where if isinstance(where, str) else where(location[:-1] if missing else location)
     message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
@@ -109,9 +109,9 @@ def _describe(
     shown = value if len(value) <= 80 else f"{value[:77]}..."
     if problem["type"] == "extra_forbidden":
         name, known = str(location[-1]), _names_in(model.model_json_schema())
-        close = " here" if name in known else did_you_mean(name, known)
-        gone = replacement(name, *map(str, location[:-1]))
-        message, shown = f"there is no such parameter{f'. {gone}' if gone else close}", ""
+        suggestion = " here" if name in known else did_you_mean(name, known)
+        replaced_by = replacement(name, *map(str, location[:-1]))
+        message, shown = f"there is no such parameter{f'. {replaced_by}' if replaced_by else suggestion}", ""
     elif missing:
         message, shown = "missing", ""
     elif problem["type"] == "union_tag_invalid":
@@ -134,16 +134,16 @@ def _names_in(schema: Mapping[str, Any]) -> list[str]:
 def _written(content: Any, location: Location, missing: bool) -> Location:
     """Return a problem's location without the union kinds that pydantic adds. missing: whether the last part
     is a key that the content lacks."""
-    found: list[str | int] = []
-    for place, part in enumerate(location):
+    result: list[str | int] = []
+    for depth, part in enumerate(location):
         inside = (isinstance(content, dict) and part in content) or (
             isinstance(content, list) and isinstance(part, int) and part < len(content)
         )
         if inside:
             content = content[part]
-        if inside or (missing and place == len(location) - 1):
-            found.append(part)
-    return found
+        if inside or (missing and depth == len(location) - 1):
+            result.append(part)
+    return result
 
 
 def found_at(text: str, location: Location) -> tuple[int | None, int]:
@@ -153,10 +153,10 @@ def found_at(text: str, location: Location) -> tuple[int | None, int]:
     line = None
     for depth, part in enumerate(location):
         if isinstance(node, yaml.MappingNode):
-            found = next(((key, value) for key, value in node.value if key.value == str(part)), None)
-            if found is None:
+            pair = next(((key, value) for key, value in node.value if key.value == str(part)), None)
+            if pair is None:
                 return line, depth
-            line, node = found[0].start_mark.line + 1, found[1]
+            line, node = pair[0].start_mark.line + 1, pair[1]
         elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
             node = node.value[part]
             line = node.start_mark.line + 1

@@ -9,11 +9,11 @@ A section that differs from its checksum was edited manually. A value in it that
 result becomes a choice, which stays until another choice sets the same key.
 """
 
-import itertools
 import shlex
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -72,71 +72,74 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
         InputError: a choice does not exist, or a file cannot be read.
         ConfigurationError: invalid values; it names all of them.
     """
-    for one in overrides:
-        if any(unicodedata.category(letter) in _NOT_IN_COMMENTS for letter in one if letter not in "\t\n"):
-            raise InputError(
-                f"{one!r} contains a control character", remedy='Write it as in YAML: KEY="a\\rb".'
-            )
-    was = _read(path, reset)
-    text, current = was if was is not None and not reset else ("", {})
+    for override in overrides:
+        if any(unicodedata.category(letter) in _NOT_IN_COMMENTS for letter in {*override} - {*"\t\n"}):
+            remedy = 'Write it as in YAML: KEY="a\\rb".'
+            raise InputError(f"{override!r} contains a control character", remedy=remedy)
+    existing = _read(path, reset)
+    text, current = existing if existing is not None and not reset else ("", {})
     header = _header(text)
-    edits = _edits(configs, header, current, path)
-    again = set(map(key_of, edits))
-    earlier = [*(one for one in header[_CHOICES] if key_of(one) not in again), *edits]
-    named = [_filter_named(one) for one in overrides]
-    chosen, forgotten = _joined(configs, earlier, named)
-    given = [one for one in earlier if not one.startswith("~")]
-    removals = [one for one in named if one.startswith("~")]
-    # A value that was given is taken back; its choice's own value counts again.
-    chosen = [one for one in chosen if one not in removals or not _names_one_of(key_of(one), given)]
-    removals = [one for one in removals if not _names_one_of(key_of(one), earlier)]
+    edits = _find_edits(configs, header, current, path)
+    edited_keys = set(map(key_of, edits))
+    earlier = [*(choice for choice in header[_CHOICES] if key_of(choice) not in edited_keys), *edits]
+    new = [_expand_filter_name(override) for override in overrides]
+    merged, forgotten = _merge_choices(configs, earlier, new)
+    removals = [choice for choice in new if choice.startswith("~")]
+    # Removing a value that an earlier choice set restores the value of the groups.
+    values = [choice for choice in earlier if not choice.startswith("~")]
+    chosen = [choice for choice in merged if choice not in removals or not _is_set_by(key_of(choice), values)]
+    removals = [choice for choice in removals if not _is_set_by(key_of(choice), earlier)]
     if removals:
-        _check_removals(compose(configs, [one for one in chosen if one not in removals]), removals)
+        _check_removals(compose(configs, [choice for choice in chosen if choice not in removals]), removals)
     content = compose(configs, chosen)
     return Configured(
-        _own_comments(text) + _header_text(chosen, content) + yaml_text(content),
+        _user_comments(text) + _header_text(chosen, content) + yaml_text(content),
         check_parameters(content, str(path)),
         chosen,
-        [one for one in forgotten if one not in edits],
-        [words for one, words in edits.items() if one in chosen],
-        None if was is None else [_words(*one) for one in _differences(was[1], content)],
+        forgotten=[choice for choice in forgotten if choice not in edits],
+        edited=[description for choice, description in edits.items() if choice in chosen],
+        changes=None
+        if existing is None
+        else [*starmap(_describe_change, _differences(existing[1], content))],
     )
 
 
-def _edits(
+def _find_edits(
     configs: Path, header: dict[str, list[str]], current: dict[str, Any], path: Path
 ) -> dict[str, str]:
     """Find manual edits since a file was written: as overrides of its choices, with descriptions."""
-    edited = {name: value for name, value in current.items() if not _as_written(name, value, header)}
+    edited = {name: value for name, value in current.items() if not _is_unedited(name, value, header)}
     if not edited:
         return {}
     edited = with_named_filters(edited, path)
     try:
-        given = compose(configs, header[_CHOICES])
+        composed = compose(configs, header[_CHOICES])
     except ParaforgeError:  # they cannot be read any more
-        given = compose(configs, [])
-    found = {}
-    for key, old, new in _differences({name: given.get(name, _ABSENT) for name in edited}, edited):
+        composed = compose(configs, [])
+    overrides = {}
+    for key, old, new in _differences({name: composed.get(name, _ABSENT) for name in edited}, edited):
         name = ".".join(key)
-        found[f"~{name}" if new is _ABSENT else f"{name}={value_text(new)}"] = _words(key, old, new)
-    return found
+        overrides[f"~{name}" if new is _ABSENT else f"{name}={value_text(new)}"] = _describe_change(
+            key, old, new
+        )
+    return overrides
 
 
-def _names_one_of(key: str, overrides: Sequence[str]) -> bool:
+def _is_set_by(key: str, overrides: Sequence[str]) -> bool:
     """Return whether an override sets this key or one in it."""
-    return any(f"{key_of(one)}.".startswith(f"{key}.") for one in overrides)
+    return any(f"{key_of(override)}.".startswith(f"{key}.") for override in overrides)
 
 
 def _check_removals(content: dict[str, Any], removals: Sequence[str]) -> None:
     """Raise InputError if a removal names something that is not in the content."""
-    for one in removals:
-        container, last = place_of(content, key_of(one), make=False)
+    for removal in removals:
+        container, last = place_of(content, key_of(removal), create=False)
         if not isinstance(container, dict) or last not in container:
             keys = [".".join(key[:depth]) for key, _ in _leaves(content) for depth in range(1, len(key) + 1)]
-            raise InputError(f"{one}: there is nothing to remove{did_you_mean(key_of(one), keys)}")
+            raise InputError(f"{removal}: there is nothing to remove{did_you_mean(key_of(removal), keys)}")
 
 
-def _filter_named(override: str) -> str:
+def _expand_filter_name(override: str) -> str:
     """Turn ``select.NAME.KEY=VALUE`` into ``select.filters.NAME.KEY=VALUE``, and ``select.NAME=null``."""
     section, *rest = key_of(override).split(".")
     names_filter = len(rest) > 1 or (len(rest) == 1 and override.endswith("=null"))
@@ -166,13 +169,13 @@ def stale_words(project: Path) -> str | None:
     try:
         text, current = read_yaml(project / PARAMETERS)
         header = _header(text)
-        given = compose(project / "configs", header[_CHOICES])
+        composed = compose(project / "configs", header[_CHOICES])
     except (OSError, ParaforgeError):
         return None
     changed = [
         name
         for name, value in current.items()
-        if _as_written(name, value, header) and value != given.get(name)
+        if _is_unedited(name, value, header) and value != composed.get(name)
     ]
     if not changed:
         return None
@@ -180,28 +183,28 @@ def stale_words(project: Path) -> str | None:
     return f"the choices changed after {PARAMETERS} was composed ({sections}): run 'paraforge configure'"
 
 
-def _as_written(name: str, value: Any, header: Mapping[str, list[str]]) -> bool:
+def _is_unedited(name: str, value: Any, header: Mapping[str, list[str]]) -> bool:
     """Return whether a section has no manual edits."""
     return f"{name}={_checksum(value)}" in header[_WRITTEN]
 
 
 def _header(text: str) -> dict[str, list[str]]:
     """Return the choices in the first lines of a file."""
-    found: dict[str, list[str]] = {_CHOICES: [], _WRITTEN: []}
+    header: dict[str, list[str]] = {_CHOICES: [], _WRITTEN: []}
     for line in text.replace(_LINE, "\0").splitlines():
         if not line.startswith("#"):
             break
-        for name in found:
+        for name in header:
             if line.startswith(name):
-                found[name] = shlex.split(line.removeprefix(name).replace("\0", "\n"))
-    return found
+                header[name] = shlex.split(line.removeprefix(name).replace("\0", "\n"))
+    return header
 
 
-def _own_comments(text: str) -> str:
+def _user_comments(text: str) -> str:
     """Return the user's comments in the first lines of a file, such as the schema for an editor."""
-    lines = itertools.takewhile(lambda line: line.startswith("#"), text.split("\n"))
-    ours = (_TITLE, _CHOICES, _WRITTEN, _LINE.strip())
-    return "".join(f"{line}\n" for line in lines if not line.startswith(ours))
+    lines = takewhile(lambda line: line.startswith("#"), text.split("\n"))
+    generated = (_TITLE, _CHOICES, _WRITTEN, _LINE.strip())
+    return "".join(f"{line}\n" for line in lines if not line.startswith(generated))
 
 
 def _header_text(chosen: Sequence[str], content: Mapping[str, Any]) -> str:
@@ -217,47 +220,49 @@ def _checksum(section: Any) -> str:
         return ""
 
 
-def _joined(configs: Path, earlier: Sequence[str], now: Sequence[str]) -> tuple[list[str], list[str]]:
+def _merge_choices(configs: Path, earlier: Sequence[str], now: Sequence[str]) -> tuple[list[str], list[str]]:
     """Merge earlier and new choices. Also returns the earlier values that a newly chosen group replaces."""
     groups = choices(configs)
-    of_groups = _of_groups(configs, now)
-    again = {key_of(one) for one in now}
-    named = {tuple(key.split(".")) for key in again - groups.keys()}
+    group_keys = _keys_of_groups(configs, now)
+    new_keys = {key_of(choice) for choice in now}
+    new_paths = {tuple(key.split(".")) for key in new_keys - groups.keys()}
     kept, forgotten = [], []
-    for one in earlier:
-        name = key_of(one)
+    for choice in earlier:
+        name = key_of(choice)
         key = tuple(name.split("."))
-        if name in again:
+        if name in new_keys:
             continue
         # A mapping or a list stays if only a value in it is set now.
-        has_values = one.partition("=")[2].startswith(("{", "["))
-        again_set = any(key[: len(new)] == new for new in named) if has_values else _overlaps(key, named)
-        if name not in groups and (again_set or _overlaps(key, of_groups)):
-            forgotten.append(one)
+        has_values = choice.partition("=")[2].startswith(("{", "["))
+        is_replaced = (
+            any(key[: len(new)] == new for new in new_paths) if has_values else _overlaps(key, new_paths)
+        )
+        if name not in groups and (is_replaced or _overlaps(key, group_keys)):
+            forgotten.append(choice)
         else:
-            kept.append(one)
+            kept.append(choice)
     return [*kept, *now], forgotten
 
 
-def _of_groups(configs: Path, overrides: Sequence[str]) -> set[Key]:
+def _keys_of_groups(configs: Path, overrides: Sequence[str]) -> set[Key]:
     """Return the keys that the files of chosen groups set. ``GROUP=null`` sets the section of its name."""
     groups = choices(configs)
     keys: set[Key] = set()
-    for one in overrides:
-        group, equals, name = one.partition("=")
+    for override in overrides:
+        group, equals, name = override.partition("=")
         if not equals or group not in groups:
             continue
         if name == "null":
             keys.add((group,))
             continue
         for file in files_of_choice(configs, group, name):
-            found = (key for key, _ in _leaves(sections_in(file) if file.is_file() else {}) if key)
-            keys |= {_WHOLE if key[:2] == _WHOLE else key for key in found}
+            file_keys = (key for key, _ in _leaves(sections_in(file) if file.is_file() else {}) if key)
+            keys |= {_WHOLE if key[:2] == _WHOLE else key for key in file_keys}
     return keys
 
 
-def _overlaps(key: Key, named: set[Key]) -> bool:
-    return any(key[: len(one)] == one[: len(key)] for one in named)
+def _overlaps(key: Key, others: set[Key]) -> bool:
+    return any(key[: len(other)] == other[: len(key)] for other in others)
 
 
 _ABSENT = object()
@@ -275,10 +280,10 @@ def _differences(old: Any, new: Any, key: Key = ()) -> Iterator[tuple[Key, Any, 
     """Yield the keys of two mappings whose values differ, with both values; lists of equal length are
     compared by index."""
     lists = isinstance(old, list) and isinstance(new, list) and len(old) == len(new)
-    if lists and all(isinstance(one, dict) for one in [*old, *new]):
-        old, new = (dict(enumerate(one)) for one in (old, new))
+    if lists and all(isinstance(item, dict) for item in [*old, *new]):
+        old, new = (dict(enumerate(item)) for item in (old, new))
     names = {**old, **new} if isinstance(old, dict) and isinstance(new, dict) else {}
-    # A name with a point or an equals sign, or an empty one, cannot be part of a key.
+    # A key cannot contain an empty name, or one with a dot or an equals sign.
     if names and all(str(name) and not {".", "="} & {*str(name)} for name in names):
         for name in names:
             yield from _differences(old.get(name, _ABSENT), new.get(name, _ABSENT), (*key, str(name)))
@@ -286,15 +291,19 @@ def _differences(old: Any, new: Any, key: Key = ()) -> Iterator[tuple[Key, Any, 
         yield key, old, new
 
 
-def _words(key: Key, old: Any, new: Any) -> str:
+def _describe_change(key: Key, old: Any, new: Any) -> str:
     """Describe a change; for two lists with mappings, such as sources, the elements that differ."""
-    if isinstance(old, list) and isinstance(new, list) and any(isinstance(one, dict) for one in [*old, *new]):
-        alone = [one for one in old if one not in new], [one for one in new if one not in old]
-        old, new = alone if any(alone) else (old, new)
-    return f"{'.'.join(key)}: {_text(old)} -> {_text(new)}"
+    if (
+        isinstance(old, list)
+        and isinstance(new, list)
+        and any(isinstance(item, dict) for item in [*old, *new])
+    ):
+        changed = [item for item in old if item not in new], [item for item in new if item not in old]
+        old, new = changed if any(changed) else (old, new)
+    return f"{'.'.join(key)}: {_yaml_line(old)} -> {_yaml_line(new)}"
 
 
-def _text(value: Any) -> str:
+def _yaml_line(value: Any) -> str:
     if value is _ABSENT:
         return "default"
     text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=1e9)

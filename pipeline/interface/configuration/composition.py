@@ -34,10 +34,10 @@ def choices(configs: Path) -> dict[str, list[str]]:
 
     configs: the project's directory of choices; it need not exist.
     """
-    found: dict[str, set[str]] = {}
+    groups: dict[str, set[str]] = {}
     for file in [*shipped("configs").glob("*/*.yaml"), *configs.glob("*/*.yaml")]:
-        found.setdefault(file.parent.name, set()).add(file.stem)
-    return {group: sorted(names) for group, names in sorted(found.items())}
+        groups.setdefault(file.parent.name, set()).add(file.stem)
+    return {group: sorted(names) for group, names in sorted(groups.items())}
 
 
 def _file(configs: Path, name: str) -> Path:
@@ -56,19 +56,19 @@ def compose(configs: Path, overrides: Sequence[str]) -> dict[str, Any]:
     """
     groups = choices(configs)
     for override in overrides:
-        _check_names(override, groups)
+        _check_name(override, groups)
     files = group_files(configs, overrides)
     content: dict[str, Any] = {name: {} for name in Parameters.model_fields}
     for file in (_file(configs, f"{ROOT}.yaml"), *files):
-        content = _merged(content, sections_in(file))
+        content = _merge(content, sections_in(file))
     values = [override for override in overrides if key_of(override) not in groups]
     for override in values:
         _override(content, override)
         content = with_named_filters(content, override)
-    return _completed(content, check_parameters(content, _place(configs, files, values)))
+    return _add_defaults(content, check_parameters(content, _locator(configs, files, values)))
 
 
-def _completed(content: dict[str, Any], parameters: Parameters) -> dict[str, Any]:
+def _add_defaults(content: dict[str, Any], parameters: Parameters) -> dict[str, Any]:
     """Add the defaults of the keys in dvc.yaml that the content lacks, because DVC fails without them."""
     content = {name: content.get(name, {}) for name in Parameters.model_fields}
     content["publish"].setdefault("pairs", parameters.publish.pairs)
@@ -84,7 +84,9 @@ def sections_in(file: Path) -> dict[str, Any]:
     content = read_yaml(file)[1] or {}
     if not isinstance(content, dict):
         raise InputError("no sections", file, remedy="Write SECTION: and below it KEY: VALUE.")
-    return with_named_filters({name: one for name, one in content.items() if name != "defaults"}, file)
+    return with_named_filters(
+        {name: section for name, section in content.items() if name != "defaults"}, file
+    )
 
 
 def with_named_filters(content: dict[str, Any], where: str | Path) -> dict[str, Any]:
@@ -99,14 +101,14 @@ def with_named_filters(content: dict[str, Any], where: str | Path) -> dict[str, 
         raise described(error, SelectParameters, section, f"{where}: select") from error
 
 
-def _merged(old: Any, new: Any) -> Any:
+def _merge(old: Any, new: Any) -> Any:
     """Merge the mappings of a value into those of another one. The result shares nothing with the value."""
     if isinstance(new, list):
-        return [_merged(None, one) for one in new]
+        return [_merge(None, item) for item in new]
     if not isinstance(new, dict):
         return new
-    below = old if isinstance(old, dict) else {}
-    return below | {name: _merged(below.get(name), one) for name, one in new.items()}
+    mapping = old if isinstance(old, dict) else {}
+    return mapping | {name: _merge(mapping.get(name), item) for name, item in new.items()}
 
 
 def key_of(override: str) -> str:
@@ -121,7 +123,7 @@ def _override(content: dict[str, Any], override: str) -> None:
     """
     key, equals, text = key_of(override), "=" in override, override.partition("=")[2]
     if override.startswith("~"):
-        container, name = place_of(content, key, make=False)
+        container, name = place_of(content, key, create=False)
         if isinstance(container, dict):
             container.pop(name, None)
         return
@@ -139,30 +141,28 @@ def _override(content: dict[str, Any], override: str) -> None:
     is_filter = key.startswith("select.filters.")
     if is_filter and value is None and key.count(".") == 2 and name not in container:
         raise InputError(f"{override}: there is no filter to remove{did_you_mean(name, container)}")
-    container[name] = _merged(
-        None if is_filter or isinstance(container, list) else container.get(name), value
-    )
+    container[name] = _merge(None if is_filter or isinstance(container, list) else container.get(name), value)
 
 
-def place_of(content: Any, key: str, make: bool = True) -> tuple[Any, Any]:
+def place_of(content: Any, key: str, create: bool = True) -> tuple[Any, Any]:
     """Return the mapping or list that a key such as ``a.b.0.c`` is in, and its name or index there.
 
-    make: whether missing mappings are made; otherwise the first value in their place is returned.
+    create: whether missing mappings are created; otherwise the first value in their place is returned.
 
     Raises ValueError if a list has no such item.
     """
     name, _, rest = key.partition(".")
-    at: Any = name
+    index: Any = name
     if isinstance(content, list):
         if not name.isdecimal() or int(name) >= len(content):
             raise ValueError(f"there is no item {name}")
-        at = int(name)
+        index = int(name)
     if not rest or not isinstance(content, dict | list):
-        return content, at
-    inner = content.get(at) if isinstance(content, dict) else content[at]
-    if make and not isinstance(inner, dict | list):
-        inner = content[at] = {}
-    return place_of(inner, rest, make)
+        return content, index
+    inner = content.get(index) if isinstance(content, dict) else content[index]
+    if create and not isinstance(inner, dict | list):
+        inner = content[index] = {}
+    return place_of(inner, rest, create)
 
 
 def value_of(text: str) -> Any:
@@ -176,30 +176,32 @@ def value_of(text: str) -> Any:
             return read_yaml_text(text)
         except yaml.YAMLError as error:
             raise ValueError(str(error).splitlines()[0]) from error
-    words: dict[str, Any] = {"null": None, "true": True, "false": False}
-    words |= {".nan": math.nan, ".inf": math.inf, "-.inf": -math.inf}
-    if text.lower() in words:
-        return words[text.lower()]
-    for kind in (int, float):
+    constants: dict[str, Any] = {"null": None, "true": True, "false": False}
+    constants |= {".nan": math.nan, ".inf": math.inf, "-.inf": -math.inf}
+    if text.lower() in constants:
+        return constants[text.lower()]
+    for number_type in (int, float):
         with suppress(ValueError):
-            return kind(text)
+            return number_type(text)
     return text
 
 
 def value_text(value: Any) -> str:
     """Write a value as one line of JSON that :func:`value_of` reads; unprintable characters are escaped."""
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
+    return "".join(
+        character if character.isprintable() else json.dumps(character)[1:-1] for character in text
+    )
 
 
 def group_files(configs: Path, overrides: Sequence[str]) -> list[Path]:
     """Return the group files that these choices read, each after the files that it builds on."""
     groups = choices(configs)
     chosen: dict[str, str | None] = {}
-    for one in _defaults(_file(configs, f"{ROOT}.yaml")):
-        chosen |= one if isinstance(one, dict) else {}
-    for one in overrides:
-        group, equals, name = one.lstrip("+").partition("=")
+    for default in _defaults(_file(configs, f"{ROOT}.yaml")):
+        chosen |= default if isinstance(default, dict) else {}
+    for override in overrides:
+        group, equals, name = override.lstrip("+").partition("=")
         if equals and group in groups:
             chosen[group] = name
     return [
@@ -214,28 +216,28 @@ def files_of_choice(configs: Path, group: str, name: str, above: tuple[str, ...]
     """Return the file of a choice, after the files that it builds on. above: choices that build on it."""
     file = _file(configs, f"{group}/{name}.yaml")
     above = (*above, name)
-    others = [one for one in _defaults(file) if isinstance(one, str) and one not in ("_self_", *above)]
-    for other in others:
-        if not _file(configs, f"{group}/{other}.yaml").is_file():
-            raise InputError(f"defaults: there is no choice {group}={other}", file)
-    return [*(found for other in others for found in files_of_choice(configs, group, other, above)), file]
+    bases = [name for name in _defaults(file) if isinstance(name, str) and name not in ("_self_", *above)]
+    for base in bases:
+        if not _file(configs, f"{group}/{base}.yaml").is_file():
+            raise InputError(f"defaults: there is no choice {group}={base}", file)
+    return [*(below for base in bases for below in files_of_choice(configs, group, base, above)), file]
 
 
 def _defaults(file: Path) -> list[Any]:
     content = read_yaml(file)[1] if file.is_file() else None
-    found = content.get("defaults", []) if isinstance(content, dict) else []
-    if not isinstance(found, list):
+    defaults = content.get("defaults", []) if isinstance(content, dict) else []
+    if not isinstance(defaults, list):
         raise InputError("defaults is not a list of choices", file)
-    return found
+    return defaults
 
 
-def _place(configs: Path, files: Sequence[Path], overrides: Sequence[str]) -> Callable[[Location], str]:
+def _locator(configs: Path, files: Sequence[Path], overrides: Sequence[str]) -> Callable[[Location], str]:
     """Return a function that names the file and line of a value; a value of ``overrides`` needs none, nor a
     mapping with one in it."""
-    given = [key_of(one).split(".") for one in overrides]
+    keys = [key_of(override).split(".") for override in overrides]
 
-    def place(location: Location) -> str:
-        if any(all(one == str(part) for one, part in zip(key, location, strict=False)) for key in given):
+    def locate(location: Location) -> str:
+        if any(all(name == str(part) for name, part in zip(key, location, strict=False)) for key in keys):
             return ""
         for file in reversed(files):
             line, depth = found_at(read_yaml(file)[0], location)
@@ -243,10 +245,10 @@ def _place(configs: Path, files: Sequence[Path], overrides: Sequence[str]) -> Ca
                 return f"{file}:{line}"
         return str(configs)
 
-    return place
+    return locate
 
 
-def _check_names(override: str, groups: dict[str, list[str]]) -> None:
+def _check_name(override: str, groups: dict[str, list[str]]) -> None:
     """Raise InputError for an unknown group, section or choice, with a suggestion."""
     key, equals, value = override.lstrip("+~").partition("=")
     name = key.split(".")[0]

@@ -54,13 +54,13 @@ class NamedFile:
         if path.is_dir():
             index = path / INDEX_NAME
             # The index of shards has the SHA-256 of every shard.
-            files = [index] if index.is_file() else sorted(_below(path))
+            files = [index] if index.is_file() else sorted(_visible_files(path))
             if not files:
                 raise InputError("this directory has no files", path)
             return files
-        found = files_of(self.text)
-        beside = {other for pattern in self.marker.neighbours for other in path.parent.glob(pattern)}
-        return [*found, *sorted(other for other in beside - set(found) if other.is_file())]
+        paths = files_of(self.text)
+        neighbours = {file for pattern in self.marker.neighbours for file in path.parent.glob(pattern)}
+        return [*paths, *sorted(file for file in neighbours - set(paths) if file.is_file())]
 
 
 def link_inputs(parameters: Parameters, stages: Iterable[str] | None = None, root: Path = INPUTS) -> None:
@@ -88,10 +88,10 @@ def named_files(parameters: Parameters, stage: str) -> Iterator[NamedFile]:
         section = section.model_copy(
             update={"models": {name: section.models[name] for name in section.names}}
         )
-    yield from _named(section, type(section), (), stage)
+    yield from _find_named_files(section, type(section), (), stage)
     for name, pivot in parameters.pivots.items():
         if (section := getattr(pivot, stage, None)) is not None:
-            yield from _named(section, type(section), (), f"pivots.{name}.{stage}")
+            yield from _find_named_files(section, type(section), (), f"pivots.{name}.{stage}")
 
 
 def unreadable_files(parameters: Parameters) -> list[str]:
@@ -99,7 +99,7 @@ def unreadable_files(parameters: Parameters) -> list[str]:
     problems = []
     for stage in LINKED:
         for named in named_files(parameters, stage):
-            if named.text in named.marker.words or (named.marker.hub and _of_hub(named.text)):
+            if named.text in named.marker.words or (named.marker.hub and _is_on_hub(named.text)):
                 continue
             try:
                 named.files()
@@ -108,34 +108,36 @@ def unreadable_files(parameters: Parameters) -> list[str]:
     return problems
 
 
-def _named(value: Any, annotation: Any, metadata: Iterable[Any], key: str) -> Iterator[NamedFile]:
-    marker = next((one for one in metadata if isinstance(one, UserFile)), None)
+def _find_named_files(value: Any, annotation: Any, metadata: Iterable[Any], key: str) -> Iterator[NamedFile]:
+    marker = next((item for item in metadata if isinstance(item, UserFile)), None)
     if marker is not None and isinstance(value, str | Path):
         yield NamedFile(key, str(value), marker)
     elif isinstance(value, BaseModel):  # for a union of models, the actual one
         for name, field in type(value).model_fields.items():
-            yield from _named(getattr(value, name), field.annotation, field.metadata, f"{key}.{name}")
+            yield from _find_named_files(
+                getattr(value, name), field.annotation, field.metadata, f"{key}.{name}"
+            )
     elif typing.get_origin(annotation) is typing.Annotated:
         kind, *inner = typing.get_args(annotation)
-        yield from _named(value, kind, inner, key)
+        yield from _find_named_files(value, kind, inner, key)
     elif typing.get_origin(annotation) in (typing.Union, types.UnionType):
         for argument in typing.get_args(annotation):
-            yield from _named(value, argument, metadata, key)
+            yield from _find_named_files(value, argument, metadata, key)
     elif isinstance(value, list | dict) and typing.get_origin(annotation) is type(value):
         # Messages name filters as in params.yaml, although they are stored as a list.
         names = value if isinstance(value, dict) else [getattr(x, "reason", n) for n, x in enumerate(value)]
-        for name, one in zip(names, value.values() if isinstance(value, dict) else value, strict=True):
-            yield from _named(one, typing.get_args(annotation)[-1], (), f"{key}.{name}")
+        for name, item in zip(names, value.values() if isinstance(value, dict) else value, strict=True):
+            yield from _find_named_files(item, typing.get_args(annotation)[-1], (), f"{key}.{name}")
 
 
-def _of_hub(text: str) -> bool:
+def _is_on_hub(text: str) -> bool:
     """Return whether this is ORGANIZATION/NAME on the Hub and not a local path."""
     from paraforge.translation.models.importing import is_hub_name
 
     return is_hub_name(text) and not Path(text).parent.is_dir()
 
 
-def _below(directory: Path) -> Iterator[Path]:
+def _visible_files(directory: Path) -> Iterator[Path]:
     for path in files_below(directory):
         if not any(part.startswith(".") for part in path.relative_to(directory).parts):
             yield path
@@ -143,45 +145,48 @@ def _below(directory: Path) -> Iterator[Path]:
 
 def _link(directory: Path, paths: Iterable[Path]) -> None:
     # Links to relative paths are relative: those of a project that is moved or copied name its own files.
-    wanted = {
-        _link_name(place, path): path if path.is_absolute() else Path(os.path.relpath(path, directory))
-        for place, path in enumerate(paths)
+    targets = {
+        _link_name(number, path): path if path.is_absolute() else Path(os.path.relpath(path, directory))
+        for number, path in enumerate(paths)
     }
     directory.mkdir(parents=True, exist_ok=True)
     for link in directory.iterdir():
-        if link.is_symlink() and wanted.get(link.name) != link.readlink():
+        if link.is_symlink() and targets.get(link.name) != link.readlink():
             link.unlink()
-    for name, path in wanted.items():
+    for name, path in targets.items():
         # Without links (Windows without the permission), DVC only sees the parameters.
         with contextlib.suppress(FileExistsError, NotImplementedError, PermissionError):
             (directory / name).symlink_to(path)
 
 
-def _link_name(place: int, path: Path) -> str:
-    name = f"{place:03d}-{path.name}"
+def _link_name(number: int, path: Path) -> str:
+    name = f"{number:03d}-{path.name}"
     # A name has at most 255 bytes, and a character at most four.
-    return name if len(os.fsencode(name)) <= 255 else f"{place:03d}-{path.name[-60:]}"
+    return name if len(os.fsencode(name)) <= 255 else f"{number:03d}-{path.name[-60:]}"
 
 
 def check_files(parameters: Parameters) -> list[str]:
     """Return all problems of a user's files that show without reading them whole. Writes nothing."""
-    found: list[str] = []
+    messages: list[str] = []
     models: list[str] = []
-    looked_at: list[str] = []
-    for _, place, one in parameters.by_pivot():
-        above = ".".join([*place.parts, ""])
-        sources = {"ingest": one.ingest}
-        if isinstance(one.nmt.bitext, IngestParameters):
-            sources["nmt.bitext"] = one.nmt.bitext
+    examined: list[str] = []
+    for _, place, pivot in parameters.by_pivot():
+        prefix = ".".join([*place.parts, ""])
+        sources = {"ingest": pivot.ingest}
+        if isinstance(pivot.nmt.bitext, IngestParameters):
+            sources["nmt.bitext"] = pivot.nmt.bitext
         for key, section in sources.items():
-            looked_at.append(f"{above}{key}.sources.")
-            found += [
-                f"{above}{key}: {each}" for each in problems(section, languages_of(one.nmt, above + key))
+            examined.append(f"{prefix}{key}.sources.")
+            messages += [
+                f"{prefix}{key}: {message}"
+                for message in problems(section, languages_of(pivot.nmt, prefix + key))
             ]
-        for key, name in (("model", one.nmt.model), ("forward", one.nmt.forward or "none")):
-            models += [f"{above}nmt.{key}: {problem}" for problem in _model_problems(name)]
-    found += [one for one in unreadable_files(parameters) if not one.startswith(tuple(looked_at))]
-    return found or models
+        for key, name in (("model", pivot.nmt.model), ("forward", pivot.nmt.forward or "none")):
+            models += [f"{prefix}nmt.{key}: {problem}" for problem in _model_problems(name)]
+    messages += [
+        message for message in unreadable_files(parameters) if not message.startswith(tuple(examined))
+    ]
+    return messages or models
 
 
 def _model_problems(name: str) -> list[str]:

@@ -70,7 +70,7 @@ class Parameters(Section):
     def licences(self) -> dict[str, str]:
         """Return ``publish.licences`` and the sources' own licences, which entries there override. A source
         without either has none."""
-        own = {source.name: source.licence for one in self._bitexts() for source in one.sources}
+        own = {source.name: source.licence for bitext in self._bitexts() for source in bitext.sources}
         if not any(own.values()):
             return self.publish.licences
         named = self.publish.licences_of(own)
@@ -120,7 +120,7 @@ class Parameters(Section):
                 f"source name {twice[0]!r} is used twice; names must be unique across ingest and pivots"
             )
         sections = [self.translate, *(pivot.translate for pivot in self.pivots.values())]
-        if any(one is not None and one.maximum_sentences is not None for one in sections):
+        if any(section is not None and section.maximum_sentences is not None for section in sections):
             raise ValueError(
                 "translate.maximum_sentences: not possible with pivots, because each would translate "
                 "different references"
@@ -129,27 +129,27 @@ class Parameters(Section):
         if kind == "paraphrases":
             raise ValueError("ingest.kind: must be bitext or references if there are pivots")
         is_of_one_language = nmt.model not in ("train", "none") or (nmt.bitext or nmt.forward) is not None
-        for name, one in self.pivots.items():
+        for name, pivot in self.pivots.items():
             key = f"pivots.{name}."
-            if one.ingest.kind != kind:
+            if pivot.ingest.kind != kind:
                 raise ValueError(f"{key}ingest.kind: must be {kind}")
-            if one.nmt is None and is_of_one_language:
+            if pivot.nmt is None and is_of_one_language:
                 raise ValueError(
                     f"{key}nmt: missing: section nmt has a model or bitext only for {language!r}"
                 )
-            if one.nmt is not None and one.nmt.target_language != self.nmt.target_language:
+            if pivot.nmt is not None and pivot.nmt.target_language != self.nmt.target_language:
                 raise ValueError(f"{key}nmt.target_language: must be {self.nmt.target_language!r}")
         return self
 
     @model_validator(mode="after")
     def _round_trips(self) -> Parameters:
-        for _, place, one in self.by_pivot():
-            above = "".join(f"{part}." for part in place.parts)
-            nmt, translate = one.nmt, one.translate
-            if one.ingest.kind != "references":
-                for name, given in (("nmt", nmt.forward), ("translate", translate.forward)):
-                    if given:
-                        raise ValueError(f"{above}{name}.forward: only for ingest.kind references")
+        for _, place, parameters in self.by_pivot():
+            prefix = "".join(f"{part}." for part in place.parts)
+            nmt, translate = parameters.nmt, parameters.translate
+            if parameters.ingest.kind != "references":
+                for name, setting in (("nmt", nmt.forward), ("translate", translate.forward)):
+                    if setting:
+                        raise ValueError(f"{prefix}{name}.forward: only for ingest.kind references")
                 continue
             try:
                 forward = translate.forward_parameters()
@@ -158,21 +158,21 @@ class Parameters(Section):
                 key = ".".join(map(str, ["translate.forward", *first["loc"]]))
                 if first["type"] == "extra_forbidden":
                     message = "there is no such parameter"
-                raise ValueError(f"{above}{key}: {message}") from error
+                raise ValueError(f"{prefix}{key}: {message}") from error
             if forward.nbest != 1 or forward.forward:
-                raise ValueError(f"{above}translate.forward: nbest must be 1, and forward cannot be in it")
+                raise ValueError(f"{prefix}translate.forward: nbest must be 1, and forward cannot be in it")
             if "maximum_sentences" in translate.forward:
                 raise ValueError(
-                    f"{above}translate.forward.maximum_sentences: set translate.maximum_sentences instead"
+                    f"{prefix}translate.forward.maximum_sentences: set translate.maximum_sentences instead"
                 )
             if nmt.forward is None and not is_model_free(forward.engine):
                 raise ValueError(
-                    f"{above}nmt.forward: missing: the engine {forward.engine} needs a model from "
+                    f"{prefix}nmt.forward: missing: the engine {forward.engine} needs a model from "
                     f"{nmt.target_language!r} to {nmt.source_language!r}. Set it to such a model, or to train"
                 )
             if nmt.bitext is None and "train" in (nmt.model, nmt.forward):
                 raise ValueError(
-                    f"{above}nmt.bitext: missing: a model cannot be trained on references alone. Set "
+                    f"{prefix}nmt.bitext: missing: a model cannot be trained on references alone. Set "
                     "a bitext there, or pretrained models in nmt.model and nmt.forward"
                 )
         return self

@@ -96,16 +96,16 @@ def measure(
         sentence, even if an error ends the measurement.
     clock: returns the time in seconds.
     """
-    begun = clock()
+    start = clock()
     translator = open_translator()
-    load_seconds = clock() - begun
+    load_seconds = clock() - start
     largest = min(sentences_per_task, population.sentences)
     size = min(_SMALLEST_BLOCK, largest)
     if answers is not None:
         size = largest = max(1, min(size, population.sentences // _LEAST_BLOCKS))
     source, times, translated = blocks(population, size), list[float](), 0
     mean = population.text_bytes / population.sentences + 1  # so that an empty sentence has a length
-    begun = clock()
+    start = clock()
     with progress(total=None, unit="sentences", description="sample") as bar:
         while len(times) < _MOST_BLOCKS:
             block = next(source)
@@ -113,26 +113,26 @@ def measure(
                 block = [sentence for sentence in dict.fromkeys(block) if sentence not in answers]
                 if not block:
                     break
-            started = clock()
+            block_start = clock()
             results = list(translator.translate(iter(block)))
             length = sum(len(sentence.encode()) + 1 for sentence in block)
-            taken = (clock() - started) * size * mean / length
+            block_seconds = (clock() - block_start) * size * mean / length
             translated += len(block)
             bar.update(len(block))
             if answers is not None:
                 answers.update(zip(block, results, strict=True))
-            larger = int(min(largest, size * _BLOCK_SECONDS / max(taken, 1e-9)))
-            if larger > 1.5 * size and clock() - begun < seconds / 2:
+            larger = int(min(largest, size * _BLOCK_SECONDS / max(block_seconds, 1e-9)))
+            if larger > 1.5 * size and clock() - start < seconds / 2:
                 # A large GPU takes as long for a few sentences as for a thousand: use larger blocks.
                 size, times, source = larger, [], blocks(population, larger)
                 continue
-            times.append(taken)
+            times.append(block_seconds)
             rate = estimate(times[1:], size)
             # Do not translate more sentences than the whole population has.
-            known = answers is not None or rate.sentences >= population.sentences
-            known = known or rate.high - rate.low <= 2 * precision * rate.seconds
-            late = clock() - begun > seconds and len(times) > 2  # two counted blocks: one has no variance
-            if late or (known and len(times) >= _LEAST_BLOCKS):
+            is_precise = answers is not None or rate.sentences >= population.sentences
+            is_precise = is_precise or rate.high - rate.low <= 2 * precision * rate.seconds
+            is_late = clock() - start > seconds and len(times) > 2  # two counted blocks: one has no variance
+            if is_late or (is_precise and len(times) >= _LEAST_BLOCKS):
                 break
     rate = estimate(times[1:] or times, size)
     if not math.isfinite(rate.high):  # only one block was counted
@@ -258,7 +258,7 @@ def make_plan(
     left, scale = population.sentences, 1.0 if sentences is None else sentences / population.sentences
     workers = 1
     if rate is not None:
-        found = Rate(1 / rate, 1 / rate, 1 / rate)
+        measured = Rate(1 / rate, 1 / rate, 1 / rate)
     else:
         choice = choose_engine(section.engine, model, section.options(), section.settings(), resources)
         workplace = plan_workplace(section.engine, resources, population.sentences)
@@ -273,7 +273,7 @@ def make_plan(
             raise InputError(message, remedy=remedy)
         answers: dict[str, Hypotheses] | None = {} if is_remote(section.engine) else None
         try:
-            found = measure(
+            measured = measure(
                 lambda: choice.open(workplace.placement(workplace.devices[0])),
                 replace(population, sample=to_ask),
                 seconds=seconds,
@@ -285,23 +285,23 @@ def make_plan(
         if answers:
             left, _ = _left_sentences(corpus, choice, population, section.maximum_sentences, resources)
     left = left if sentences is None else sentences
-    per_task = section.task_size(population.sentences, 1 / found.seconds, workers)
+    per_task = section.task_size(population.sentences, 1 / measured.seconds, workers)
     walls = []
     for count in devices:
-        started = found.load_seconds
-        started += 0.0 if resources.scheduler is None and count == 1 else PROCESS_SECONDS
-        started += math.ceil(population.rows * scale) * ROW_SECONDS
+        startup = measured.load_seconds
+        startup += 0.0 if resources.scheduler is None and count == 1 else PROCESS_SECONDS
+        startup += math.ceil(population.rows * scale) * ROW_SECONDS
         hours, low, high = (
-            (started + clock_seconds(left, each, per_task, count)) / 3600
-            for each in (found.seconds, found.low, found.high)
+            (startup + clock_seconds(left, per_sentence, per_task, count)) / 3600
+            for per_sentence in (measured.seconds, measured.low, measured.high)
         )
         walls.append(Wall(count, hours, low, high, None if price is None else hours * count * price))
     token_price = None
-    if found.tokens and token_prices != (None, None):
-        prices = zip(found.tokens, token_prices, strict=True)
+    if measured.tokens and token_prices != (None, None):
+        prices = zip(measured.tokens, token_prices, strict=True)
         token_price = left * sum(number * (price or 0) for number, price in prices) / 1e6
     disk = round(scale * _disk_bytes(population, corpus, section.nbest))
-    return Plan(math.ceil(population.sentences * scale), left, found, disk, walls, token_price)
+    return Plan(math.ceil(population.sentences * scale), left, measured, disk, walls, token_price)
 
 
 def clock_seconds(sentences: int, seconds: float, per_task: int, devices: int) -> float:
@@ -372,7 +372,7 @@ def plan_text(plans: dict[str, Plan], price: float | None) -> str:
                 f"(95% interval {slowest:,.1f} to {fastest:,.1f})"
             )
         if rate.tokens:
-            counts = [f"{one * plan.left:,.0f}" for one in rate.tokens]
+            counts = [f"{mean * plan.left:,.0f}" for mean in rate.tokens]
             cost = "" if plan.token_price is None else f", price {plan.token_price:,.2f}"
             lines.append(f"tokens: {counts[0]} input, {counts[1]} output{cost}")
         lines += [f"disk: about {size(plan.disk)}, with intermediate files", ""]

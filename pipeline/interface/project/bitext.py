@@ -57,7 +57,8 @@ _WORDY, _DISTINCT = 0.2, 0.05
 
 def format_of(path: Path) -> str | None:
     """Return the format that a file's name states, or None."""
-    return next((_FORMATS[one] for one in map(str.lower, path.suffixes[::-1]) if one in _FORMATS), None)
+    suffixes = map(str.lower, reversed(path.suffixes))
+    return next((_FORMATS[suffix] for suffix in suffixes if suffix in _FORMATS), None)
 
 
 def text_columns(path: Path, form: str | None) -> tuple[dict[Place, str | None], dict[str, Any]]:
@@ -103,7 +104,7 @@ def text_columns(path: Path, form: str | None) -> tuple[dict[Place, str | None],
 def _has_sentences(texts: Sequence[str]) -> bool:
     """Return whether texts are sentences: not numbers, keys, addresses, labels, or names without spaces."""
     words = [NO_WORD.sub(" ", text).split() for text in texts]
-    wordy = sum(len(one) > 1 or not "".join(one).isascii() for one in words)
+    wordy = sum(len(tokens) > 1 or not "".join(tokens).isascii() for tokens in words)
     return wordy > _WORDY * len(texts) and len(set(texts)) > _DISTINCT * len(texts)
 
 
@@ -115,21 +116,21 @@ def _code(place: Place) -> str | None:
 
 def _texts(table: pa.Table) -> dict[Place, list[str]]:
     """Return the columns of text. A column of bytes counts as text if all its values are UTF-8."""
-    found: dict[Place, list[str]] = {}
+    columns: dict[Place, list[str]] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if holds_bytes(column.type):
             with suppress(pa.ArrowInvalid):
                 column = column.cast(pa.string())
         if holds_text(column.type):
-            found[name] = [text or "" for text in column.to_pylist()]
-    return found
+            columns[name] = [text or "" for text in column.to_pylist()]
+    return columns
 
 
 def _objects(path: Path) -> dict[Place, list[str]]:
     """Return the strings of the first objects by dotted name; "" for each object that lacks the name."""
     block = next(json_lines(path, Reading(strict=False)))
     lines = block.lines.slice(0, SAMPLE_ROWS).to_pylist()
-    found: dict[Place, list[str]] = {}
+    columns: dict[Place, list[str]] = {}
     for number, line in enumerate(lines, block.first):
         try:
             texts = dict(_strings(json.loads(line) if line else {}))
@@ -137,8 +138,8 @@ def _objects(path: Path) -> dict[Place, list[str]]:
             remedy = "Write one object on each line."
             raise InputError("not a JSON object", path, number, remedy) from error
         for name, text in texts.items():
-            found.setdefault(name, []).append(text)
-    return {name: [*texts, *[""] * (len(lines) - len(texts))] for name, texts in found.items()}
+            columns.setdefault(name, []).append(text)
+    return {name: [*texts, *[""] * (len(lines) - len(texts))] for name, texts in columns.items()}
 
 
 def _strings(item: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -216,7 +217,7 @@ class Bitext:
     def places(self) -> dict[str, str]:
         """Description of the file, and the column if there are columns, of each side."""
         columns = self.columns or {}
-        names = {side: f"column {json.dumps(one, ensure_ascii=False)} of " for side, one in columns.items()}
+        names = {side: f"column {json.dumps(name, ensure_ascii=False)} of " for side, name in columns.items()}
         return {side: f"{names.get(side, '')}{path}" for side, path in self.paths.items()}
 
     def entry(self) -> dict[str, Any]:
@@ -267,7 +268,7 @@ def look_at(first: Path, second: Path) -> Bitext:
         raise InputError(
             "both sides are the same file", first, remedy="If one file has both sides, use --table."
         )
-    found, texts = _read(Bitext("bitext", dict.fromkeys(files), files))
+    bitext, texts = _read(Bitext("bitext", dict.fromkeys(files), files))
     languages = {
         side: _language(path, texts[side], first if path == second else second)
         for side, path in files.items()
@@ -279,7 +280,7 @@ def look_at(first: Path, second: Path) -> Bitext:
     if source is not None and is_english(source):
         files = {"source_text": second, "reference": first}
         languages = {"source_text": target, "reference": source}
-    return replace(found, languages=languages, paths=files)
+    return replace(bitext, languages=languages, paths=files)
 
 
 def look_at_table(path: Path) -> Bitext:
@@ -292,14 +293,14 @@ def look_at_table(path: Path) -> Bitext:
     """
     _check_name(path)
     languages, reading = text_columns(path, format_of(path))
-    english = [place for place, one in languages.items() if one is not None and is_english(one)]
+    english = [place for place, code in languages.items() if code is not None and is_english(code)]
     foreign = [place for place in languages if place not in english]
     if (len(english), len(foreign)) not in ((1, 1), (2, 0)):
         if reading["format"] in ("tsv", "csv", "jsonl"):
             next(line_blocks(path))  # names a line that is not UTF-8, which was left out
         seen = ", ".join(
-            f"{json.dumps(place, ensure_ascii=False)} {f'in {one!r}' if one else 'of unknown language'}"
-            for place, one in languages.items()
+            f"{json.dumps(place, ensure_ascii=False)} {f'in {code!r}' if code else 'of unknown language'}"
+            for place, code in languages.items()
         )
         problem = f"one column must be English and one in another language, or two English; it has {seen}"
         remedy = (
@@ -323,26 +324,26 @@ def look_at_english(path: Path) -> Bitext:
     Raises InputError if the file is missing, empty, not text, a table, or in another language.
     """
     _check_name(path)
-    found, texts = _read(Bitext("references", {"reference": "en"}, {"reference": path}))
+    bitext, texts = _read(Bitext("references", {"reference": "en"}, {"reference": path}))
     if format_of(path) not in (None, "tsv") or any("\t" in text for text in texts["reference"]):
         raise InputError("it has columns", path, remedy="Write the sentences alone to a file, one per line.")
     language = _language(path, texts["reference"], path)
     if language is not None and not is_english(language):
         raise InputError(f"its text is in {language!r}, not in English", path)
-    return found
+    return bitext
 
 
-def _read(found: Bitext) -> tuple[Bitext, dict[str, list[str]]]:
+def _read(bitext: Bitext) -> tuple[Bitext, dict[str, list[str]]]:
     """Read all rows once. Returns ``found`` with the number of lines, and the first texts of each side."""
-    source: Any = found.parameters().sources[0]
-    texts: dict[str, list[str]] = {side: [] for side in found.paths}
+    source: Any = bitext.parameters().sources[0]
+    texts: dict[str, list[str]] = {side: [] for side in bitext.paths}
     lines = 0
-    paths = found.paths if found.columns is None else {ONLY: found.paths["reference"]}
+    paths = bitext.paths if bitext.columns is None else {ONLY: bitext.paths["reference"]}
     for block in source.read(paths, Reading(strict=False)):
         lines += len(block)
-        for side, some in block.texts.items():
-            texts[side] += some.slice(0, max(0, SAMPLE_ROWS - len(texts[side]))).to_pylist()
-    return replace(found, lines=lines), texts
+        for side, block_texts in block.texts.items():
+            texts[side] += block_texts.slice(0, max(0, SAMPLE_ROWS - len(texts[side]))).to_pylist()
+    return replace(bitext, lines=lines), texts
 
 
 def _check_name(path: Path) -> None:
@@ -354,9 +355,9 @@ def _check_name(path: Path) -> None:
 
 def _named(path: Path) -> str | None:
     """Return the language code in a file's name, such as "cs" in ``news.cs.gz``, or None."""
-    ends = [one[1:] for one in map(str.lower, reversed(path.suffixes)) if one not in SUFFIXES]
-    codes = [one for one in ends if LANGUAGE.fullmatch(one) and one not in NO_LANGUAGES]
-    return next(filter(is_identifiable, codes), codes[0] if codes[:1] == ends[:1] else None)
+    endings = [ending[1:] for ending in map(str.lower, reversed(path.suffixes)) if ending not in SUFFIXES]
+    codes = [ending for ending in endings if LANGUAGE.fullmatch(ending) and ending not in NO_LANGUAGES]
+    return next(filter(is_identifiable, codes), codes[0] if codes[:1] == endings[:1] else None)
 
 
 def _language(path: Path, text: list[str], other_side: Path) -> str | None:
@@ -367,12 +368,12 @@ def _language(path: Path, text: list[str], other_side: Path) -> str | None:
 
     Raises InputError if the text is in another language than the name states.
     """
-    named, found = _named(path), identified(text)
+    named, identified_language = _named(path), identified(text)
     if named is None or (named == _named(other_side) and not is_identifiable(named)):
-        return found
+        return identified_language
     other = other_language(text, named)
-    if found is not None and is_english(named) != is_english(found):
-        other = found
+    if identified_language is not None and is_english(named) != is_english(identified_language):
+        other = identified_language
     if other is not None:
         raise InputError(
             f"its name says {named!r}, but its text looks like {other!r}",

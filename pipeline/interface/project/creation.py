@@ -42,12 +42,12 @@ def project_files(name: str) -> dict[str, str]:
     """
     pages = {"inputs/README.md": shipped("inputs/README.md"), MY_BITEXT: _TEMPLATES / "my.yaml"}
     pages |= {".gitignore": _TEMPLATES / "gitignore.txt", "README.md": _TEMPLATES / "README.md"}
-    found = {path: file.read_text(encoding="utf-8") for path, file in sorted(pages.items())}
-    found["README.md"] = found["README.md"].replace("NAME", name, 1)
+    texts = {path: file.read_text(encoding="utf-8") for path, file in sorted(pages.items())}
+    texts["README.md"] = texts["README.md"].replace("NAME", name, 1)
     stages = shipped(STAGES).read_text(encoding="utf-8")
-    found[STAGES] = stages.replace(_CLONES_VERSIONS, str(VERSIONS))
-    found |= {f"{made}/.gitignore": _KEEP_DIRECTORY for made in ("data", "models")}
-    return found | {f"inputs/{stage}/.gitignore": _KEEP_LINKS for stage in LINKED}
+    texts[STAGES] = stages.replace(_CLONES_VERSIONS, str(VERSIONS))
+    texts |= {f"{directory}/.gitignore": _KEEP_DIRECTORY for directory in ("data", "models")}
+    return texts | {f"inputs/{stage}/.gitignore": _KEEP_LINKS for stage in LINKED}
 
 
 def _installed_versions() -> dict[str, int]:
@@ -88,11 +88,11 @@ def check_versions(project: Path = Path()) -> None:
 
     Raises InputError if they differ, or if the file is damaged.
     """
-    found = read_versions(project)
-    if found is None or found[1] == _installed_versions():
+    recorded = read_versions(project)
+    if recorded is None or recorded[1] == _installed_versions():
         return
     raise InputError(
-        f"written by paraforge {found[0]}, but {versions.__version__} is installed and has other steps",
+        f"written by paraforge {recorded[0]}, but {versions.__version__} is installed and has other steps",
         project / VERSIONS,
         remedy="Run 'paraforge init --upgrade'.",
     )
@@ -125,13 +125,11 @@ def make_project(directory: Path, bitext: Bitext | None = None) -> None:
     if directory.exists() and not directory.is_dir():
         raise InputError("this is a file", directory)
     mark = directory / _UNFINISHED
-    others = (
-        sorted(path.name for path in directory.iterdir() if path.name != ".git") if directory.exists() else []
-    )
-    if others and not mark.exists():
-        more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+    existing = sorted(path.name for path in directory.glob("*") if path.name != ".git")
+    if existing and not mark.exists():
+        more = f" and {len(existing) - _MOST_NAMED} more" if len(existing) > _MOST_NAMED else ""
         raise InputError(
-            f"not empty: it has {', '.join(others[:_MOST_NAMED])}{more}",
+            f"not empty: it has {', '.join(existing[:_MOST_NAMED])}{more}",
             directory,
             remedy="Use a new directory. 'paraforge init --upgrade' updates a project.",
         )
@@ -150,8 +148,8 @@ def make_project(directory: Path, bitext: Bitext | None = None) -> None:
     if bitext is not None:
         write_whole(directory / MY_BITEXT, bitext.yaml())
     choices = [*(bitext.choices if bitext else []), f"publish.name={value_text(name)}"]
-    found = reconfigure(directory / "configs", choices, directory / "params.yaml")
-    write_whole(directory / "params.yaml", found.text)
+    configuration = reconfigure(directory / "configs", choices, directory / "params.yaml")
+    write_whole(directory / "params.yaml", configuration.text)
     mark.unlink(missing_ok=True)
 
 
@@ -174,18 +172,18 @@ def upgrade_project(project: Path) -> bool:
     if not any(name in text for name in ("paraforge", "stages.ingest")):
         raise InputError("not a Paraforge project", file, remedy="'paraforge init DIR' creates one.")
     try:
-        read = read_versions(project)
+        recorded = read_versions(project)
     except InputError:
-        read = None
-    wanted = project_files(project.resolve().name)
-    ours = checksum(text) in (checksum(wanted[STAGES]), read[2] if read else None)
-    write_whole(file if ours else project / f"{STAGES}.new", wanted[STAGES])
-    for path in (one for one in wanted if one.startswith("inputs/")):
+        recorded = None
+    files = project_files(project.resolve().name)
+    is_unedited = checksum(text) in (checksum(files[STAGES]), recorded[2] if recorded else None)
+    write_whole(file if is_unedited else project / f"{STAGES}.new", files[STAGES])
+    for path in (file for file in files if file.startswith("inputs/")):
         if not (project / path).exists():
             (project / path).parent.mkdir(parents=True, exist_ok=True)
-            write_whole(project / path, wanted[path])
-    write_versions(project, wanted[STAGES] if ours else "")
-    return ours
+            write_whole(project / path, files[path])
+    write_versions(project, files[STAGES] if is_unedited else "")
+    return is_unedited
 
 
 def _set_up_git(directory: Path) -> list[str]:
@@ -209,10 +207,10 @@ def _set_up_dvc(directory: Path, options: list[str]) -> None:
 
 
 def _run(command: list[str], directory: Path) -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=directory, capture_output=True, text=True, errors="replace", check=False
     )
-    if done.returncode != 0:
-        said = one_line(done.stderr or done.stdout)
-        asked = " ".join(command[-4:]).removeprefix("-m ")
-        raise ParaforgeError(f"'{asked}' failed in {directory}: {said}")
+    if process.returncode != 0:
+        output = one_line(process.stderr or process.stdout)
+        command_text = " ".join(command[-4:]).removeprefix("-m ")
+        raise ParaforgeError(f"'{command_text}' failed in {directory}: {output}")

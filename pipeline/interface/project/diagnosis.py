@@ -53,9 +53,9 @@ def machine() -> Iterator[Finding]:
     yield Finding("cores", "ok", str(available_cores()))
     yield Finding("memory", "ok", f"{available_memory() / 2**30:.1f} GiB")
     free = shutil.disk_usage(Path.cwd()).free / 2**30
-    few = free < _LEAST_DISK
-    remedy = f"a run of the sample needs about {_LEAST_DISK:g} GiB" if few else ""
-    yield Finding("free disk here", "note" if few else "ok", f"{free:.1f} GiB", remedy)
+    is_low = free < _LEAST_DISK
+    remedy = f"a run of the sample needs about {_LEAST_DISK:g} GiB" if is_low else ""
+    yield Finding("free disk here", "note" if is_low else "ok", f"{free:.1f} GiB", remedy)
 
 
 def packages() -> Iterator[Finding]:
@@ -103,10 +103,10 @@ def devices() -> Iterator[Finding]:
         size = f"{properties.name}, {properties.total_memory / 2**30:.0f} GiB"
         check = partial(_multiplies, "torch", f"cuda:{index}", size)
         yield _attempt(f"torch on cuda:{index}", check, "broken")
-    seen = ctranslate2.get_cuda_device_count()
-    if seen == 0:
+    gpus = ctranslate2.get_cuda_device_count()
+    if gpus == 0:
         yield Finding("ctranslate2 on cuda", "missing", "CTranslate2 finds no GPU")
-    for index in range(seen):
+    for index in range(gpus):
         check = partial(_multiplies, "ctranslate2", f"cuda:{index}", "multiplies")
         yield _attempt(f"ctranslate2 on cuda:{index}", check, "missing", install_command("gpu"))
 

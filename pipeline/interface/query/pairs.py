@@ -61,7 +61,7 @@ def sample_pairs(dataset: Dataset, count: int, seed: int, conditions: Sequence[s
     conditions: SQL conditions on the dataset's columns; a pair must meet all of them.
     Raises InputError if a condition is not valid SQL.
     """
-    condition = " AND ".join(f"({one}\n)" for one in conditions) or "true"
+    condition = " AND ".join(f"({condition}\n)" for condition in conditions) or "true"
     wanted = ", ".join(map(identifier, dataset.schema.names))
     with open_database({dataset.name: dataset}) as connection:
         if not dataset.files:

@@ -35,7 +35,7 @@ def check_push(corpus: Path, repository: str) -> Manifest:
         raise InputError(f"a symbolic link: {links[0]}", corpus, remedy="Replace it with the file.")
     manifest = outcome.manifest
     stated = manifest.licences
-    unknown = [one for one in sorted(manifest.sources) if stated.get(one, NOT_STATED) == NOT_STATED]
+    unknown = [name for name in sorted(manifest.sources) if stated.get(name, NOT_STATED) == NOT_STATED]
     if unknown:
         raise InputError(
             f"no license is stated for {', '.join(unknown[:10])}",

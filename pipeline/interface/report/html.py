@@ -108,8 +108,8 @@ def pictures(corpus: Path, views: dict[str, Dataset]) -> Iterator[tuple[str, Mar
 def histogram(counts: Numbers, edges: Numbers, title: str, unit: str) -> Markup:
     """Draw the counts of :func:`counts_of`, at least one bin: kept pairs, rejected pairs on top of them, and
     a line for mismatched pairs."""
-    kept, both, wrong = counts[0], counts[0] + counts[1], counts[2]
-    low, high, most = edges[0], edges[-1], max(both.max(), wrong.max())
+    kept, total, wrong = counts[0], counts[0] + counts[1], counts[2]
+    low, high, most = edges[0], edges[-1], max(total.max(), wrong.max())
     across, down = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
 
     def x(value: float) -> str:
@@ -121,27 +121,27 @@ def histogram(counts: Numbers, edges: Numbers, title: str, unit: str) -> Markup:
     def area(begin: float, end: float, bin: int) -> str:
         return f"M{x(edges[bin])} {y(begin)}V{y(end)}H{x(edges[bin + 1])}V{y(begin)}Z"
 
-    drawn = [
+    paths = [
         ("kept", "".join(area(0, kept[bin], bin) for bin in range(len(kept)))),
-        ("rejected", "".join(area(kept[bin], both[bin], bin) for bin in counts[1].nonzero()[0])),
+        ("rejected", "".join(area(kept[bin], total[bin], bin) for bin in counts[1].nonzero()[0])),
     ]
     if wrong.any():
         steps = " ".join(
-            f"{x(edge)} {y(one)}" for bin, one in enumerate(wrong) for edge in edges[bin : bin + 2]
+            f"{x(edge)} {y(count)}" for bin, count in enumerate(wrong) for edge in edges[bin : bin + 2]
         )
-        drawn.append(("wrong", f"M{steps}"))
-    parts = [Markup('<path class="{}" d="{}"/>').format(kind, path) for kind, path in drawn]
+        paths.append(("wrong", f"M{steps}"))
+    parts = [Markup('<path class="{}" d="{}"/>').format(kind, path) for kind, path in paths]
     text = Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>')
     parts += [text.format(x(value), _HEIGHT - 20, "middle", f"{value:g}") for value in _ticks(low, high)]
     parts += [text.format(_LEFT - 5, y(value), "end", f"{value:,g}") for value in _ticks(0, most)]
     parts.append(text.format(_LEFT + across / 2, _HEIGHT - 4, "middle", unit))
-    peak = int(both.argmax())
-    described = (
+    peak = int(total.argmax())
+    description = (
         f"{title}. {kept.sum():,.0f} kept and {counts[1].sum():,.0f} rejected pairs; "
-        f"most, {both[peak]:,.0f}, from {edges[peak]:g} to {edges[peak + 1]:g}."
+        f"most, {total[peak]:,.0f}, from {edges[peak]:g} to {edges[peak + 1]:g}."
     )
-    whole = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>')
-    return whole.format(_WIDTH, _HEIGHT, described, Markup("").join(parts))
+    svg = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>')
+    return svg.format(_WIDTH, _HEIGHT, description, Markup("").join(parts))
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -214,24 +214,24 @@ def _html(markdown: str) -> str:
 
 def _metrics(directory: Path | None, stage: str) -> Mapping[str, Any]:
     path = None if directory is None else directory / f"{stage}.json"
-    found = read_json(path) if path is not None and path.is_file() else {}
-    return found if isinstance(found, dict) else {}
+    content = read_json(path) if path is not None and path.is_file() else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _notes(manifest: Manifest, figures: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Yield the notes at the top of the report: dry run, empty corpus, scores of the translation models."""
-    if any(one.get("engine") == "fake" for one in by_pivot(figures["translate"]).values()):
+    if any(pivot.get("engine") == "fake" for pivot in by_pivot(figures["translate"]).values()):
         yield (
             "**A dry run.** The engine “fake” does not translate: the translations below are made-up words, "
             "and their scores say nothing."
         )
     if not manifest.counts.kept:
         yield "**The corpus is empty.** No pair passed all filters; see the reasons below."
-    for language, one in by_pivot(figures["nmt"]).items():
-        if _number(one, "bleu"):
+    for language, pivot in by_pivot(figures["nmt"]).items():
+        if _number(pivot, "bleu"):
             model = f"The translation model from {language}" if language else "The translation model"
-            second = f", chrF {one['chrf']:.1f}" if _number(one, "chrf") else ""
-            yield f"{model} reaches BLEU {one['bleu']:.1f}{second} on held-out pairs."
+            second = f", chrF {pivot['chrf']:.1f}" if _number(pivot, "chrf") else ""
+            yield f"{model} reaches BLEU {pivot['bleu']:.1f}{second} on held-out pairs."
 
 
 def _separations(manifest: Manifest) -> Iterator[str]:
@@ -254,8 +254,8 @@ def _separations(manifest: Manifest) -> Iterator[str]:
 
 def _sources(statistics: Mapping[str, Any]) -> Iterator[str]:
     """Yield ParaNMT-50M's Table 1 from the metrics of stage statistics."""
-    found = statistics.get("sources")
-    rows = found.items() if isinstance(found, dict) else ()
+    content = statistics.get("sources")
+    rows = content.items() if isinstance(content, dict) else ()
     sources = {name: row for name, row in rows if isinstance(row, dict)}
     if not sources:
         return
@@ -296,7 +296,7 @@ def _lexicon(views: dict[str, Dataset], entries: int) -> Iterator[str]:
     yield f"## Lexicon\n\n{views['lexicon'].rows:,} entries, by adjusted pointwise mutual information."
     with open_database({"lexicon": views["lexicon"]}) as connection:
         for title, order in (("Best", "DESC"), ("Worst", "ASC")):
-            found = fetch(
+            result = fetch(
                 connection,
                 "SELECT word, paraphrase, adjusted_pmi, cross_pmi, ordinary_pmi, pairs FROM lexicon "
                 f"WHERE word < paraphrase AND adjusted_pmi IS NOT NULL AND pairs >= {_ENTRY_PAIRS} "
@@ -304,12 +304,12 @@ def _lexicon(views: dict[str, Dataset], entries: int) -> Iterator[str]:
             )
             rows = [
                 [
-                    one["word"],
-                    one["paraphrase"],
-                    *(_score(one[name]) for name in found.column_names[2:5]),
-                    f"{one['pairs']:,}",
+                    entry["word"],
+                    entry["paraphrase"],
+                    *(_score(entry[name]) for name in result.column_names[2:5]),
+                    f"{entry['pairs']:,}",
                 ]
-                for one in found.to_pylist()
+                for entry in result.to_pylist()
             ]
             if rows:
                 head = ["word", "paraphrase", "adjusted", "cross", "ordinary", "pairs"]
@@ -325,8 +325,8 @@ def _parameters(manifest: Manifest) -> Markup:
     """Render the parameters of every step, folded."""
     return Markup("").join(
         Markup("<details><summary>Parameters of {}</summary><pre>{}</pre></details>").format(
-            step, yaml_text(made["parameters"]).strip()
+            step, yaml_text(recorded["parameters"]).strip()
         )
-        for step, made in manifest.steps.items()
-        if made.get("parameters")
+        for step, recorded in manifest.steps.items()
+        if recorded.get("parameters")
     )

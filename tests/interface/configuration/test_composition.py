@@ -119,7 +119,7 @@ def test_dvc_finds_every_key_that_it_reads_although_it_is_removed() -> None:
     needed |= {"ingest.sources", "embeddings.models.word"}
     content = compose(ROOT / "configs", [f"~{name}" for name in sorted(names - needed)])
     for name in names:
-        container, last = place_of(content, name, make=False)
+        container, last = place_of(content, name, create=False)
         assert last in container, name
 
 

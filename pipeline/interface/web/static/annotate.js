@@ -10,9 +10,9 @@
     status.classList.toggle("problem", problem);
   };
   const fields = () => new URLSearchParams(new FormData(form)).toString();
-  const unanswered = () => fieldsets.find((one) => !one.querySelector("input:checked"));
-  const asked = () => fieldsets.find((one) => one.contains(document.activeElement)) ?? unanswered();
-  const mark = () => fieldsets.forEach((one) => one.classList.toggle("asked", one === asked()));
+  const unanswered = () => fieldsets.find((field) => !field.querySelector("input:checked"));
+  const current = () => fieldsets.find((field) => field.contains(document.activeElement)) ?? unanswered();
+  const mark = () => fieldsets.forEach((field) => field.classList.toggle("asked", field === current()));
 
   // Answers are sent one after the other, so that the newest arrives last.
   let saved = fields(), queue = Promise.resolve();
@@ -33,8 +33,8 @@
         saved = sent;
         say("Saved.");
       } catch (error) {
-        const why = error instanceof TypeError ? "No answer from the server." : error.message;
-        say(`Not saved yet. ${why} Trying again; keep this page open.`, true);
+        const reason = error instanceof TypeError ? "No answer from the server." : error.message;
+        say(`Not saved yet. ${reason} Trying again; keep this page open.`, true);
         await new Promise((done) => setTimeout(done, 1000));
       }
     }
@@ -73,7 +73,7 @@
   });
 
   function choose(value) {
-    const radio = asked()?.querySelector(`input[value="${value}"]`);
+    const radio = current()?.querySelector(`input[value="${value}"]`);
     if (!radio) return;
     if (!radio.checked) radio.click();
     (unanswered()?.querySelector("input") ?? next).focus();

@@ -11,12 +11,12 @@
 
   // The address of what is on screen: only what differs from the published corpus.
   function fields() {
-    const found = new URLSearchParams();
-    for (const one of form.elements) {
-      const value = one.type === "checkbox" ? String(Number(one.checked)) : one.value;
-      if (one.name && value !== one.dataset.usual) found.append(one.name, value);
+    const result = new URLSearchParams();
+    for (const field of form.elements) {
+      const value = field.type === "checkbox" ? String(Number(field.checked)) : field.value;
+      if (field.name && value !== field.dataset.usual) result.append(field.name, value);
     }
-    return found.toString();
+    return result.toString();
   }
 
   async function load(path, query) {
@@ -26,21 +26,21 @@
     // The corpus was made again: its handles and its thresholds are others.
     if (fresh.getElementById("view").dataset.publication !== form.dataset.publication) return location.replace(`/?${query}`);
     const onReason = document.activeElement.dataset.reason !== undefined;
-    for (const one of fresh.querySelectorAll("[data-live]")) document.getElementById(one.id)?.replaceWith(one);
+    for (const part of fresh.querySelectorAll("[data-live]")) document.getElementById(part.id)?.replaceWith(part);
     if (onReason) (form.querySelector("[aria-current]") ?? form.querySelector("[data-reason]"))?.focus({ preventScroll: true });
     say("");
   }
 
   // One request at a time. While handles move it is for counts, and afterwards for pairs and exact counts.
   let busy = false, moved = 0;
-  let asked = fields(), counted = asked, shown = asked;
+  let requested = fields(), counted = requested, shown = requested;
   async function follow() {
     if (busy) return;
     busy = true;
     const slow = setTimeout(() => say(form.elements.q.value ? "Searching …" : "Counting …"), 500);
     try {
       for (let next = fields(); next !== shown; next = fields()) {
-        asked = next;
+        requested = next;
         const rest = moved + 300 - Date.now();
         if (next !== counted) {
           await load("/counts", next);
@@ -60,7 +60,7 @@
     } finally {
       clearTimeout(slow);
       busy = false;
-      if (fields() !== asked) follow();
+      if (fields() !== requested) follow();
     }
   }
   function change() {
