@@ -104,7 +104,7 @@ def joined(keys: list[list[str]]) -> list[int]:
 
 
 @pytest.mark.parametrize("limit", [0.6, 1.0, None])
-def test_pairs_of_one_group_are_those_that_are_connected(limit: float | None, tmp_path: Path) -> None:
+def test_groups_are_the_connected_components_of_pairs(limit: float | None, tmp_path: Path) -> None:
     publish_pairs(tmp_path, table=related_pairs(), group_score=limit)
     assert verify(tmp_path / "corpus").problems == []
     rows = rows_of(tmp_path / "corpus")
@@ -121,7 +121,7 @@ def test_pairs_of_one_group_are_those_that_are_connected(limit: float | None, tm
     assert not any("group" in row for row in rows_of(tmp_path / "rejected"))
 
 
-def test_looking_for_groups_says_how_far_it_is(
+def test_grouping_reports_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of a large corpus it takes minutes."""
@@ -173,7 +173,7 @@ MOVED = {"kind": "bounds", "score": "paraphrase_score", "minimum": 0.22, "maximu
         ({"filters": {"filters": [{"kind": "length", "maximum": 10}, MOVED]}}, 76, 90),
     ],
 )
-def test_a_seed_draws_a_split_and_not_the_other_pairs(
+def test_splits_depend_on_the_seed_and_hardly_on_thresholds(
     split: Path, tmp_path: Path, options: dict[str, Any], fewest: int, most: int
 ) -> None:
     publish_pairs(tmp_path, table=related_pairs(), splits=SPLITS, **options)
@@ -212,7 +212,7 @@ def test_mismatched_pairs_have_no_held_out_text(tmp_path: Path) -> None:
     assert shown == {tuple(row[name] for name in lineage) for row in found["train"]}
 
 
-def test_datasets_opens_the_splits(split: Path, tmp_path: Path) -> None:
+def test_the_datasets_library_loads_the_splits(split: Path, tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     directory = Path(shutil.copytree(split, tmp_path / "corpus"))
     loaded = datasets.load_dataset(str(directory), split="test", cache_dir=str(tmp_path / "cache"))
@@ -227,9 +227,7 @@ def test_datasets_opens_the_splits(split: Path, tmp_path: Path) -> None:
         assert f'\n{name} = load_dataset("PATH", split="{name}")\n' in card
 
 
-def test_no_other_pair_with_a_held_out_sentence_is_trained_on(
-    whole: Path, split: Path, tmp_path: Path
-) -> None:
+def test_training_drops_pairs_with_held_out_sentences(whole: Path, split: Path, tmp_path: Path) -> None:
     one, other = split, whole
     held = {plain(row[side]) for rows in [*by_split(one).values()][1:] for row in rows for side in SIDES}
     rows = rows_of(other)
@@ -248,7 +246,7 @@ def test_no_other_pair_with_a_held_out_sentence_is_trained_on(
         assert data.fingerprint() != TrainingData(data.pair_files, [other, *data.corpora[1:]]).fingerprint()
 
 
-def test_of_a_corpus_that_is_all_held_out_nothing_is_for_training(split: Path) -> None:
+def test_a_corpus_without_a_train_split_has_no_training_pairs(split: Path) -> None:
     corpus = open_published(split)
     assert corpus.manifest is not None
     held = [file for file in corpus.manifest.files if file.split != "train"]
@@ -262,7 +260,7 @@ def test_of_a_corpus_that_is_all_held_out_nothing_is_for_training(split: Path) -
 
 
 @pytest.mark.parametrize("more", [0, 1_000])
-def test_splits_leave_pairs_to_train_on(whole: Path, tmp_path: Path, more: int) -> None:
+def test_splits_as_large_as_the_corpus_are_an_error(whole: Path, tmp_path: Path, more: int) -> None:
     kept = open_published(whole).rows
     told = f"asks for test {kept + more:,}, but only {kept:,} pairs were kept"
     with pytest.raises(InputError, match=told) as error:
@@ -271,7 +269,7 @@ def test_splits_leave_pairs_to_train_on(whole: Path, tmp_path: Path, more: int) 
     assert not (tmp_path / "corpus").exists()
 
 
-def test_a_split_that_cannot_be_filled_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_split_that_cannot_be_filled_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pairs = with_columns(random_pairs(600, seed=1), reference=["one sentence"] * 600)
     with caplog.at_level(logging.WARNING):
         publish_pairs(tmp_path, table=pairs, splits={"test": 20})
@@ -281,7 +279,7 @@ def test_a_split_that_cannot_be_filled_says_so(tmp_path: Path, caplog: pytest.Lo
 
 
 @pytest.mark.parametrize("name", ["train", "shard", "all", "rejected", "Test", "../test", "a-b", "", "_a"])
-def test_names_that_no_reader_would_take(name: str) -> None:
+def test_invalid_split_names_are_rejected(name: str) -> None:
     with pytest.raises(ValidationError, match="a split's name has"):
         PublishParameters(splits={name: 10})
 
@@ -294,7 +292,7 @@ def test_names_that_no_reader_would_take(name: str) -> None:
 )
 @example(sizes=[1, 2] * 20_000, wanted=[200, 300], seed=5)
 @example(sizes=[2] * 9_000 + [1], wanted=[61], seed=0)  # the only one that fits at last has a large key
-def test_whole_clusters_are_drawn_by_their_keys(sizes: list[int], wanted: list[int], seed: int) -> None:
+def test_splits_are_drawn_by_cluster_in_key_order(sizes: list[int], wanted: list[int], seed: int) -> None:
     """Against a slow loop over all clusters: the first split takes a cluster that has room for it."""
     random = np.random.default_rng(seed)
     members = random.permutation(np.repeat(np.arange(len(sizes)), sizes))
@@ -321,7 +319,7 @@ def test_the_last_cluster_of_a_pass_is_drawn_once() -> None:
     assert np.bincount(splits).tolist() == [0, 20, 20]
 
 
-def test_a_split_that_no_cluster_fills_needs_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_stays_bounded_if_no_cluster_fills_a_split(monkeypatch: pytest.MonkeyPatch) -> None:
     """With two translations of each reference, all clusters are even, but the split is odd."""
     sizes = np.tile([2, 0], 10_000)
     keys = np.random.default_rng(1).integers(0, 2**64 - 1, len(sizes), np.uint64, endpoint=True)

@@ -21,7 +21,7 @@ def parameters(*filters: dict[str, Any]) -> SelectParameters:
     return SelectParameters.model_validate({"filters": filters})
 
 
-def test_the_example_of_the_design() -> None:
+def test_signature_of_a_typical_corpus() -> None:
     select = parameters(
         {"kind": "bounds", "score": "paraphrase_score", "minimum": 0.4, "maximum": 1},
         {"kind": "length", "minimum": 1, "maximum": 30},
@@ -32,7 +32,7 @@ def test_the_example_of_the_design() -> None:
     )
 
 
-def test_the_forward_translation_is_named_with_its_model_and_all_options() -> None:
+def test_the_signature_names_the_forward_translation() -> None:
     def signed(model: str = "ab" * 32, **options: Any) -> str:
         forward = {
             "parameters": {"engine": "ctranslate2", "beam": 4, "hypotheses": "of a corpus", **options},
@@ -74,7 +74,7 @@ def made(engine: str, model: str) -> dict[str, Any]:
         ({"translate": {"parameters": {"translation_line": 1}}}, "pairs:all"),
     ],
 )
-def test_what_made_translations_and_scores_is_named(steps: dict[str, Any], field: str) -> None:
+def test_the_signature_names_engines_and_scorers(steps: dict[str, Any], field: str) -> None:
     assert f"|{field}|" in signature(["a"], steps, parameters())
 
 
@@ -93,11 +93,11 @@ LANGUAGES: dict[str, Any] = {"kind": "language", "languages": ["en"]}
         ({"required": ["paraphrase_score", "contradiction"]}, "need:sim+contradiction"),
     ],
 )
-def test_what_becomes_of_pairs_without_a_score_is_named(select: dict[str, Any], field: str) -> None:
+def test_the_signature_names_the_handling_of_missing_scores(select: dict[str, Any], field: str) -> None:
     assert f"|{field}|" in signature(["a"], {}, SelectParameters.model_validate(select))
 
 
-def test_sources_cannot_break_the_line() -> None:
+def test_source_names_are_escaped_in_the_signature() -> None:
     line = signature(["b|c:d", "a b+c"], {}, parameters())
     assert line.split("|")[0] == "src:a-b-c+b-c-d"
     assert signature(list("dcba"), {}, parameters()).startswith("src:a+b+c+d|")

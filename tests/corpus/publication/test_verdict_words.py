@@ -70,7 +70,7 @@ def test_the_share_that_passes_has_two_digits(share: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(("score", "said"), [("paraphrase_score", True), ("source_similarity", False)])
-def test_only_scores_of_translations_are_judged_by_altered_ones(score: str, said: bool) -> None:
+def test_altered_meanings_are_mentioned_only_for_scores_of_translations(score: str, said: bool) -> None:
     area = {"value": 0.5, "low": 0.5, "high": 0.5}
     figures = {"separation": area, "changed": area, "minimum": None, "suggested": None}
     assert ("altered meanings" in " ".join(module._of_score(score, figures))) == said
@@ -92,11 +92,11 @@ def test_a_threshold_that_keeps_nothing_is_not_suggested(kept: float, said: bool
         (0.7, 0.65, 0.75, "0.70 (0.65 to 0.75)"),
     ],
 )
-def test_only_a_perfect_area_is_1(value: float, low: float, high: float, text: str) -> None:
+def test_only_a_perfect_auc_is_shown_as_1(value: float, low: float, high: float, text: str) -> None:
     assert area_text({"value": value, "low": low, "high": high}) == text
 
 
-def test_altered_meanings_are_said_of_the_chosen_maximum_or_else_of_the_suggested_one() -> None:
+def test_altered_meanings_are_reported_for_the_chosen_or_suggested_maximum() -> None:
     area = {"value": 0.7, "low": 0.7, "high": 0.7}
     figures = {"separation": area, "maximum": 0.3, "found": 0.8}
     chosen = {"chosen": 0.5, "chosen_found": 0.6, "chosen_lost": 0.012}
@@ -107,7 +107,7 @@ def test_altered_meanings_are_said_of_the_chosen_maximum_or_else_of_the_suggeste
         assert said in module._of_altered_meanings(given)
 
 
-def test_a_good_score(tmp_path: Path) -> None:
+def test_the_verdict_on_a_good_score(tmp_path: Path) -> None:
     text = told(published(tmp_path, drawn(2_000, {"news": 0.7, "tatoeba": 0.7}), NUMBER | {"minimum": 0.15}))
     assert text.startswith("Paraphrase score: AUC 0.99")
     assert re.search(
@@ -116,7 +116,7 @@ def test_a_good_score(tmp_path: Path) -> None:
     assert text.endswith("would let at most 1 in 100 through (95% confidence) and keep 100% of the pairs.")
 
 
-def test_poor_sources_are_named_with_their_figures_the_worst_first(tmp_path: Path) -> None:
+def test_poor_sources_are_listed_worst_first(tmp_path: Path) -> None:
     # The area of two normal distributions d standard deviations apart is Phi(d / sqrt 2).
     areas = {"bible": 0.999, "news": 0.76, "tatoeba": 0.53}
     shifts = {name: 0.1 * 2**0.5 * NormalDist().inv_cdf(area) for name, area in areas.items()}
@@ -132,7 +132,7 @@ def test_poor_sources_are_named_with_their_figures_the_worst_first(tmp_path: Pat
     assert rows.pop("all sources") and rows == pytest.approx(areas, abs=0.03)
 
 
-def test_of_many_poor_sources_five_are_named() -> None:
+def test_at_most_five_poor_sources_are_listed() -> None:
     areas = {"good": 0.9, "": 0.1, **{f"s{number}": 0.8 - number / 100 for number in range(6)}}
     sources = {name: {"separation": {"value": area, "high": area}} for name, area in areas.items()}
     sources |= {"unsure": {"separation": {"value": 0.1, "high": 0.9}}, "none": {"separation": None}}
@@ -152,14 +152,14 @@ def test_few_pairs_give_an_interval_and_no_suggestion(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("wrong", "words"), [(None, ""), (drawn(0, {}), "The scores cannot be checked")])
-def test_no_wrong_pairs(tmp_path: Path, wrong: pa.Table | None, words: str) -> None:
+def test_the_verdict_without_mismatched_pairs(tmp_path: Path, wrong: pa.Table | None, words: str) -> None:
     manifest = published(tmp_path, wrong, NUMBER)
     assert words in told(manifest) and separations(manifest) == []
     with pytest.raises(ConfigurationError, match=r"select\.filters\.paraphrase_score: .*[sS]et a number"):
         published(tmp_path / "share", wrong, SHARE)
 
 
-def test_a_share_becomes_a_number_everywhere(tmp_path: Path) -> None:
+def test_a_minimum_given_as_a_share_becomes_a_number_everywhere(tmp_path: Path) -> None:
     wrong = drawn(2_000, {"news": 0.6, "tatoeba": 0.6})
     manifest = published(tmp_path, wrong, SHARE)
     scores = np.sort(wrong["paraphrase_score"].to_numpy())
@@ -179,7 +179,7 @@ def test_a_share_becomes_a_number_everywhere(tmp_path: Path) -> None:
     assert [file.sha256 for file in again.files] == [file.sha256 for file in manifest.files]
 
 
-def test_tenths_have_a_threshold_too(tmp_path: Path) -> None:
+def test_a_decile_filter_reports_its_threshold(tmp_path: Path) -> None:
     manifest = published(
         tmp_path, drawn(500, {"news": 0.6}), {"kind": "decile", "score": "paraphrase_score", "top": 2}
     )
@@ -190,7 +190,9 @@ def test_tenths_have_a_threshold_too(tmp_path: Path) -> None:
     assert [row[1] for row in separations(manifest)] == ["all sources"]  # of a single source
 
 
-def test_a_share_of_few_pairs_is_uncertain(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_share_of_few_mismatched_pairs_is_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     published(tmp_path, drawn(20, {"news": 0.6}), SHARE)
     assert "a minimum for 1% needs more than 20 mismatched pairs: none of them reaches" in caplog.text
     assert "but up to 14% of such pairs may (with 95% confidence)" in caplog.text

@@ -76,7 +76,7 @@ def lengths(ratios: list[float], source: str | None = "s") -> tuple[float, float
     return counts_of(rows, 1000).usual_length(source)
 
 
-def test_the_usual_length_is_the_median_and_what_deviates_is_not_failures() -> None:
+def test_the_usual_length_is_the_median_and_ignores_failures() -> None:
     rng = np.random.default_rng(1)
     ratios = rng.normal(-0.3, 0.1, 5000).tolist()
     usual, deviation = lengths(ratios)
@@ -87,7 +87,7 @@ def test_the_usual_length_is_the_median_and_what_deviates_is_not_failures() -> N
     assert failed == pytest.approx((usual, deviation), abs=0.02)
 
 
-def test_few_pairs_change_little() -> None:
+def test_few_pairs_barely_move_the_usual_length() -> None:
     assert lengths([]) == (0, 0.2)
     usual, deviation = lengths([1.0])
     assert usual == pytest.approx(1 / 101, abs=1e-3)
@@ -98,7 +98,7 @@ def test_few_pairs_change_little() -> None:
     assert lengths([0.0] * 10_000)[1] == pytest.approx(0.02, abs=0.001)  # never 0
 
 
-def test_each_source_has_its_own_and_an_unknown_one_the_first() -> None:
+def test_each_source_has_its_own_usual_length_and_unknown_sources_the_default() -> None:
     rows: list[Row] = [("a", "x" * 9, "y" * 19, None, None), (None, "x" * 9, "y" * 4, None, None)]
     counts = counts_of(rows * 500)
     assert counts.usual_length("a")[0] > 0.5
@@ -106,7 +106,7 @@ def test_each_source_has_its_own_and_an_unknown_one_the_first() -> None:
     assert counts.usual_length("other") == (0, 0.2)
 
 
-def test_the_rarest_words_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rarest_words_are_dropped_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corpus_counts, "MOST_WORDS", 2)
     monkeypatch.setattr(corpus_counts, "_PENDING", 0)
     rows: list[Row] = [("a", text, "x", None, None) for text in ["b c", "a b b", "c a", "c c"]]
@@ -116,7 +116,7 @@ def test_the_rarest_words_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(counts_of(rows, 1).words) == 2
 
 
-def test_shards_at_equal_distances_of_a_long_corpus() -> None:
+def test_a_long_corpus_is_counted_in_evenly_spaced_shards() -> None:
     assert counted_shards([]) == []
     assert counted_shards([50_000] * 40) == list(range(40))
     assert counted_shards([50_000] * 41) == list(range(0, 41, 2))
@@ -127,7 +127,7 @@ def test_shards_at_equal_distances_of_a_long_corpus() -> None:
 
 
 @pytest.mark.parametrize("crowded", [False, True])
-def test_every_source_of_a_long_corpus_has_its_rows_in_the_counts(
+def test_counts_of_a_long_corpus_include_every_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crowded: bool
 ) -> None:
     monkeypatch.setattr(corpus_counts, "MOST_ROWS", 30)

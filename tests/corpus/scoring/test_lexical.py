@@ -115,7 +115,7 @@ def slow_score(
     return gained / information
 
 
-def test_as_the_slow_model() -> None:
+def test_learning_and_scores_match_a_slow_model() -> None:
     rows = [
         ("a1 b2", "b2 c3"),
         ("alone alone", "once once"),
@@ -139,7 +139,7 @@ def test_as_the_slow_model() -> None:
     assert scores(lexical, rows) == pytest.approx(expected, abs=2e-4)
 
 
-def test_it_finds_wrong_rows_of_the_text_that_it_learnt_from() -> None:
+def test_mismatched_rows_score_low_even_if_learned_from() -> None:
     rows = bitext(3000)
     wrong = shifted(rows[:900])
     lexical = learn(table([*wrong, *rows[900:]]))
@@ -148,7 +148,7 @@ def test_it_finds_wrong_rows_of_the_text_that_it_learnt_from() -> None:
     assert area(scores(lexical, new), scores(lexical, shifted(new))) > 0.97
 
 
-def test_a_text_that_is_all_wrong_teaches_nothing() -> None:
+def test_nothing_is_learned_from_shuffled_text() -> None:
     dice = random.Random(3)
     rows = bitext(3000)
     references = [row[1] for row in rows]
@@ -172,7 +172,7 @@ def test_units(text: str | None, units: list[str]) -> None:
     assert foreign_units(pa.array([text, "x"], pa.string())).rows() == [units, ["x"]]
 
 
-def test_rows_without_words_have_no_score_and_numbers_translate_themselves() -> None:
+def test_rows_without_words_have_no_score_and_equal_numbers_match() -> None:
     lexical = learn(table(bitext(50)))
     found = scores(lexical, [(None, "x"), ("x", "."), ("2024", "2024"), ("2024", "2025"), ("to", "to")])
     assert np.isnan(found).tolist() == [True, True, False, False, False]
@@ -183,14 +183,14 @@ def test_rows_without_words_have_no_score_and_numbers_translate_themselves() -> 
     assert np.isnan(scores(learn(table(of_one_word)), of_one_word)).all()
 
 
-def test_a_row_longer_than_the_window() -> None:
+def test_rows_longer_than_the_alignment_window_are_scored() -> None:
     lexical = learn(table(bitext(50)))
     words = " ".join(map(str, range(1000, 1400)))
     same, other = scores(lexical, [(words, words), (words, words[::-1])])
     assert same > 0.1 > 0 > other
 
 
-def test_the_drawn_rows_are_the_same_however_the_corpus_is_cut() -> None:
+def test_drawn_rows_do_not_depend_on_shard_boundaries() -> None:
     rows = bitext(500)
     texts = table(rows).append_column("rank", pa.array([k % 2 if k % 4 else None for k in range(500)]))
     texts = texts.append_column("rejected", pa.array(["blank" if k % 5 == 0 else None for k in range(500)]))
@@ -204,7 +204,7 @@ def test_the_drawn_rows_are_the_same_however_the_corpus_is_cut() -> None:
     assert set(drawn_rows([texts])["source_text"].to_pylist()) == usable
 
 
-def test_rows_are_learned_from_if_both_sides_have_text_of_at_most_400_characters() -> None:
+def test_learning_uses_rows_whose_sides_have_1_to_400_characters() -> None:
     sides = ["a" * 400, "b" * 401, "", None, "c"]
     rows: list[Row] = [(one, other) for one in sides for other in sides]
     drawn = drawn_rows([table(rows)]).select(["source_text", "reference"])
@@ -213,7 +213,7 @@ def test_rows_are_learned_from_if_both_sides_have_text_of_at_most_400_characters
     }
 
 
-def test_most_pairs_of_words_are_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_learning_stops_at_the_maximum_number_of_word_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = table(bitext(300))
     few = learn(rows.slice(0, 100))
     cells = foreign_units(rows["source_text"]).lengths * units_of(tokenize_column(rows["reference"])).lengths
@@ -232,7 +232,7 @@ def learnt(texts: pa.Table) -> LexicalTable:
         (corpus_counts, "count_shard", count_corpus, counted, CorpusCounts),
     ],
 )
-def test_learnt_once_and_the_same_with_any_number_of_workers(
+def test_learning_runs_once_and_does_not_depend_on_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     module: Any, function: str, learn_once: Any, of_table: Any, kind: Any,
 ) -> None:  # fmt: skip
@@ -270,7 +270,7 @@ def rows(source: str, similarity: Any, first: int = 1) -> pa.Table:
     )
 
 
-def test_a_text_with_a_missing_line_in_its_middle() -> None:
+def test_a_missing_line_shifts_a_stretch_out_of_step() -> None:
     pairs = bitext(6_000)
     foreign, reference = map(list, zip(*pairs, strict=True))
     foreign[2_000:4_000] = [*foreign[2_001:4_000], foreign[2_000]]
@@ -284,7 +284,7 @@ def test_a_text_with_a_missing_line_in_its_middle() -> None:
     assert found.similarity < 0 < 0.1 < found.usual
 
 
-def test_stretches_are_whole_blocks_and_their_means() -> None:
+def test_out_of_step_stretches_are_whole_blocks_with_mean_similarities() -> None:
     similarity = np.full(4_000, 0.4)
     similarity[1_000:2_000], similarity[2_500:3_000] = -0.1, -0.2
     similarity[::7] = np.nan
@@ -313,7 +313,7 @@ def test_stretches_are_whole_blocks_and_their_means() -> None:
         (np.zeros(0), "nothing"),
     ],
 )
-def test_nothing_is_named(similarity: Any, why: str) -> None:
+def test_stretches_that_are_not_out_of_step(similarity: Any, why: str) -> None:
     blocks = Blocks()
     blocks.add(rows("a", similarity))
     assert blocks.out_of_step() == {}, why

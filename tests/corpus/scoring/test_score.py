@@ -82,7 +82,7 @@ def write_translated(path: Path, count: int, rows_per_shard: int = 10) -> Path:
     return write_shards(rows(count), path, rows_per_shard)
 
 
-def test_columns_types_and_nulls(vectors: Path) -> None:
+def test_scored_columns_have_types_and_nulls_where_nothing_is_scored(vectors: Path) -> None:
     table = rows(40)
     scored = score_table(table, build_scorers(vectors, counts=counted(table), lexical=NO_SOURCE))
     assert score_table(table, build_scorers(vectors)).equals(scored.select(ALONE))
@@ -113,21 +113,21 @@ class Bad(Scorer):
 
 
 @pytest.mark.parametrize("scorer", [Bad("other"), Bad(more=1), Bad(more=-1)])
-def test_a_scorer_gives_a_score_for_each_pair(scorer: Bad, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scorer_must_give_one_score_per_pair(scorer: Bad, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(COLUMNS, "bad", Bad.columns[0].field)
     with pytest.raises(InputError, match=r"Bad gave scores .* should give \{'bad': 4\}"):
         score_table(rows(5), [scorer])
 
 
 @pytest.mark.parametrize("taken", ["overlap_1", "source"])
-def test_a_column_has_one_scorer(taken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_scorers_cannot_compute_one_column(taken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Bad, "columns", (Column(taken, pa.float32(), ""),))
     monkeypatch.setattr(scorer_module, "found_classes", lambda *_: [Overlap, Bad])
     with pytest.raises(InputError, match=f"Bad computes {taken}, which is another column"):
         scorer_types()
 
 
-def test_threads_share_the_scorers() -> None:
+def test_threads_can_share_scorers() -> None:
     """Each shard has words of its own, which the scorers cache. The threads take turns at every line."""
     tables = [
         pa.table({side: [f"the {word}{number} cat of {k}" for k in range(3)] for side, word in SIDES})
@@ -212,7 +212,7 @@ def key_of(parameters: ScoreParameters, vectors: Path) -> object:
     return score_steps(parameters, vectors, Resources(devices=["cpu"]))[0].description()
 
 
-def test_what_the_result_depends_on(tmp_path: Path, vectors: Path) -> None:
+def test_the_key_of_a_score_depends_on_parameters_and_vectors(tmp_path: Path, vectors: Path) -> None:
     pytest.importorskip("py3langid")
     plain = key_of(WITHOUT_LANGUAGE, vectors)
     assert key_of(WITHOUT_LANGUAGE, vectors) == plain
@@ -225,13 +225,13 @@ def test_what_the_result_depends_on(tmp_path: Path, vectors: Path) -> None:
     assert key_of(WITHOUT_LANGUAGE, tmp_path / "other") != plain
 
 
-def test_the_libraries_that_tokenise_and_sum_are_recorded(vectors: Path) -> None:
+def test_the_versions_of_numeric_libraries_are_recorded(vectors: Path) -> None:
     step = score_steps(WITHOUT_LANGUAGE, vectors, Resources(devices=["cpu"]))[0]
     assert {"numba", "numpy", "sacremoses"} <= {*step.libraries}
 
 
 @pytest.mark.parametrize("learner", [corpus_counts, lexical_learning])
-def test_what_another_version_of_a_library_learns_is_another_input_and_is_named(
+def test_library_versions_are_part_of_the_fingerprint_of_learned_counts(
     tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch, learner: Any
 ) -> None:
     translated = write_translated(tmp_path / "translated", 25)
@@ -252,7 +252,9 @@ def test_what_another_version_of_a_library_learns_is_another_input_and_is_named(
     assert "0.0" not in here.description["libraries"]["numba"]
 
 
-def test_workers_share_the_gpus_out(tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_are_spread_over_the_gpus(
+    tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Worker n has the model on device n, counted round."""
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "modules.json").write_text("[]")
@@ -274,7 +276,7 @@ def test_workers_share_the_gpus_out(tmp_path: Path, vectors: Path, monkeypatch: 
     assert used == ["cuda:0", "cuda:1", "cuda:0", *["cuda:3"] * 3, *["cpu"] * 3]
 
 
-def test_languages_are_columns_unless_the_package_is_absent(
+def test_language_columns_need_the_optional_package(
     monkeypatch: pytest.MonkeyPatch, vectors: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(language, "PACKAGE", "a_package_that_is_not_there")
@@ -290,7 +292,7 @@ def test_languages_are_columns_unless_the_package_is_absent(
     assert scored.schema.names == [name for name in ALL if name in (*ALONE, *LANGUAGES)]
 
 
-def test_missing_things_are_found_before_any_work(tmp_path: Path, vectors: Path) -> None:
+def test_missing_models_are_errors_before_any_work(tmp_path: Path, vectors: Path) -> None:
     with pytest.raises(InputError, match="no such directory of word vectors"):
         score_steps(WITHOUT_LANGUAGE, tmp_path / "nothing", Resources())
     absent = ScoreParameters(identify_language=False, sentence_transformer=str(tmp_path / "nothing"))
@@ -323,7 +325,7 @@ def corpus() -> tuple[pa.Table, pa.Table]:
     return pa.Table.from_pylist(rows, SCHEMA), pa.Table.from_pylist(pairs, SCHEMA)
 
 
-def test_nothing_is_counted_or_learned_from_them() -> None:
+def test_paired_translations_are_not_counted_or_learned_from() -> None:
     rows, pairs = corpus()
     everything = pa.concat_tables([rows, pairs])
     counts, alone = (put_together([count_shard(table)]) for table in (everything, rows))

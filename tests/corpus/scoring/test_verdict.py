@@ -104,7 +104,7 @@ def check(found: Verdict, rows: list[Row], minimum: float) -> None:
 @example([("a", 0.5, 0.1, 1)] * FEW + [("b", 0.5, 0.1, 1)] * (FEW - 1), 0.1)
 @example([("a", 0.5, 0.1, 1)] * ENOUGH, 0.5)
 @example([("a", 0.5, 0.1, 1), ("a", 0.0, 0.1, 2)] * ENOUGH, 0.5)
-def test_the_whole_and_every_source(rows: list[Row], minimum: float) -> None:
+def test_verdict_figures_overall_and_by_source(rows: list[Row], minimum: float) -> None:
     found = judge(wrong_pairs(rows), "cosine", minimum)
     check(found, rows, minimum)
     own = {name: [row for row in rows if row[0] == name] for name in "ab"}
@@ -115,7 +115,7 @@ def test_the_whole_and_every_source(rows: list[Row], minimum: float) -> None:
 
 @given(ROWS, st.sampled_from([0.0, 0.01, 0.1, 0.5, 0.99]))
 @example([("a", None, 1.0, 1), ("a", None, 0.99999099, 1)], 0.01)
-def test_a_minimum_lets_no_more_pass_and_no_lower_one_would_do(rows: list[Row], share: float) -> None:
+def test_minimum_of_is_the_lowest_threshold_within_the_share(rows: list[Row], share: float) -> None:
     assume(any(row[2] is not None for row in rows))
     minimum, bound = minimum_of(wrong_pairs(rows), "cosine", share)
     assert bound == pytest.approx(bound_of(rows, minimum))
@@ -137,7 +137,7 @@ def test_a_minimum_lets_no_more_pass_and_no_lower_one_would_do(rows: list[Row], 
     assert float(f"{minimum:.10g}") == minimum  # what the signature says is what is meant
 
 
-def test_scores_of_any_size() -> None:
+def test_minimum_for_works_on_any_scale() -> None:
     weights = np.ones(1_000)
     for scale in (1e-6, 1.0, 1e6):
         wrong = (np.arange(1_000) * scale / 1_000).astype(np.float32)
@@ -148,7 +148,7 @@ def test_scores_of_any_size() -> None:
 
 
 @pytest.mark.parametrize("number", [1, 10, 298, 299, 5_000])
-def test_a_bound_is_the_largest_share_of_which_so_few_would_pass_once_in_twenty(number: int) -> None:
+def test_upper_bound_is_the_95_percent_binomial_bound(number: int) -> None:
     passed = np.unique(np.linspace(0, number - 1, 7).astype(int))
     bounds = upper_bound(passed / number, number)
     assert binom.cdf(passed, number, bounds) == pytest.approx(0.05)
@@ -157,7 +157,7 @@ def test_a_bound_is_the_largest_share_of_which_so_few_would_pass_once_in_twenty(
 
 
 @pytest.mark.parametrize("rows", [[("a", 0.5, None, 1)], []])
-def test_without_scores_of_wrong_pairs_there_is_no_minimum(rows: list[Row]) -> None:
+def test_no_minimum_without_scores_of_mismatched_pairs(rows: list[Row]) -> None:
     table = wrong_pairs([("a", 0.5, None, 1)]).slice(0, len(rows))
     with pytest.raises(ValueError, match="no mismatched pair has this score"):
         minimum_of(table, "cosine", 0.01)
@@ -167,7 +167,7 @@ def test_without_scores_of_wrong_pairs_there_is_no_minimum(rows: list[Row]) -> N
 
 @pytest.mark.parametrize("number", [5, 30, 300])
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.5, 0.98])
-def test_an_interval_has_the_share_as_often_as_it_says(number: int, share: float) -> None:
+def test_intervals_cover_the_share_as_often_as_stated(number: int, share: float) -> None:
     """Over all outcomes of ``number`` draws, weighed by how probable they are. Wilson's interval may fall a
     little short of 95 %; the one of Wald, which is narrower, would have nothing where no draw hits."""
     chances = binom.pmf(np.arange(number + 1), number, share)
@@ -178,7 +178,7 @@ def test_an_interval_has_the_share_as_often_as_it_says(number: int, share: float
 
 
 @pytest.mark.parametrize(("heavy", "maximum"), [(0, 0.8), (1, 0.1)])
-def test_pairs_are_counted_by_their_weights_where_meanings_are_changed(heavy: int, maximum: float) -> None:
+def test_altered_meanings_are_judged_with_weights(heavy: int, maximum: float) -> None:
     high = np.arange(1_000) % 2 == 0
     weights = np.where(np.arange(1_000) % 2 == heavy, 1.0, 0.001)
     scores = np.where(high, 0.8, 0.1).astype(np.float32)
@@ -222,7 +222,7 @@ def asked(minimum: object) -> SelectParameters:
     return SelectParameters.model_validate({"filters": [bound]})
 
 
-def test_better_scores_are_more_adequate_and_contradictions_less() -> None:
+def test_adequacy_rises_with_the_score_and_falls_with_contradiction() -> None:
     scores = np.linspace(0, 1, 11)
     found = adequacy(scores, np.zeros(11))
     assert (np.diff(found) > 0).all() and 0 < found[0] < 0.2 and 0.6 < found[-1] < 1
@@ -230,7 +230,7 @@ def test_better_scores_are_more_adequate_and_contradictions_less() -> None:
     assert np.isnan(adequacy(np.array([np.nan]), np.array([0.0]))).all()
 
 
-def test_the_column_is_that_of_the_built_in_scorer_alone() -> None:
+def test_only_the_built_in_scorer_gives_the_column_adequacy() -> None:
     scored = score_table(pa.table(PAIRS), build_scorers(DIRECTORY))
     expected = adequacy(scored["paraphrase_score"].to_numpy(), scored["contradiction"].to_numpy())
     assert scored["adequacy"].to_pylist() == expected.tolist()
@@ -240,7 +240,7 @@ def test_the_column_is_that_of_the_built_in_scorer_alone() -> None:
         assert score_table(pa.table(PAIRS), build_scorers(other))["adequacy"].null_count == 3
 
 
-def test_the_interval_is_that_of_unknown_domains() -> None:
+def test_the_adequacy_interval_is_that_for_unknown_domains() -> None:
     table = sample([0.5] * 100)
     found = judge_adequacy(table, np.ones(100, bool))
     value = float(adequacy(np.array([0.5]), np.array([0.0]))[0])
@@ -273,7 +273,7 @@ def test_the_verdict_is_on_the_pairs_within_all_bounds() -> None:
         assert judged["share"] == pytest.approx(float(expected), abs=1e-3)
 
 
-def test_the_verdict_begins_with_it() -> None:
+def test_the_verdict_begins_with_the_adequate_share() -> None:
     table = sample(np.linspace(0, 1, 1000).tolist())
     figures = {**verdict(asked(0.2), table, {}), "wrong_pairs": 1000, "scores": {}}
     first = verdict_words(figures, 4619)[0]

@@ -33,7 +33,7 @@ def built_in() -> WordScorer:
 
 
 @given(TEXTS)
-def test_a_score_is_the_formula(texts: list[str]) -> None:
+def test_built_in_scores_match_the_formula(texts: list[str]) -> None:
     scorer = WordScorer.open(general.DIRECTORY)
     half = len(texts) // 2
     columns = tokenize_columns(pa.array(texts[:half]), pa.array(texts[half : 2 * half]))
@@ -56,7 +56,7 @@ def test_a_score_is_the_formula(texts: list[str]) -> None:
         assert 0 <= found <= 1
 
 
-def test_rounding_lifts_no_copy_over_1(built_in: WordScorer) -> None:
+def test_scores_of_copies_never_exceed_1(built_in: WordScorer) -> None:
     """A filter that accepts scores up to 1 would refuse it."""
     copies = ["house house old", "government house dog old sky year", "tree old the time dog day the old"]
     assert built_in.similarity(copies, copies).max() <= 1
@@ -76,13 +76,13 @@ def test_wrong_translations_score_lower_than_right_ones(built_in: WordScorer) ->
     assert built_in.similarity([reference], [reference])[0] == pytest.approx(1)
 
 
-def test_what_is_written_in_another_alphabet_is_like_itself_alone(built_in: WordScorer) -> None:
+def test_text_in_another_script_is_similar_only_to_itself(built_in: WordScorer) -> None:
     same, other = built_in.similarity(["金融市场今天下跌"] * 2, ["金融市场今天下跌", "股票昨天上涨了很多"])
     assert same == pytest.approx(1)
     assert other < 0.3
 
 
-def test_english_is_known_and_german_is_not(built_in: WordScorer) -> None:
+def test_the_built_in_scorer_warns_about_text_that_is_not_english(built_in: WordScorer) -> None:
     english = "The chairman said in Berlin yesterday that the government would not change the law."
     german = "Der Vorsitzende hat gestern in Berlin gesagt, dass die Regierung das Gesetz nicht ändert."
     assert built_in.doubt_about(pa.array([english] * 20)) is None
@@ -96,7 +96,7 @@ def test_english_is_known_and_german_is_not(built_in: WordScorer) -> None:
     )
 
 
-def test_the_file_is_the_recipes_and_small(built_in: WordScorer) -> None:
+def test_the_built_in_vectors_are_small_and_licensed(built_in: WordScorer) -> None:
     path = general.DIRECTORY / VECTORS
     assert path.stat().st_size <= 8_000_000
     assert built_in.fingerprint == sha256_file(path)
@@ -128,7 +128,7 @@ def test_a_damaged_scorer_is_refused(tmp_path: Path, name: str, damage: Damage) 
 
 
 @given(st.integers(0, 2**31), st.integers(1, 12))
-def test_eight_bits_are_near_the_vectors(seed: int, dimension: int) -> None:
+def test_quantized_vectors_are_close_to_the_originals(seed: int, dimension: int) -> None:
     vectors = np.random.default_rng(seed).normal(size=(3, dimension)).astype(np.float32)
     vectors[1] = 0
     parts = SubwordVectors.quantised([" ab", "ab ", "\tab"], vectors, 1.0)
@@ -143,7 +143,7 @@ def test_eight_bits_are_near_the_vectors(seed: int, dimension: int) -> None:
     [("en", True), ("eng_Latn", True), ("en-GB", True), ("cs|en", True), ("EN", True), ("de", False),
      ("enm", False), ("ces", False)],
 )  # fmt: skip
-def test_codes_of_english(language: str, english: bool) -> None:
+def test_is_english_recognizes_language_codes(language: str, english: bool) -> None:
     assert general.is_english(language) is english
 
 
@@ -175,7 +175,7 @@ def slow_alignment(first: list[int], second: list[int], vectors: np.ndarray) -> 
     return (1 + BETA**2) * precision * recall / (BETA**2 * precision + recall)
 
 
-def test_against_the_definition() -> None:
+def test_alignment_matches_a_slow_definition() -> None:
     generator = np.random.default_rng(1)
     words = [f"w{n}" for n in range(30)]
     texts = [
@@ -193,7 +193,7 @@ def test_against_the_definition() -> None:
     assert np.isnan(expected).any() and max(expected) > 0.3
 
 
-def test_what_is_missing_and_what_is_moved_lowers_the_score() -> None:
+def test_missing_and_moved_words_lower_the_alignment_score() -> None:
     translations = ["a b c d", "a b", "a b c d e f", "d c b a", "x"]
     columns = tokenize_columns(pa.array(["a b c d"] * 5), pa.array(translations))
     vectors = np.eye(len(columns[0].vocabulary), dtype=np.float32)
@@ -206,7 +206,7 @@ def test_what_is_missing_and_what_is_moved_lowers_the_score() -> None:
     assert half < more < same
 
 
-def test_words_of_a_long_text_keep_their_neighbors() -> None:
+def test_long_texts_are_aligned_in_blocks_without_losing_neighbors() -> None:
     """It is aligned in blocks of rows."""
     words = 1100
     text = " ".join(f"w{n}" for n in range(words))
@@ -235,7 +235,7 @@ REPEATING = st.lists(st.text(st.sampled_from("ab é😀."), max_size=40), min_si
 
 
 @given(REPEATING)
-def test_against_slices(texts: list[str]) -> None:
+def test_repetition_matches_a_slow_definition(texts: list[str]) -> None:
     half = len(texts) // 2
     references, translations = texts[:half], texts[half : 2 * half]
     expected = list(map(slow_repetition, references, translations))
@@ -251,7 +251,7 @@ def test_against_slices(texts: list[str]) -> None:
         "a giant tree!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!",
     ],
 )
-def test_what_repeats_itself_does_so_whatever_it_repeats(translation: str) -> None:
+def test_repeated_letters_words_and_phrases_are_found(translation: str) -> None:
     reference = "a giant sequoia tree at night"
     assert shares([reference], [translation])[0] > 0.2
     # What the reference repeats may be repeated.
@@ -259,7 +259,7 @@ def test_what_repeats_itself_does_so_whatever_it_repeats(translation: str) -> No
     assert shares([reference], ["a giant tree at night in a forest"]) == [0]
 
 
-def test_a_long_row_does_not_slow_down_or_change_the_others() -> None:
+def test_a_long_row_does_not_change_the_others() -> None:
     texts = ["one two three"] * 3 + ["word " * 50_000] + ["one two three"] * 3
     assert shares(texts, texts) == [0] * 7
     assert shares(["word"] * 2, ["word " * 50_000, "word"])[1] == 0

@@ -80,7 +80,9 @@ def news_and_web(count: int = 200) -> pa.Table:
     return table(sources, sentences(count, 1), translations)
 
 
-def test_pairs_are_of_other_rows_of_the_same_source(tmp_path: Path, vectors: Path) -> None:
+def test_a_mismatched_pair_has_the_translation_of_another_row_of_its_source(
+    tmp_path: Path, vectors: Path
+) -> None:
     rows = news_and_web()
     pairs = found(scored_corpus(rows, vectors, tmp_path))
     texts = {(row["source"], row["line"]): row for row in rows.to_pylist()}
@@ -106,7 +108,9 @@ def test_pairs_are_of_other_rows_of_the_same_source(tmp_path: Path, vectors: Pat
 
 
 @pytest.mark.parametrize(("rows", "own"), [(FEW, True), (FEW - 1, False)])
-def test_small_sources_share_their_translations(tmp_path: Path, vectors: Path, rows: int, own: bool) -> None:
+def test_sources_with_few_rows_swap_translations_with_other_sources(
+    tmp_path: Path, vectors: Path, rows: int, own: bool
+) -> None:
     sources = ["news"] * rows + ["web"] * rows
     texts = [sentences(rows, seed) for seed in (1, 2)]  # pairs of equal length are in different sources
     scored = scored_corpus(table(sources, [*texts[0], *texts[1]], [*texts[1], *texts[1]]), vectors, tmp_path)
@@ -121,7 +125,7 @@ def test_shards_do_not_matter(tmp_path: Path, vectors: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_killed_run_is_taken_up_to_the_same_bytes(
+def test_a_killed_run_resumes_to_the_same_mismatched_pairs(
     tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from paraforge.corpus.scoring import wrong_pairs
@@ -139,7 +143,7 @@ def test_a_killed_run_is_taken_up_to_the_same_bytes(
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(0, 10**9), max_size=60))
 @example({str(source): 1_000 for source in range(50)})
-def test_every_source_has_its_share(sources: dict[str, int]) -> None:
+def test_sample_sizes_are_proportional_with_a_minimum_per_source(sources: dict[str, int]) -> None:
     sizes = sample_sizes(sources)
     assert sum(sizes.values()) <= 40_000
     least, total = min(500, 20_000 // max(1, len(sources))), sum(sources.values())
@@ -147,7 +151,7 @@ def test_every_source_has_its_share(sources: dict[str, int]) -> None:
     assert sizes == expected
 
 
-def test_of_too_many_sources_the_largest_are_drawn_from() -> None:
+def test_only_the_largest_of_many_sources_are_sampled() -> None:
     sources = {f"source-{number:05d}": 1 + number % 3 for number in range(50_000)}
     sizes = sample_sizes(sources)
     assert len(sizes) == 20_000 and set(sizes.values()) == {1}
@@ -155,7 +159,7 @@ def test_of_too_many_sources_the_largest_are_drawn_from() -> None:
     assert sum(sources[name] == 3 for name in sizes) == 16_666
 
 
-def test_another_sentence_has_a_similar_length() -> None:
+def test_the_mismatched_sentence_has_a_similar_length() -> None:
     dice = random.Random(5)
     translations = [" ".join(f"{row}_{k}" for k in range(dice.randint(1, 40))) for row in range(300)]
     references = [f"reference {row}" for row in range(300)]
@@ -171,7 +175,7 @@ def test_another_sentence_has_a_similar_length() -> None:
     st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["x", "y y", "z z z"])), min_size=1),
     st.integers(0, 3),
 )
-def test_another_sentence_differs_in_both_texts(pairs: list[tuple[str, str]], seed: int) -> None:
+def test_the_mismatched_sentence_differs_in_both_texts(pairs: list[tuple[str, str]], seed: int) -> None:
     references, translations = map(list, zip(*pairs, strict=True))
     possible = [any(a != c and b != d for c, d in pairs) for a, b in pairs]
     others = rows_of_similar_length(references, translations, seed)
@@ -181,7 +185,9 @@ def test_another_sentence_differs_in_both_texts(pairs: list[tuple[str, str]], se
         assert translations[row] != translations[others[row]]
 
 
-def test_a_large_source_is_drawn_from(tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_source_is_sampled_by_key_and_weighted(
+    tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As many as asked for, by lineage alone, each standing for the rows of its source."""
     from paraforge.corpus.scoring import wrong_pairs
 
@@ -215,7 +221,7 @@ def test_a_large_source_is_drawn_from(tmp_path: Path, vectors: Path, monkeypatch
         (["a"] * 4, ["p", "p", "p", "q"], ["v", "v", "v", "w"], 4),
     ],
 )  # fmt: skip
-def test_odd_corpora(
+def test_mismatched_pairs_of_tiny_and_repetitive_corpora(
     tmp_path: Path, vectors: Path, sources: list[str], references: list[str],
     translations: list[str | None], pairs: int,
 ) -> None:  # fmt: skip
@@ -224,14 +230,14 @@ def test_odd_corpora(
     assert {"paraphrase_score", f"{RIGHT}paraphrase_score", "weight"} <= set(drawn.column_names)
 
 
-def test_identical_sentences_of_one_source_leave_the_others_alone(tmp_path: Path, vectors: Path) -> None:
+def test_a_source_of_identical_sentences_gives_no_mismatched_pairs(tmp_path: Path, vectors: Path) -> None:
     sources = ["same"] * (2 * FEW) + ["news"] * (2 * FEW)
     texts = [["cat"] * (2 * FEW) + sentences(2 * FEW, seed) for seed in (1, 2)]
     pairs = found(scored_corpus(table(sources, texts[0], list(texts[1])), vectors, tmp_path))
     assert Counter(pairs["source"].to_pylist()) == {"news": 2 * FEW}
 
 
-def test_ranks_of_one_row_are_no_wrong_pairs_of_each_other(tmp_path: Path, vectors: Path) -> None:
+def test_translations_of_one_row_are_not_mismatched_with_each_other(tmp_path: Path, vectors: Path) -> None:
     rows = table(["a"] * 4, ["p", "p", "q", "q"], ["v", "w", "x", "y"])
     ranked = rows.set_column(1, COLUMNS["line"], [[1, 1, 2, 2]]).add_column(
         2, COLUMNS["rank"], [pa.array([0, 1, 0, 1], pa.int8())]
@@ -241,7 +247,7 @@ def test_ranks_of_one_row_are_no_wrong_pairs_of_each_other(tmp_path: Path, vecto
     assert all(pair["line"] != pair["translation_line"] for pair in pairs.to_pylist())
 
 
-def test_a_scorer_of_this_very_corpus_is_known(tmp_path: Path, vectors: Path) -> None:
+def test_a_scorer_trained_on_the_corpus_it_judges_is_detected(tmp_path: Path, vectors: Path) -> None:
     assert not trained_on_corpus(found(scored_corpus(news_and_web(), vectors, tmp_path)))
     digest = ShardDirectory(tmp_path / "translated").digest
     table = read_json(vectors / TABLE_NAME)
@@ -251,7 +257,7 @@ def test_a_scorer_of_this_very_corpus_is_known(tmp_path: Path, vectors: Path) ->
     assert not trained_on_corpus(found(scored_corpus(news_and_web(), vectors, tmp_path)))
 
 
-def test_changed_meanings_are_made_of_the_rows_own_translations(
+def test_altered_meanings_are_made_from_the_rows_own_translations(
     tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By rule, with both sides' scores; the first rows by their keys, so that many rows cost no more."""
@@ -278,7 +284,7 @@ def test_changed_meanings_are_made_of_the_rows_own_translations(
 
 
 @pytest.mark.full
-def test_a_wrong_pair_has_the_foreign_side_of_its_translation(tmp_path: Path, vectors: Path) -> None:
+def test_a_mismatched_pair_has_the_foreign_side_of_its_translation(tmp_path: Path, vectors: Path) -> None:
     from tests.corpus.scoring.test_lexical import bitext
 
     foreign, references = zip(*bitext(900), strict=True)
@@ -295,7 +301,7 @@ def test_a_wrong_pair_has_the_foreign_side_of_its_translation(tmp_path: Path, ve
     ]
 
 
-def test_only_sentences_of_given_rows_are_kept() -> None:
+def test_mismatched_pairs_keep_only_the_texts_of_selected_rows() -> None:
     """A corpus must not publish what selection rejected: scores stay, texts go."""
     wrong = pa.table(
         {

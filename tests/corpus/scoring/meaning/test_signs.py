@@ -203,12 +203,12 @@ def compare_with_the_slow_way(one: list[str], other: list[str]) -> None:
 @example(["not"] * 3 + ["happy", "of"] * 3, ["the", "unhappy"] * 3)
 @example(["happy"] * 3 + ["he", "i"] * 3 + ["fail"] * 3, ["the"] + ["sad"] * 3 + ["she", "you"] * 3)
 @example(["the", "open"] * 3, ["the", "close"] * 3 + ["of"])
-def test_words_that_are_left_over_are_compared_two_by_two(one: list[str], other: list[str]) -> None:
+def test_signs_match_a_slow_comparison_of_leftover_words(one: list[str], other: list[str]) -> None:
     compare_with_the_slow_way(one, other)
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_so_are_many(seed: int) -> None:
+def test_signs_match_a_slow_comparison_in_long_sentences(seed: int) -> None:
     """More than are noted as the bits of one number, and other words between them."""
     rng = Random(seed)
     others = [[f"{letter}{chr(97 + n // 26)}{chr(97 + n % 26)}q" for n in range(90)] for letter in "vw"]
@@ -225,7 +225,7 @@ rows_of_signs = st.lists(
 
 @given(rows_of_signs)
 @example([[0.0] * (len(NAMES) - 1) + [left_over] for left_over in (0.5, 1.0, 2.0)])
-def test_the_model_is_a_layer_and_a_logistic_unit(rows: list[list[float]]) -> None:
+def test_contradiction_is_a_hidden_layer_and_a_logistic_unit(rows: list[list[float]]) -> None:
     about = read_json(WEIGHTS)
     assert about["signs"] == [*NAMES]
     hidden, hidden_bias, output = (np.array(about[name]) for name in ("hidden", "hidden_bias", "output"))
@@ -255,7 +255,7 @@ NEGATIONS = {
 
 
 @pytest.mark.parametrize("apostrophe", ["'", "’", " '", " ' ", " ’ ", "‘"])
-def test_negations_are_counted_as_a_reader_does(apostrophe: str) -> None:
+def test_negations_are_counted(apostrophe: str) -> None:
     texts = [text.replace("'", apostrophe) for text in NEGATIONS]
     found = [row["reference_negations"] for row in columns(*((text, "Dogs.") for text in texts))]
     assert dict(zip(NEGATIONS, found, strict=True)) == NEGATIONS
@@ -296,7 +296,7 @@ def test_forms_and_bases_of_words() -> None:
     assert {word: without_affix(word) for word in BASES} == BASES
 
 
-def test_no_is_a_number_or_an_answer_as_it_stands() -> None:
+def test_no_is_read_as_number_or_answer_by_context() -> None:
     assert not signs(("See no. 5.", "See number 5."))[0]
     answers = ("No, I do.", "Yes, I do."), ("No, I do.", "I do."), ("No, I do.", "No, I do not.")
     assert [row["antonyms"] for row in columns(*answers)] == [1, 0, 0]
@@ -313,7 +313,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("pair", "count"), [*((one, 1) for one in OPPOSITES), *((one, 0) for one in OTHERS)])
-def test_antonyms_are_those_of_a_table(pair: tuple[str, str], count: int) -> None:
+def test_antonyms_come_from_the_table(pair: tuple[str, str], count: int) -> None:
     for one, other in (pair, pair[::-1]):
         first, second = (f"The thing was very {word} for them." for word in (one, other))
         both = f"Some were {one}, some {other}."
@@ -322,7 +322,7 @@ def test_antonyms_are_those_of_a_table(pair: tuple[str, str], count: int) -> Non
 
 
 @pytest.mark.parametrize("most", [0, 20, 1000])
-def test_pairs_before_with_any_apostrophe_change_nothing(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_earlier_pairs_do_not_change_the_signs(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The words of many pairs, all apostrophes among them, were looked up before, and perhaps forgotten."""
     monkeypatch.setattr("paraforge.corpus.scoring.meaning.words._MOST_WORDS", most)
     pairs = [(f"The thing was {one}.", f"The thing was {other}.") for one, other in [*OPPOSITES, *OTHERS]]
@@ -332,7 +332,7 @@ def test_pairs_before_with_any_apostrophe_change_nothing(most: int, monkeypatch:
         assert np.array_equal(found_in([pair], used)[0], found_in([pair], WordBook())[0])
 
 
-def test_a_book_forgets_whole_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_word_cache_is_bounded_and_forgets_whole_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """It holds no more than allowed and the words of one call, and gives what a new book gives."""
     monkeypatch.setattr("paraforge.corpus.scoring.meaning.words._MOST_WORDS", 100)
     book, start = WordBook(), len(WordBook().numbered([])[1].keys)
@@ -371,7 +371,7 @@ WAYS: list[Callable[[str], str]] = [
 
 
 @given(spoken, spoken)
-def test_spaces_tokenisation_and_case_decide_nothing(one: list[str], other: list[str]) -> None:
+def test_spacing_tokenization_and_case_do_not_change_the_signs(one: list[str], other: list[str]) -> None:
     texts = " ".join(one), " ".join(other)
     rows = columns(*((write(texts[0]), write(texts[1])) for write in WAYS))
     assert rows == rows[:1] * len(WAYS)
@@ -411,7 +411,7 @@ numbers = (
 
 
 @given(numbers, numbers, st.randoms(use_true_random=False))
-def test_a_number_is_its_value(number: int, other: int, rng: Random) -> None:
+def test_numbers_are_compared_by_value(number: int, other: int, rng: Random) -> None:
     one, again, different = (f"They saw {rng.choice(spellings(n))} ships." for n in (number, number, other))
     assert columns((one, again))[0]["numbers_missing"] == 0, (one, again)
     assert columns((one, different))[0]["numbers_missing"] == 2 * (number != other), (one, different)
@@ -444,7 +444,7 @@ def test_a_number_is_its_value(number: int, other: int, rng: Random) -> None:
         ("twice a day", "2 times a day"),
     ],
 )
-def test_a_number_is_known_in_what_it_is_part_of(first: str, second: str) -> None:
+def test_numbers_are_recognized_in_compounds_and_dates(first: str, second: str) -> None:
     assert columns((first, second), (second, first)) == [columns((first, second))[0]] * 2
     assert columns((first, second))[0]["numbers_missing"] == 0
 
