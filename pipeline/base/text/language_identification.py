@@ -66,10 +66,12 @@ class LanguageModel:
         """Return the number of the most probable class of each text of a pyarrow string array."""
         data, offsets = _bytes_of(texts)
         lengths = np.diff(offsets)
+        order = np.argsort(lengths, kind="stable")
         return _best_classes(
             data,
-            offsets,
-            np.argsort(lengths, kind="stable"),
+            offsets[order],
+            offsets[order + 1],
+            order,
             self._moves,
             self._states,
             self._weights,
@@ -136,7 +138,8 @@ def _walk(
 @compiled
 def _best_classes(
     data: npt.NDArray[np.uint8],
-    offsets: npt.NDArray[np.int64],
+    begins: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.int64],
     order: npt.NDArray[np.int64],
     moves: npt.NDArray[np.uint32],
     states: npt.NDArray[np.int32],
@@ -145,9 +148,10 @@ def _best_classes(
     same: npt.NDArray[np.int64],
     factors: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.int32]:
-    """Return the best class of each text, ``data[offsets[i]:offsets[i + 1]]``; 0 for a text without features.
+    """Return the best class of each text; 0 for a text without features.
 
-    order: the texts from the shortest to the longest. weights: features x at least classes, scaled.
+    begins, ends: where the texts are in the data, from the shortest to the longest.
+    order: the number of each of these texts. weights: features x at least classes, scaled.
     factors: log(1 + count) by count.
     """
     best = np.zeros(len(order), np.int32)
@@ -157,10 +161,10 @@ def _best_classes(
     counts = np.zeros(len(weights), np.int32)
     found = np.empty((_TOGETHER, len(factors)), np.int32)
     sizes = np.zeros(_TOGETHER, np.int64)
-    for begin in range(0, len(order), _TOGETHER):
-        texts = order[begin : begin + _TOGETHER]
-        _walk(data, offsets[texts], offsets[texts + 1], moves, states, found, sizes)
-        for lane in range(len(texts)):
+    for first in range(0, len(order), _TOGETHER):
+        texts = slice(first, first + _TOGETHER)
+        _walk(data, begins[texts], ends[texts], moves, states, found, sizes)
+        for lane in range(len(begins[texts])):
             features = found[lane, : sizes[lane]]
             if len(features) == 0:
                 continue
@@ -191,5 +195,5 @@ def _best_classes(
             for one in range(classes):
                 if same[one] == one and scores[one] > scores[winner]:
                     winner = one
-            best[texts[lane]] = winner
+            best[order[first + lane]] = winner
     return best

@@ -257,21 +257,23 @@ def _expected(
 ) -> Floats:
     """Return the expected number of each link in these rows, in both directions, (links, 2)."""
     counts = np.zeros_like(shares)
-    _expect(*block, numbers, chances[0], chances[1], shares, counts, NEARNESS)
+    cells = np.diff(block.first_offsets) * np.diff(block.second_offsets)
+    most = int(cells.max(initial=0))
+    _expect(*block, most, numbers, chances[0], chances[1], shares, counts, NEARNESS)
     return counts
 
 
 @compiled
 def _expect(
-    first: Any, first_offsets: Any, second: Any, second_offsets: Any, cells: Any, numbers: Any,
-    first_chances: Any, second_chances: Any, shares: Any, counts: Any, nearness: Any,
+    first: Any, first_offsets: Any, second: Any, second_offsets: Any, cells: Any, most: int,
+    numbers: Any, first_chances: Any, second_chances: Any, shares: Any, counts: Any, nearness: Any,
 ) -> None:  # fmt: skip
     """Add the expected number of each link in both directions to the counts, (links, 2).
 
     cells: the link of each cell by its last number, which is replaced by its new one, ``numbers[last]``.
+    most: the largest number of cells in a row.
     """
-    lengths = (first_offsets[1:] - first_offsets[:-1]) * (second_offsets[1:] - second_offsets[:-1])
-    most, start = lengths.max() if len(lengths) else 0, 0
+    start = 0
     # The linked cells of a row: their links, words, and weighted shares.
     linked, words, weighted = np.empty(most, np.int32), np.empty((most, 2), np.int32), np.empty((most, 2))
     for row in range(len(first_offsets) - 1):

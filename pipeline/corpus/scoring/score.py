@@ -61,6 +61,7 @@ _MODELS: dict[str, tuple[Kind, str]] = {
 }
 _MODEL_VERSION = 1  # of the models' columns. If you raise it, also raise SCORE, which DVC watches.
 _AVERAGED = ("paraphrase_score", "overlap_3")
+_BLOCK_ROWS = 25_000  # Smaller blocks take longer, because each looks up its words.
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,17 @@ def build_shard_function(devices: Sequence[str], **arguments: Any) -> Callable[[
     arguments: the other arguments of :func:`build_scorers`.
     """
     scorers = build_scorers(**arguments, device=devices[(worker_number() or 0) % len(devices)])
-    return lambda table: score_table(table, scorers)
+    if (
+        "column" in arguments
+    ):  # a model's last digits depend on its batches, which are made from a whole shard
+        return lambda table: score_table(table, scorers)
+    return lambda table: score_in_blocks(table, scorers)
+
+
+def score_in_blocks(table: Any, scorers: Sequence[Scorer], rows: int = _BLOCK_ROWS) -> Any:
+    """Return the same as :func:`score_table`, but with the temporary arrays of only `rows` rows in memory."""
+    blocks = [score_table(table.slice(first, rows), scorers) for first in range(0, len(table) or 1, rows)]
+    return pa.concat_tables(blocks).combine_chunks()
 
 
 def score_steps(

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -30,7 +31,7 @@ from paraforge.corpus.scoring.lexical_learning import drawn_rows, learn
 from paraforge.corpus.scoring.out_of_step import Stretch
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.parameters import ScoreParameters
-from paraforge.corpus.scoring.score import build_scorers, score, score_steps, score_table
+from paraforge.corpus.scoring.score import build_scorers, score, score_in_blocks, score_steps, score_table
 from paraforge.corpus.scoring.scorers import language, models
 from paraforge.corpus.scoring.scorers.words import Overlap
 from paraforge.corpus.scoring.verdict import judge
@@ -160,6 +161,15 @@ def test_a_score_does_not_depend_on_the_other_rows(
     scorers = build_scorers(by, counts=counted(table), lexical=NO_SOURCE)
     alone = [score_table(table.slice(index, 1), scorers).to_pylist()[0] for index in range(40)]
     assert score_table(pa.concat_tables([table] * 150), scorers).to_pylist() == alone * 150
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 40])
+def test_blocks_of_rows_give_the_scores_of_the_whole_table(vectors: Path, count: int) -> None:
+    scorers = build_scorers(vectors, counts=counted(rows(40)), lexical=NO_SOURCE)
+    whole, blocks = (score(rows(count), scorers) for score in (score_table, partial(score_in_blocks, rows=7)))
+    assert blocks.equals(whole)
+    assert blocks.schema == whole.schema
+    assert all(column.num_chunks <= 1 for column in blocks.columns)  # so that files have the same bytes
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from paraforge.corpus.scoring.pairs import Pairs
 
 _DIGITS: Final = re.compile(r"\d+")
-# Matches every text with a decimal digit of any script, and some others.
-_MAY_HAVE_DIGITS: Final = r"[0-9]|[^\x00-\x7f]"
+# Matches every text with a decimal digit of any script, and some others: Unicode has ASCII's digits, and none
+# below U+0660 or among the punctuation and symbols from U+2000 to U+2FFF.
+_MAY_HAVE_DIGITS: Final = r"[0-9\x{0660}-\x{1fff}\x{3000}-\x{10ffff}]"
 FEWEST_WORDS = 1000
 """Without the general scorer, the references need this many distinct words to show which words exist."""
 

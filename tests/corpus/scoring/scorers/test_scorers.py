@@ -3,6 +3,8 @@
 import json
 import math
 import re
+import sys
+import unicodedata
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -100,6 +102,12 @@ def check(texts: list[tuple[str, str]], vectors: WordVectors) -> None:
             assert scores["paraphrase_score"][row] is None
         else:
             assert scores["paraphrase_score"][row] == pytest.approx(score, abs=2e-5)
+
+
+def test_digits_of_every_script_are_compared() -> None:
+    digits = [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)) == "Nd"]
+    pairs = Pairs.of(pa.array([f"{digit} cats" for digit in digits]), pa.array(["cats"] * len(digits)))
+    assert all(DigitMismatch()(pairs)["digit_mismatch"].to_pylist())
 
 
 def random_vectors(words: list[str], unknown: bool, dimension: int = 10) -> WordVectors:
