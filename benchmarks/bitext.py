@@ -51,6 +51,6 @@ def write_ingested(
     }
     schema = schema_of(columns)
     writer = ShardWriter(path, schema, rows_per_shard)
-    writer.write(pa.table([pa.array(columns[one.name], one.type) for one in schema], schema=schema))
+    writer.write(pa.table([pa.array(columns[field.name], field.type) for field in schema], schema=schema))
     writer.close({"step": "ingest"})
     return path

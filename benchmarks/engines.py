@@ -70,10 +70,10 @@ def measure(cell: Cell, model: str, sources: list[str], threads: int, device: st
     return {
         "seconds": time.perf_counter() - started,
         "cpu_seconds": time.process_time() - cpu,
-        "tokens": sum(one.tokens for one in best),
+        "tokens": sum(hypothesis.tokens for hypothesis in best),
         "memory": peak_memory(),
-        "texts": [one.text for one in best],
-        "scores": [one.score for one in best],
+        "texts": [hypothesis.text for hypothesis in best],
+        "scores": [hypothesis.score for hypothesis in best],
     }
 
 

@@ -39,18 +39,18 @@ _TRAINING = {
 def make(directory: Path, wanted: Sequence[str]) -> None:
     """Make ``directory/one``, in which some stages have run, and ``directory/two``, which shares half of its
     corpus with the first. Neither has a work directory."""
-    one, two = (directory / host for host in HOSTS)
-    make_project(one, *_CHOICES)
-    paths = write_sample(one, pairs=PAIRS)
-    parameters = read_parameters(one)
+    first_host, second_host = (directory / host for host in HOSTS)
+    make_project(first_host, *_CHOICES)
+    paths = write_sample(first_host, pairs=PAIRS)
+    parameters = read_parameters(first_host)
     for section in ("nmt", "paraphraser"):
         parameters[section] |= {"model": "train", **_TRAINING}
     parameters["embeddings"]["models"]["word"]["training"] |= {"epochs": 2, "mega_batch": 2}
     parameters["translate"] |= {"sentences_per_task": 40}
     parameters["ingest"]["rows_per_shard"] = 100
     parameters["resources"] |= {"threads": 1, "batch_tokens": 60}
-    shutil.copytree(one, two)
-    for project, sources in ((one, paths[:2]), (two, paths[1:3])):
+    shutil.copytree(first_host, second_host)
+    for project, sources in ((first_host, paths[:2]), (second_host, paths[1:3])):
         form = {"format": "tsv", "columns": {"source_text": 0, "reference": 1}}
         parameters["ingest"]["sources"] = [{"name": p.stem, "path": p.name, **form} for p in sources]
         parameters["publish"]["licences"] = {p.stem: "MIT" for p in sources}
@@ -58,9 +58,9 @@ def make(directory: Path, wanted: Sequence[str]) -> None:
         shutil.copy(ROOT / "benchmarks" / "faulty_process.py", project / "sitecustomize.py")
     for name in stage_names():
         if name in wanted:
-            run("python", "-m", *stages()[name].command, cwd=one)
-    run("python", "-m", *stages()["ingest"].command, cwd=two)
-    for project in (one, two):
+            run("python", "-m", *stages()[name].command, cwd=first_host)
+    run("python", "-m", *stages()["ingest"].command, cwd=second_host)
+    for project in (first_host, second_host):
         shutil.rmtree(project / "work")
 
 
@@ -141,7 +141,7 @@ def files(path: Path) -> list[Path]:
     """Return a file, or all files in a directory, in order."""
     if path.is_file():
         return [path]
-    return sorted(one for one in path.rglob("*") if one.is_file() and not one.is_symlink())
+    return sorted(file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
 
 
 def candidates(place: Path, stage: str, where: str) -> list[Path]:

@@ -129,7 +129,7 @@ def draw(seed: int, number: int, undisturbed: Mapping[str, Undisturbed]) -> Draw
     else:  # rare ones as often as frequent ones
         kinds = sorted(set(usual.operations))
         chosen = dice.choice(kinds)
-        at = 1 + dice.choice([n for n, one in enumerate(usual.operations) if one == chosen])
+        at = 1 + dice.choice([n for n, operation in enumerate(usual.operations) if operation == chosen])
     damaged = None
     if kind == "damage" or (kind == "kill" and dice.random() < 0.3):
         where = dice.choices(["work", "outputs", "inputs"], [5, 2, 2 if kind == "damage" else 0])[0]
@@ -383,15 +383,15 @@ def lines(seed: int) -> dict[int, Measurement]:
     """Return the last line about each run of a seed."""
     path = directory() / "faults.jsonl"
     found = read(path) if path.exists() else []
-    runs = [one for one in found if one.configuration.get("run") and one.seeds == [seed]]
-    return {int(str(one.configuration["run"])): one for one in runs}
+    runs = [line for line in found if line.configuration.get("run") and line.seeds == [seed]]
+    return {int(str(line.configuration["run"])): line for line in runs}
 
 
 def summary(found: Mapping[int, Measurement]) -> dict[str, float]:
     """Return sums over runs: outcomes, kills, and faults that occurred in time."""
     totals: Counter[str] = Counter(runs=len(found))
-    for one in found.values():
-        totals.update({name: int(value) for name, value in one.figures.items() if name != "seconds"})
+    for line in found.values():
+        totals.update({name: int(value) for name, value in line.figures.items() if name != "seconds"})
     return dict(totals)
 
 
@@ -408,7 +408,7 @@ def main(
         if only is not None:
             numbers = [only]
         elif bad:
-            numbers = [number for number, one in done.items() if not any(map(one.figures.get, GOOD))]
+            numbers = [number for number, line in done.items() if not any(map(line.figures.get, GOOD))]
         else:
             numbers = [number for number in range(1, runs + 1) if number not in done]
         for number in numbers:

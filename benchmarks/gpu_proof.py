@@ -105,11 +105,11 @@ class Setting:
 
 
 def _best(results: Sequence[Hypotheses]) -> list[Hypothesis]:
-    return [one.hypotheses[0] if one.hypotheses else _FAILED for one in results]
+    return [result.hypotheses[0] if result.hypotheses else _FAILED for result in results]
 
 
 def _failed(results: Sequence[Hypotheses]) -> int:
-    return sum(one.failed is not None for one in results)
+    return sum(result.failed is not None for result in results)
 
 
 def _percent(share: float | None) -> float | None:
@@ -128,10 +128,10 @@ def translation(setting: Setting, **given: Any) -> Figures:
     with Watch(setting.device) as watch:
         results = list(translator.translate(sources))
     best = _best(results)
-    judged = [one.text for one in best[: len(references)]]
+    judged = [hypothesis.text for hypothesis in best[: len(references)]]
     return {
         "sentences_per_second": len(sources) / watch.seconds,
-        "target_tokens_per_second": sum(one.tokens for one in best) / watch.seconds,
+        "target_tokens_per_second": sum(hypothesis.tokens for hypothesis in best) / watch.seconds,
         "first_seconds": first.seconds,
         "failed_sentences": _failed(results),
         "idle_percent": _percent(watch.idle),
@@ -158,8 +158,8 @@ def float32(setting: Setting) -> Figures:
     """Compare the first sentences in float32 with the same on this CPU: best hypotheses, and their scores."""
     _, sources = setting.bitext(_JUDGED, 24)
     found, expected = (
-        _best(list(one.open("torch", "float32").translate(sources)))
-        for one in (setting, replace(setting, device="cpu"))
+        _best(list(variant.open("torch", "float32").translate(sources)))
+        for variant in (setting, replace(setting, device="cpu"))
     )
     return agreement(found, expected)
 
@@ -167,7 +167,9 @@ def float32(setting: Setting) -> Figures:
 def agreement(found: Sequence[Hypothesis], expected: Sequence[Hypothesis]) -> Figures:
     """Return how many hypotheses have the expected text, and how far the scores of these differ."""
     pairs = zip(found, expected, strict=True)
-    same = [abs(one.score - other.score) for one, other in pairs if one.text == other.text]
+    same = [
+        abs(hypothesis.score - other.score) for hypothesis, other in pairs if hypothesis.text == other.text
+    ]
     return {
         "compared_sentences": len(found),
         "as_cpu_percent": 100 * len(same) / len(found),
@@ -281,7 +283,7 @@ def tasks(setting: Setting, engine: str, size: int, at_once: int) -> Figures:
     return {
         "sentences_per_second": len(sources) / watch.seconds,
         "idle_percent": _percent(watch.idle),
-        "failed_sentences": sum(len(one) - one.column("failed").null_count for one in found),
+        "failed_sentences": sum(len(table) - table.column("failed").null_count for table in found),
     }
 
 
@@ -336,7 +338,7 @@ def run(
     path = directory() / f"{TASK}.jsonl"
     named = setting.named()
     lines = latest(read(path)) if path.is_file() and not only else []
-    done = {one.configuration["name"] for one in lines if named.items() <= one.configuration.items()}
+    done = {line.configuration["name"] for line in lines if named.items() <= line.configuration.items()}
     left = []
     for name in only or [name for name in PARTS if name not in done]:
         started, limit = time.monotonic(), PARTS[name][1]

@@ -72,9 +72,9 @@ class Table(BaseModel):
 def _column(rows: Sequence[Measurement], figure: str) -> list[str]:
     """Return the cells of a column: our figures with deviations, and the paper's in parentheses."""
     found = []
-    for one in rows:
-        name = next((name for name in figure.split("|") if name in one.figures), figure)
-        kinds = (one.figures, one.deviations, one.paper.figures if one.paper else None)
+    for row in rows:
+        name = next((name for name in figure.split("|") if name in row.figures), figure)
+        kinds = (row.figures, row.deviations, row.paper.figures if row.paper else None)
         found.append([kind.get(name) if kind else None for kind in kinds])
     ours, deviations, papers = ([v for v in kind if v is not None] for kind in zip(*found, strict=True))
     places = decimals(ours) or decimals(papers)
@@ -95,24 +95,24 @@ def _column(rows: Sequence[Measurement], figure: str) -> list[str]:
 def _table(table: Table, measurements: Mapping[str, Sequence[Measurement]]) -> list[str]:
     """Return the title, text and rows of a table, with the papers' tables that it reproduces."""
     rows = [
-        one
+        row
         for task in table.tasks
-        for one in latest(measurements.get(task, []))
-        if all(one.configuration.get(key) in values for key, values in table.where.items())
+        for row in latest(measurements.get(task, []))
+        if all(row.configuration.get(key) in values for key, values in table.where.items())
     ]
     without = [
         f"{key}: {value}"
         for key, values in table.where.items()
         for value in values
-        if all(one.configuration.get(key) != value for one in rows)
+        if all(row.configuration.get(key) != value for row in rows)
     ]
     if without or not rows:
         raise ValueError(f"{table.title!r}: no measurement of {table.tasks} is chosen {', '.join(without)}")
-    names = [str(one.configuration["name"]) for one in rows]
+    names = [str(row.configuration["name"]) for row in rows]
     if len(table.tasks) > 1:
-        names = [f"{one.task}: {name}" for one, name in zip(rows, names, strict=True)]
+        names = [f"{row.task}: {name}" for row, name in zip(rows, names, strict=True)]
     if table.yardstick:
-        rows += [one for one in latest(measurements["metrics"]) if one.configuration["name"] == YARDSTICK]
+        rows += [row for row in latest(measurements["metrics"]) if row.configuration["name"] == YARDSTICK]
         names.append("TF-IDF, trigrams, untrained")
     shown = {table.across} if table.across else {name for key in table.columns for name in key.split("|")}
     if table.across:
@@ -124,7 +124,7 @@ def _table(table: Table, measurements: Mapping[str, Sequence[Measurement]]) -> l
     lines = [f"## {table.title}", "", *([table.text.strip(), ""] if table.text else [])]
     lines += [f"| | {' | '.join(headings)} |", f"|---|{'---:|' * len(headings)}"]
     lines += [f"| {' | '.join(cells)} |" for cells in body]
-    sources = dict.fromkeys(one.paper.source for one in rows if one.paper and shown & set(one.paper.figures))
+    sources = dict.fromkeys(row.paper.source for row in rows if row.paper and shown & set(row.paper.figures))
     if sources:
         lines += ["", f"In parentheses: {'; '.join(sources)}."]
     return [*lines, ""]
@@ -145,14 +145,16 @@ def _findings(tables: Sequence[Table]) -> list[str]:
     """Return all findings, those that hold first, each with a link to its table."""
     lines = []
     for verdict, heading in _HEADINGS.items():
-        chosen = [(table, one) for table in tables for one in table.findings if one.verdict == verdict]
+        chosen = [
+            (table, finding) for table in tables for finding in table.findings if finding.verdict == verdict
+        ]
         if not chosen:
             continue
         lines += [f"## {heading}", "", "| the paper | finds | here |", "|---|---|---|"]
-        for table, one in chosen:
+        for table, finding in chosen:
             # As Markdown's own tables of contents name headings.
             anchor = re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", table.title.lower()).strip())
-            lines.append(f"| {one.of} | {one.claim} | {one.here} ([table](#{anchor})) |")
+            lines.append(f"| {finding.of} | {finding.claim} | {finding.here} ([table](#{anchor})) |")
         lines.append("")
     return lines
 

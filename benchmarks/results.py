@@ -162,8 +162,8 @@ def read(path: Path) -> list[Measurement]:
 def latest(measurements: Iterable[Measurement]) -> list[Measurement]:
     """Return the last measurement of each configuration, in the order of their first ones."""
     kept: dict[str, Measurement] = {}
-    for one in measurements:
-        kept[json.dumps(one.configuration, sort_keys=True)] = one
+    for measurement in measurements:
+        kept[json.dumps(measurement.configuration, sort_keys=True)] = measurement
     return list(kept.values())
 
 

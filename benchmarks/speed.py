@@ -106,7 +106,7 @@ def _members(root: psutil.Process) -> Iterator[tuple[str, psutil.Process]]:
             if match is None:
                 yield from _members(child)
             else:
-                yield from ((match[1], one) for one in [child, *child.children(recursive=True)])
+                yield from ((match[1], member) for member in [child, *child.children(recursive=True)])
     except psutil.Error:
         return
 
@@ -216,7 +216,7 @@ def translate_bare(model: Path, sources: list[str], threads: int) -> tuple[list[
     found = translator.translate_batch(
         coders[0].encode(sources, out_type=str), beam_size=BEAM, max_batch_size=1024, batch_type="tokens"
     )
-    texts = coders[1].decode([one.hypotheses[0] for one in found])
+    texts = coders[1].decode([result.hypotheses[0] for result in found])
     return texts, time.perf_counter() - started
 
 

@@ -120,7 +120,7 @@ def speed(
         list(engine.translate(given[: len(given) // 4 + 1]))  # kernels are chosen, graphs are recorded
         with Watch(device) as watch:
             results = list(engine.translate(given))
-        tokens += sum(hypothesis.tokens for one in results for hypothesis in one.hypotheses[:1])
+        tokens += sum(hypothesis.tokens for result in results for hypothesis in result.hypotheses[:1])
         watches.append(watch)
     seconds = sum(watch.seconds for watch in watches)
     idle = [watch.idle * watch.seconds for watch in watches if watch.idle is not None]

@@ -78,27 +78,27 @@ def run(
 def _run_table(bench: Bench, name: str, row: str | None, seed: int | None) -> Iterator[int]:
     """Run the rows of a table that match, and record them. Yields the exit codes of those that fail."""
     table, rows = read_table(name)
-    wanted = [one for one in rows if row is None or fnmatchcase(one.name, row)]
+    wanted = [chosen for chosen in rows if row is None or fnmatchcase(chosen.name, row)]
     if not wanted:
         raise SystemExit(f"{name}: no row {row!r}; 'python -m experiments list' shows them")
-    for one in wanted:
-        if missing := bench.missing(one):
-            typer.echo(f"{name}, {one.name}: passed over, {missing}", err=True)
+    for chosen in wanted:
+        if missing := bench.missing(chosen):
+            typer.echo(f"{name}, {chosen.name}: passed over, {missing}", err=True)
             continue
-        seeds = (one.seeds or table.seeds) if seed is None else [seed]
+        seeds = (chosen.seeds or table.seeds) if seed is None else [seed]
         try:
-            found = [bench.figures(cell, rows) for cell in cells(name, [one], seeds)]
+            found = [bench.figures(cell, rows) for cell in cells(name, [chosen], seeds)]
             if seed is None:
-                record(name, table, one, found, bench.corpora)
+                record(name, table, chosen, found, bench.corpora)
             elif found[0]:
-                typer.echo(f"{one.name}, seed {seed}: {found[0]}")
+                typer.echo(f"{chosen.name}, seed {seed}: {found[0]}")
         except Interrupted:
             raise
         except ParaforgeError as error:
-            typer.echo(f"{name}, {one.name}: failed: {error}", err=True)
+            typer.echo(f"{name}, {chosen.name}: failed: {error}", err=True)
             yield error.exit_code
         except Exception:  # the other rows are worth having whatever is wrong with this one
-            typer.echo(f"{name}, {one.name}: failed:\n{traceback.format_exc()}", err=True)
+            typer.echo(f"{name}, {chosen.name}: failed:\n{traceback.format_exc()}", err=True)
             yield 1
 
 
@@ -189,13 +189,15 @@ def record(
     if row.wants_corpus:
         again += [part for path in corpora for part in ("--corpus", "/".join(path.parts[-2:]))]
     for label in found[0]:
-        means, spread = _over_seeds([one.get(label, {}) for one in found])
+        means, spread = _over_seeds([figures_of_seed.get(label, {}) for figures_of_seed in found])
         configuration: dict[str, Any] = {"table": table.title}
         if row.encoder is not None:
             configuration["sources"] = ", ".join(row.pairs.get("sources") or ["all"])
         title = f"{row.name}, {label}" if label else row.name
         if not means or any(
-            one.configuration == {"name": title, **configuration} and one.figures == means for one in known
+            figures_of_seed.configuration == {"name": title, **configuration}
+            and figures_of_seed.figures == means
+            for figures_of_seed in known
         ):
             continue
         paper = Paper(source=table.paper, figures=row.paper) if table.paper and row.paper else None

@@ -66,7 +66,7 @@ def fitted(chosen: Mapping[str, Domain]) -> Numbers:
     """Fit a logistic regression in which each domain has the same weight. Returns its coefficients."""
     linear_model = require("sklearn.linear_model", "evaluation")
     inputs, truth = (np.concatenate(parts) for parts in zip(*chosen.values(), strict=True))
-    weight = np.concatenate([np.full(len(one), 1 / len(one)) for one, _ in chosen.values()])
+    weight = np.concatenate([np.full(len(values), 1 / len(values)) for values, _ in chosen.values()])
     model = linear_model.LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-8, max_iter=1000)
     return np.asarray(model.fit(inputs, truth, weight).coef_[0])
 
@@ -90,7 +90,7 @@ def main() -> None:
     coefficients = fitted(found)
     offsets = []
     for name, (inputs, accepted) in found.items():
-        others = fitted({other: one for other, one in found.items() if other != name})
+        others = fitted({other: data for other, data in found.items() if other != name})
         offsets.append(offset(inputs, accepted, others))
         figures = {"pairs": len(accepted), "accepted": float(accepted.mean()), "offset": offsets[-1]}
         for bound in _BOUNDS:

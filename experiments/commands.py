@@ -68,10 +68,10 @@ def _figures(content: dict[str, Any]) -> dict[str, Any]:
     if compared := list(content.get("differences", {}).values()):
         return {"difference": compared[0]["mean_absolute_pearson"]}
     years = content.get("years", [])
-    figures: dict[str, Any] = sts_figures({one["name"]: one["pearson"] for one in years})
-    ranks = sts_figures({one["name"]: one["spearman"] for one in years})
+    figures: dict[str, Any] = sts_figures({item["name"]: item["pearson"] for item in years})
+    ranks = sts_figures({item["name"]: item["spearman"] for item in years})
     figures |= {f"{name}_spearman": value for name, value in ranks.items()}
-    sets = {re.sub(r"\W+", "_", one["name"]): one["pearson"] for one in content.get("sets", [])}
+    sets = {re.sub(r"\W+", "_", item["name"]): item["pearson"] for item in content.get("sets", [])}
     figures |= {name: value for name, value in sts_figures(sets).items() if name not in figures}
     for name, words in content.get("words", {}).items():
         figures[name.lower().replace("-", "_")] = words["spearman"]

@@ -221,7 +221,7 @@ def lexicon_evaluate(
         return parts[0] if begins.count(parts[0]) == 1 else "_".join(parts)
 
     lists = read_lists(words, ppdb or [])
-    names = [one.name for one in lists.judgements] + [one.name for one in lists.references]
+    names = [listed.name for listed in lists.judgements] + [listed.name for listed in lists.references]
     begins = [re.split(r"\W+", name.lower())[0] for name in names]
     figures: dict[str, float | None] = {}
     for name, row in evaluate_lexicon(lexicon, lists, minimum_pairs).items():

@@ -76,7 +76,7 @@ class Row(_Section):
     def wants_corpus(self) -> bool:
         """Whether its figures are of the corpora that are given."""
         return "corpus" in (self.pairs.get("sources") or []) or any(
-            "{corpus}" in one for one in self.commands
+            "{corpus}" in command for command in self.commands
         )
 
     @model_validator(mode="after")

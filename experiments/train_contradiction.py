@@ -106,11 +106,11 @@ def reworded(text: str, rng: random.Random, synonyms: Mapping[str, Sequence[str]
                 words[place] = rng.choice(synonyms[words[place]])
             text = " ".join(words)
         elif chance < 0.65:
-            both = [pair for one, two in _CONTRACTIONS.items() for pair in ((one, two), (two, one))]
-            fitting = [(one, two) for one, two in both if re.search(rf"\b{re.escape(one)}\b", text)]
+            both = [pair for long, short in _CONTRACTIONS.items() for pair in ((long, short), (short, long))]
+            fitting = [(long, short) for long, short in both if re.search(rf"\b{re.escape(long)}\b", text)]
             if fitting:
-                one, two = rng.choice(fitting)
-                text = re.sub(rf"\b{re.escape(one)}\b", two, text, count=1)
+                long, short = rng.choice(fitting)
+                text = re.sub(rf"\b{re.escape(long)}\b", short, text, count=1)
         elif chance < 0.75:
             text = re.sub(r"[a-z]+", lambda found: _DIGITS.get(found[0], found[0]), text)
         elif chance < 0.85:
@@ -127,14 +127,14 @@ def reworded(text: str, rng: random.Random, synonyms: Mapping[str, Sequence[str]
 
 def doubly_negated(text: str, rng: random.Random) -> str | None:
     """Add an antonym and a negation, which keep the meaning: `is not unhappy`; None if that is impossible."""
-    one = _NEGATED.search(text)
-    if one is None:
+    match = _NEGATED.search(text)
+    if match is None:
         return None
-    word, *after = text[one.end() :].split(" ")
+    word, *after = text[match.end() :].split(" ")
     opposite = RULES["antonym"](word, rng)
     if not opposite:
         return None
-    return " ".join([text[: one.start()] + one[1], *([] if one[2] else ["not"]), opposite, *after])
+    return " ".join([text[: match.start()] + match[1], *([] if match[2] else ["not"]), opposite, *after])
 
 
 def denied(text: str, rng: random.Random) -> str | None:
@@ -151,7 +151,7 @@ def sister_words(wordnet: Path, texts: Iterable[str]) -> dict[str, list[str]]:
     counts = Counter(word for text in texts for word in _WORD.findall(text))
     found: dict[str, list[str]] = {}
     for part in ("noun", "verb"):
-        sets = {one.place: one for one in synsets(wordnet, part)}
+        sets = {synset.place: synset for synset in synsets(wordnet, part)}
         senses = {}
         for line in (wordnet / f"index.{part}").read_text(encoding="utf-8").split("\n"):
             word, *fields = line.split() or [""]
@@ -177,10 +177,10 @@ def good_pairs(wordnet: Path) -> dict[str, list[Pair]]:
     """Return pairs with equal meanings, by origin."""
     rng = random.Random(1)
     synonyms: dict[str, list[str]] = {}
-    for one, other in wordnet_pairs(wordnet)[0]:
-        if one.isalpha() and other.isalpha():
-            synonyms.setdefault(one, []).append(other)
-            synonyms.setdefault(other, []).append(one)
+    for first, second in wordnet_pairs(wordnet)[0]:
+        if first.isalpha() and second.isalpha():
+            synonyms.setdefault(first, []).append(second)
+            synonyms.setdefault(second, []).append(first)
     found = {
         name: [
             pair
@@ -199,7 +199,7 @@ def good_pairs(wordnet: Path) -> dict[str, list[Pair]]:
         texts = [text for text in texts if 3 < len(text.split()) < 40][:_SENTENCES]
         found[name] = [(text, reworded(text, rng, synonyms)) for text in texts]
         doubled = ((text, doubly_negated(text, rng)) for text in texts)
-        negated = [(text, other) for text, other in doubled if other]
+        negated = [(text, second) for text, second in doubled if second]
         found[f"{name}, doubly negated"] = negated[:_DOUBLY]
     return found
 
@@ -217,7 +217,7 @@ def contradictions(pairs: Sequence[Pair], sisters: Mapping[str, Sequence[str]]) 
 
     rng = random.Random(2)
     return {
-        rule: [(one, made) for one, other in pairs if (made := change(other, rng)) and made != other]
+        rule: [(first, made) for first, second in pairs if (made := change(second, rng)) and made != second]
         for rule, change in {**RULES, "denial": denied, "other word": other_word}.items()
     }
 

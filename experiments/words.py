@@ -91,7 +91,7 @@ def mean_pearson(words: list[str], vectors: npt.NDArray[Any]) -> float:
     2014."""
     average = WordAverage(WordVectors(words, vectors.astype(np.float32)))
     sets = [pairs for pairs in sts_sets() if pairs.group in ("2012", "2013", "2014")]
-    return float(np.mean([one.pearson or 0.0 for one in evaluate_sts(average, sets).sets]))
+    return float(np.mean([result.pearson or 0.0 for result in evaluate_sts(average, sets).sets]))
 
 
 if __name__ == "__main__":

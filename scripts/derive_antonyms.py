@@ -96,13 +96,13 @@ def synsets(directory: Path, part: str) -> Iterator[Synset]:
 def wordnet_antonyms(directory: Path) -> Iterator[tuple[str, str, bool]]:
     """Return WordNet's antonyms, or with False head adjectives with words similar to their antonyms."""
     for part in PARTS_OF_SPEECH:
-        found = {one.place: one for one in synsets(directory, part)}
-        for one in found.values():
-            for symbol, place, ends in one.pointers:
+        found = {synset.place: synset for synset in synsets(directory, part)}
+        for synset in found.values():
+            for symbol, place, ends in synset.pointers:
                 if symbol != "!":
                     continue
                 other = found[place]
-                first = one.words[int(ends[:2], 16) - 1].lower()
+                first = synset.words[int(ends[:2], 16) - 1].lower()
                 yield first, other.words[int(ends[2:], 16) - 1].lower(), True
                 for near, near_place, _ in other.pointers:
                     if near == "&":

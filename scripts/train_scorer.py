@@ -64,12 +64,12 @@ def wordnet_pairs(directory: Path) -> tuple[list[tuple[str, str]], list[tuple[st
     """Yield pairs of synonyms, at most three per set, and of a set's words with their definition."""
     rng = random.Random(2)
     synonyms, definitions = [], []
-    for one in itertools.chain.from_iterable(synsets(directory, part) for part in PARTS_OF_SPEECH):
-        words = list(dict.fromkeys(word.replace("_", " ") for word in one.words))
+    for synset in itertools.chain.from_iterable(synsets(directory, part) for part in PARTS_OF_SPEECH):
+        words = list(dict.fromkeys(word.replace("_", " ") for word in synset.words))
         pairs = list(itertools.combinations(words, 2))
         synonyms += rng.sample(pairs, min(len(pairs), _PAIRS_A_SYNSET))
-        if one.definition:
-            definitions.append((", ".join(words), one.definition))
+        if synset.definition:
+            definitions.append((", ".join(words), synset.definition))
     return synonyms, definitions
 
 

@@ -82,8 +82,8 @@ def of_pivots(stage: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
         for other in others:
             total[name] = _sum(total[name], other[name])
     for source in total["sources"].values() if stage == "ingest" else ():
-        for reason, found in source["frequent"].items():
-            found["share"] = round(source["rejected"][reason] / source["rows"], 4)
+        for reason, rejections in source["frequent"].items():
+            rejections["share"] = round(source["rejected"][reason] / source["rows"], 4)
     if all("forward" in report for report in each.values()):
         total["forward"] = of_pivots(stage, {name: report["forward"] for name, report in each.items()})
     return {**total, "pivots": each}

@@ -262,6 +262,8 @@ def replacement(name: str, *owners: str) -> str:
         words = [word.partition(":")[0] for word in re.findall(r"`([^`]*)`", gone)]
         # "`plan --precision`, `--model`": the first name has the owner's, which the others share.
         names = {part for word in words for part in (word, word.split()[-1], word.rpartition(".")[2])}
-        if name in names and (not owners or any(re.search(rf"\b{re.escape(one)}\b", gone) for one in owners)):
+        if name in names and (
+            not owners or any(re.search(rf"\b{re.escape(owner)}\b", gone) for owner in owners)
+        ):
             return f"It was removed in this version; now: {use}"
     return ""

@@ -128,10 +128,10 @@ def sweep(directory: Path, alone: bool = False) -> None:
     """
     leftovers = directory.rglob(".*.tmp") if alone else directory.glob(".*.tmp")
     for left in sorted(leftovers, reverse=True):  # what is inside a directory before the directory
-        found = _TEMPORARY.fullmatch(left.name)
-        if alone or (found and _is_abandoned(left, found["host"], int(found["pid"]))):
-            if found and found["old"] and not left.with_name(found["name"]).exists():
-                left.rename(left.with_name(found["name"]))
+        match = _TEMPORARY.fullmatch(left.name)
+        if alone or (match and _is_abandoned(left, match["host"], int(match["pid"]))):
+            if match and match["old"] and not left.with_name(match["name"]).exists():
+                left.rename(left.with_name(match["name"]))
             else:
                 remove(left)
 
@@ -269,10 +269,10 @@ def files_below(directory: Path) -> Iterator[Path]:
     directory is visited once."""
     seen = {directory.resolve()}
     for place, inner, names in os.walk(directory, followlinks=True):
-        here = Path(place)
-        inner[:] = sorted(name for name in inner if (here / name).resolve() not in seen)
-        seen.update((here / name).resolve() for name in inner)
-        yield from (here / name for name in names if (here / name).is_file())
+        folder = Path(place)
+        inner[:] = sorted(name for name in inner if (folder / name).resolve() not in seen)
+        seen.update((folder / name).resolve() for name in inner)
+        yield from (folder / name for name in names if (folder / name).is_file())
 
 
 def sha256_directory(directory: Path) -> str:
@@ -289,8 +289,8 @@ DIGESTS = "sha256.json"
 
 def write_digests(directory: Path) -> None:
     """Write the SHA-256 of a directory's files to ``sha256.json`` in it; :func:`check_digests` compares."""
-    found = sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
-    digests = {name: sha256_file(directory / name) for name in found if name != DIGESTS}
+    names = sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
+    digests = {name: sha256_file(directory / name) for name in names if name != DIGESTS}
     write_json(directory / DIGESTS, digests)
 
 

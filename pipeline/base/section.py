@@ -30,7 +30,7 @@ class Section(BaseModel):
 
 def problems_of(error: ValidationError) -> list[str]:
     """Return what is wrong with each value, as its check says it."""
-    return [str(one["msg"]).removeprefix("Value error, ") for one in error.errors()]
+    return [str(problem["msg"]).removeprefix("Value error, ") for problem in error.errors()]
 
 
 def _kinds(annotation: Any) -> Iterator[Any]:
@@ -43,7 +43,7 @@ def _kinds(annotation: Any) -> Iterator[Any]:
 def _without_flags(value: Any) -> Any:
     """Return a value with words for ``true`` and ``false``, which pydantic would take for 1 and 0."""
     if isinstance(value, dict):
-        return {key: _without_flags(one) for key, one in value.items()}
+        return {key: _without_flags(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_without_flags(one) for one in value]
+        return [_without_flags(item) for item in value]
     return str(value).lower() if isinstance(value, bool) else value

@@ -89,12 +89,12 @@ def inside(
     A bound is rounded to the precision of the scores, so that 0.7 as a 32-bit score reaches a minimum of 0.7
     and is not above a maximum of 0.7, as a reader expects.
     """
-    found = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), bool)
+    is_inside = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), bool)
     if minimum is not None:
-        found &= values >= _at_precision(values, minimum)
+        is_inside &= values >= _at_precision(values, minimum)
     if maximum is not None:
-        found &= values <= _at_precision(values, maximum)
-    return found
+        is_inside &= values <= _at_precision(values, maximum)
+    return is_inside
 
 
 def _at_precision(values: npt.NDArray[Any], bound: float) -> Any:
@@ -171,20 +171,20 @@ class Scorer(ABC):
         """Return a pyarrow array as long as ``pairs`` for each column; null for pairs without that score."""
 
     def with_worse_of(
-        self, found: dict[str, Any], places: npt.NDArray[np.int64], first: Pairs, second: Pairs
+        self, scores: dict[str, Any], places: npt.NDArray[np.int64], first: Pairs, second: Pairs
     ) -> dict[str, Any]:
         """Replace the scores at ``places`` by the worse ones of two translations, if ``worse`` asks for it.
 
         first, second: each translation with the reference; as many pairs as places.
         """
         if self.worse is None:
-            return found
+            return scores
         replaced = {}
         of_first, of_second = self(first), self(second)
-        for name in found:
+        for name in scores:
             one, other, values = (
                 columns[name].to_numpy(zero_copy_only=False).astype(np.float32)
-                for columns in (of_first, of_second, found)
+                for columns in (of_first, of_second, scores)
             )
             values[places] = {
                 "larger": np.fmax(one, other),
@@ -198,9 +198,9 @@ class Scorer(ABC):
 def scorer_types() -> list[type[Scorer]]:
     """Return all scorers: those of the modules in ``scorers/``, and those of other packages. Raises
     InputError if a column of one is another's or of the corpus itself."""
-    found = sorted(found_classes("paraforge.corpus.scoring.scorers", Scorer), key=lambda scorer: scorer.place)
+    types = sorted(found_classes("paraforge.corpus.scoring.scorers", Scorer), key=lambda scorer: scorer.place)
     taken = set(COLUMNS)
-    for scorer in found:
+    for scorer in types:
         names = {column.name for column in scorer.columns}
         if again := sorted(names & taken):
             raise InputError(
@@ -208,4 +208,4 @@ def scorer_types() -> list[type[Scorer]]:
                 remedy="Give its column another name.",
             )
         taken |= names
-    return found
+    return types

@@ -80,8 +80,8 @@ def _normalised(vectors: FloatArray) -> FloatArray:
 
 
 def _cosines(unit: FloatArray, pairs: Pairs) -> FloatArray:
-    found: FloatArray = np.einsum("ij,ij->i", unit[pairs[:, 0]], unit[pairs[:, 1]])
-    return found
+    cosines: FloatArray = np.einsum("ij,ij->i", unit[pairs[:, 0]], unit[pairs[:, 1]])
+    return cosines
 
 
 def _neighbours(unit: FloatArray) -> Pairs:

@@ -64,8 +64,8 @@ class TfIdf:
 
 def jaccard(first: str, second: str) -> float:
     """Return the share of the sentences' distinct words that is in both, 0 to 1; 0 without words."""
-    one, other = set(words_and_marks(first)), set(words_and_marks(second))
-    return len(one & other) / max(1, len(one | other))
+    first_words, second_words = set(words_and_marks(first)), set(words_and_marks(second))
+    return len(first_words & second_words) / max(1, len(first_words | second_words))
 
 
 def chrf(reference: str, translation: str) -> float:
@@ -184,8 +184,8 @@ class PaperEvaluation:
         """Return one row per task, with a column for each training variant."""
         trainings = list(dict.fromkeys(score.training for score in self.transfer))
         tasks: dict[str, dict[str, TransferScore]] = {}
-        for one in self.transfer:
-            tasks.setdefault(one.name, {})[one.training] = one
+        for result in self.transfer:
+            tasks.setdefault(result.name, {})[result.training] = result
         rows = []
         for name, scores in tasks.items():
             task = next(iter(scores.values()))

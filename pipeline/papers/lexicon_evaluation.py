@@ -110,8 +110,8 @@ def lexicon_scores(
     result: dict[str, dict[Pair, float]] = {}
     for score in SCORES:
         values = dict(zip(keys, entries[score].to_pylist(), strict=True))
-        found = {(first, second): values.get((names[first], names[second])) for first, second in wanted}
-        result[score] = {pair: value for pair, value in found.items() if value is not None}
+        scores = {(first, second): values.get((names[first], names[second])) for first, second in wanted}
+        result[score] = {pair: value for pair, value in scores.items() if value is not None}
     return result
 
 
@@ -127,9 +127,9 @@ def read_lists(word_lists: Sequence[Path], reference_lexicons: Sequence[Path] = 
     """Read similarity lists and reference lexicons. Raises InputError if a file is missing or malformed."""
     references: list[ReferenceLexicon] = []
     for path in reference_lexicons:
-        found = read_reference_lexicon(path)
+        lexicon = read_reference_lexicon(path)
         names = {reference.name for reference in references}
-        references.append(replace(found, name=free_name(found.name, names)))
+        references.append(replace(lexicon, name=free_name(lexicon.name, names)))
     return Lists(read_similarity_lists(word_lists), references)
 
 
@@ -165,8 +165,10 @@ def shared_correlations(lexicon: Lexicon, reference: ReferenceLexicon) -> dict[s
     for pair, score in reference.scores.items():
         gold.setdefault((min(pair), max(pair)), []).append(score)
     result = {}
-    for name, found in lexicon_scores(lexicon, gold).items():
-        shared = [(sum(gold[pair]) / len(gold[pair]), value) for pair, value in found.items() if pair in gold]
+    for name, scores in lexicon_scores(lexicon, gold).items():
+        shared = [
+            (sum(gold[pair]) / len(gold[pair]), value) for pair, value in scores.items() if pair in gold
+        ]
         rho = spearman(*np.array(shared, dtype=np.float64).reshape(-1, 2).T)
         result[name] = None if rho is None else round(rho, 2)
     return result

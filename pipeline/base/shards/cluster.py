@@ -66,15 +66,15 @@ def has_gpu_workers(resources: Resources) -> bool:
     worker. Raises IncompleteError if the scheduler does not answer, or no worker appears."""
     with connect(resources, 0) as client, watched_connection():
         known = list(wait_for_worker(client).values())
-    found = sum(bool(worker["resources"].get("GPU")) for worker in known)
+    gpu_workers = sum(bool(worker["resources"].get("GPU")) for worker in known)
     threads = sum(worker["nthreads"] for worker in known)
-    logger.info("%d workers with %d threads answer, %d of them with a GPU", len(known), threads, found)
-    if not found:
+    logger.info("%d workers with %d threads answer, %d of them with a GPU", len(known), threads, gpu_workers)
+    if not gpu_workers:
         logger.info(
             "no worker declares a GPU ('dask worker --resources GPU=1'), so the engine runs on the "
             "workers' CPUs"
         )
-    return found > 0
+    return gpu_workers > 0
 
 
 def wait_for_worker(client: Client) -> dict[str, Any]:

@@ -61,10 +61,10 @@ def find_clusters(
             connect(roots, own[linked] // links, earlier[linked] // links)
         flatten(roots)
         counted = _numbers(sizes or ranking / "sizes", rows)
-        found = count(roots, counted)
+        clusters = count(roots, counted)
         del roots, counted
     remove_directory(ranking)
-    return found
+    return clusters
 
 
 def _numbers(path: Path, rows: int) -> Rows:

@@ -24,21 +24,21 @@ def installed(libraries: Iterable[str] = ()) -> Versions:
 
 def own_versions(libraries: Iterable[str]) -> Versions:
     """Return the installed versions of only the named distributions, by name."""
-    found = {}
+    own = {}
     for name in sorted(libraries):
         try:
-            found[name] = version(name)
+            own[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "none"
-    return found
+            own[name] = "none"
+    return own
 
 
-def warn_of_mixture(step: str, made: Mapping[str, Sequence[str]]) -> None:
+def warn_of_mixture(step: str, recorded: Mapping[str, Sequence[str]]) -> None:
     """Warn if several versions of a library made the shards of a step.
 
-    made: versions by library, as :func:`merged` gives them.
+    recorded: versions by library, as :func:`merged` gives them.
     """
-    mixed = [f"{name} {', '.join(versions)}" for name, versions in made.items() if len(versions) > 1]
+    mixed = [f"{name} {', '.join(versions)}" for name, versions in recorded.items() if len(versions) > 1]
     if mixed:
         logger.warning(
             "%s: shards come from several versions of libraries (%s); the manifest lists them. To "
@@ -48,9 +48,9 @@ def warn_of_mixture(step: str, made: Mapping[str, Sequence[str]]) -> None:
         )
 
 
-def is_made_otherwise(made: Versions, wanted: Versions) -> bool:
+def is_made_otherwise(recorded: Versions, wanted: Versions) -> bool:
     """Return whether something was made with a version other than a wanted one."""
-    return any(made.get(name, _NOT_RECORDED) != number for name, number in wanted.items())
+    return any(recorded.get(name, _NOT_RECORDED) != number for name, number in wanted.items())
 
 
 def described(others: Iterable[Versions], wanted: Versions) -> str:
@@ -58,7 +58,7 @@ def described(others: Iterable[Versions], wanted: Versions) -> str:
     versions = merged(others)
     parts = []
     for name, number in wanted.items():
-        before = [one for one in versions.get(name, [_NOT_RECORDED]) if one != number]
+        before = [earlier for earlier in versions.get(name, [_NOT_RECORDED]) if earlier != number]
         if before:
             parts.append(f"{name} {', '.join(before)} ({number} is installed)")
     return ", ".join(parts)
@@ -66,8 +66,8 @@ def described(others: Iterable[Versions], wanted: Versions) -> str:
 
 def merged(versions: Iterable[Mapping[str, str | Sequence[str]]]) -> dict[str, list[str]]:
     """Return all versions of each library."""
-    found: dict[str, set[str]] = {}
-    for one in versions:
-        for name, numbers in one.items():
-            found.setdefault(name, set()).update([numbers] if isinstance(numbers, str) else numbers)
-    return {name: sorted(found[name]) for name in sorted(found)}
+    numbers_of: dict[str, set[str]] = {}
+    for recorded in versions:
+        for name, numbers in recorded.items():
+            numbers_of.setdefault(name, set()).update([numbers] if isinstance(numbers, str) else numbers)
+    return {name: sorted(numbers_of[name]) for name in sorted(numbers_of)}

@@ -71,9 +71,9 @@ class Smallest:
 
     def add(self, rows: pa.Table) -> None:
         """Add rows, which have a column ``key`` (uint64)."""
-        found = rows.filter(pc.less_equal(rows["key"], pa.scalar(self.limit, pa.uint64())))
-        if found.num_rows or not self._parts:
-            self._parts.append(found)
+        candidates = rows.filter(pc.less_equal(rows["key"], pa.scalar(self.limit, pa.uint64())))
+        if candidates.num_rows or not self._parts:
+            self._parts.append(candidates)
         # A long corpus adds few rows at a time, and a small table takes much more memory than its rows.
         if len(self._parts) > _MOST_PARTS or sum(part.num_rows for part in self._parts) > 2 * self.size:
             self._parts = [self.rows().combine_chunks()]

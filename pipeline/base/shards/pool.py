@@ -138,11 +138,11 @@ def prefetched(
     end: Any = object()
     with threads_of(ThreadPoolExecutor(1, "prefetch", start)) as pool:
         # There is one thread, so the items come in order.
-        found = in_window(pool, lambda _: next(items, end), repeat(None), depth)
+        ahead = in_window(pool, lambda _: next(items, end), repeat(None), depth)
         try:
-            yield takewhile(lambda item: item is not end, found)
+            yield takewhile(lambda item: item is not end, ahead)
         finally:
-            found.close()  # start nothing more
+            ahead.close()  # start nothing more
 
 
 def threads_for(resources: Resources, rows: int) -> int:

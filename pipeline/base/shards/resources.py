@@ -99,7 +99,7 @@ def _shares() -> Iterator[float]:
                 yield 0 if quota == "max" else int(quota) / int(period)
     with suppress(OSError, ValueError):  # control groups of Linux until about 2020
         quota, period = (
-            Path(f"/sys/fs/cgroup/cpu/cpu.cfs_{one}_us").read_text() for one in ("quota", "period")
+            Path(f"/sys/fs/cgroup/cpu/cpu.cfs_{field}_us").read_text() for field in ("quota", "period")
         )
         yield int(quota) / int(period)
 

@@ -110,8 +110,8 @@ class Jobs:
         self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], **display: Any
     ) -> list[ResultT]:
         """Return the results of :meth:`run` when all jobs are done, in the order of the arguments."""
-        found = dict(self.run(function, arguments, **display))
-        return [found[index] for index in range(len(arguments))]
+        results = dict(self.run(function, arguments, **display))
+        return [results[index] for index in range(len(arguments))]
 
     def attempt(
         self,
@@ -259,7 +259,7 @@ class Jobs:
 
 
 def _called(
-    function: Callable[..., ResultT], given: tuple[Any, ...], tell: Callable[[int], None]
+    function: Callable[..., ResultT], arguments: tuple[Any, ...], tell: Callable[[int], None]
 ) -> tuple[int, ResultT]:
     """Run a job. Returns the rows that it reported, and its result.
 
@@ -274,7 +274,7 @@ def _called(
 
     token = _report.set(add)
     try:
-        result = function(*given)
+        result = function(*arguments)
     finally:
         _report.reset(token)
     return told, result
@@ -283,7 +283,7 @@ def _called(
 def _call_on_worker(
     wanted: dict[str, Any],
     function: Callable[..., ResultT],
-    given: tuple[Any, ...],
+    arguments: tuple[Any, ...],
     name: tuple[str, int],
     disk: Disk | None,
     files: JobFiles | None,
@@ -314,11 +314,11 @@ def _call_on_worker(
 
     try:
         if disk is None or disk.is_seen():
-            return *_called(function, given, tell), None
+            return *_called(function, arguments, tell), None
         if files is None:
             raise given_back(f"{worker.address} does not see {disk.project}")
         with copied(disk, files, name[1], worker.address, worker.log_event) as copies:
-            return *_called(function, copies.placed(given), tell), copies.left()
+            return *_called(function, copies.placed(arguments), tell), copies.left()
     except _USERS as error:
         if isinstance(error, ParaforgeError) and error.ends_process:
             # Dask gives the job to another worker, and the nanny starts a new one here.

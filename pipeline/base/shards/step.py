@@ -121,13 +121,13 @@ def run_step(
     work = WorkDirectory(step.name, resources.work)
     with work.lock():
         keys = shard_keys(step, view)
-        found = list(map(work.find, keys))
-        reused = sum(record is not None for record in found)
+        finished = list(map(work.find, keys))
+        reused = sum(record is not None for record in finished)
         if reused:
             logger.info("%d of %d shards exist from an earlier run", reused, len(keys))
-        todo = [index for index, record in enumerate(found) if record is None]
-        made = _make(step, view, keys, todo, work, resources, workers) if todo else {}
-        records = [record or made[index] for index, record in enumerate(found)]
+        todo = [index for index, record in enumerate(finished) if record is None]
+        new = _make(step, view, keys, todo, work, resources, workers) if todo else {}
+        records = [record or new[index] for index, record in enumerate(finished)]
         if step.aligned:
             for index, (record, rows) in enumerate(zip(records, view.rows, strict=True)):
                 if record.rows != rows:
@@ -160,7 +160,7 @@ def _make(
     workers: int | None,
 ) -> dict[int, ShardRecord]:
     """Make the shards with these numbers. Raises IncompleteError if some fail, after trying all."""
-    made: dict[int, ShardRecord] = {}
+    records: dict[int, ShardRecord] = {}
     failures: list[str] = []
     # Workers on other hosts need paths that mean the same there.
     root = work.path.parent.resolve()
@@ -197,7 +197,7 @@ def _make(
                     failures.append(f"shard {todo[number]} ({inputs}): {result.reason}")
                     logger.error("%s", failures[-1])
                 else:
-                    made[todo[number]] = result
+                    records[todo[number]] = result
     finally:
         _functions.clear()
     if failures:
@@ -208,9 +208,9 @@ def _make(
             f"{step.name}: {len(failures)} of {len(keys)} shards failed; "
             f"the others are kept in {work.path}:\n{listed}"
         )
-    if len(made) != len(todo):
-        raise IncompleteError(f"{step.name}: {len(todo) - len(made)} shards were not made")
-    return made
+    if len(records) != len(todo):
+        raise IncompleteError(f"{step.name}: {len(todo) - len(records)} shards were not made")
+    return records
 
 
 def compute_shard(step: Step, key: str, inputs: Sequence[Path], root: Path) -> ShardRecord:

@@ -261,7 +261,7 @@ class ShardView:
         """Open the directories, and the subdirectories that their indexes name. Raises InputError if their
         shards have different numbers of rows, or if one was made from other shards of a step than are read
         here."""
-        self.directories = [one for path in paths for one in ShardDirectory(path).with_aligned()]
+        self.directories = [shards for path in paths for shards in ShardDirectory(path).with_aligned()]
         first = self.directories[0]
         for other in self.directories[1:]:
             if other.rows != first.rows:

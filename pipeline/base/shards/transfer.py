@@ -264,11 +264,11 @@ class Copies:
         if type(value) in (list, tuple):
             return type(value)(map(self.placed, value))
         if type(value) is dict:
-            return {key: self.placed(one) for key, one in value.items()}
+            return {key: self.placed(item) for key, item in value.items()}
         if is_dataclass(value) and not isinstance(value, type):
-            before = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
-            after = {name: self.placed(one) for name, one in before.items()}
-            changed = {name: one for name, one in after.items() if one is not before[name]}
+            before = {item.name: getattr(value, item.name) for item in fields(value) if item.init}
+            after = {name: self.placed(item) for name, item in before.items()}
+            changed = {name: item for name, item in after.items() if item is not before[name]}
             return replace(value, **changed) if changed else value
         return value
 

@@ -246,8 +246,8 @@ def libraries_of(path: Path) -> dict[str, str]:
     empty where it names none."""
     try:
         metadata = pq.read_metadata(path).metadata or {}
-        found = json.loads(metadata.get(_LIBRARIES, b"{}"))
-        return {str(name): str(version) for name, version in found.items()}
+        recorded = json.loads(metadata.get(_LIBRARIES, b"{}"))
+        return {str(name): str(version) for name, version in recorded.items()}
     except (OSError, pa.ArrowInvalid, ValueError, AttributeError):
         return {}
 

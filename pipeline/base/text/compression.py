@@ -63,12 +63,12 @@ def compression_of(path: Path) -> str | None:
         raise InputError("the file is empty", path)
     if head == _LFS_POINTER:
         raise _lfs_pointer(path)
-    found = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
+    compression = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
     named = SUFFIXES.get(path.suffix.lower())
-    if named is not None and found != named:
-        what = found or "not compressed"
-        raise InputError(f"named {path.suffix}, but its content is {what}", path, remedy="Rename it.")
-    return found
+    if named is not None and compression != named:
+        actual = compression or "not compressed"
+        raise InputError(f"named {path.suffix}, but its content is {actual}", path, remedy="Rename it.")
+    return compression
 
 
 def refuse_lfs_pointer(path: Path) -> None:

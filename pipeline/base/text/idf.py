@@ -64,16 +64,16 @@ class Background:
         if not lacking:
             return self
         known = sum(text.values()) - sum(lacking.values()) or sum(text.values())
-        found = {word: max(1, round(self.documents * count / known)) for word, count in lacking.items()}
-        documents = self.documents + sum(found.values())
-        return replace(self, documents=documents, counts={**self.counts, **found}, partial=False)
+        estimates = {word: max(1, round(self.documents * count / known)) for word, count in lacking.items()}
+        documents = self.documents + sum(estimates.values())
+        return replace(self, documents=documents, counts={**self.counts, **estimates}, partial=False)
 
     def idf(self, words: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return ``ln(N / #(u))`` of each word; a word that the background lacks counts as in one
         sentence."""
         counts = self.counts
-        found = np.fromiter((counts.get(word, 1) for word in words), np.float64, len(words))
-        return np.log(self.documents) - np.log(np.minimum(found, self.documents))
+        documents = np.fromiter((counts.get(word, 1) for word in words), np.float64, len(words))
+        return np.log(self.documents) - np.log(np.minimum(documents, self.documents))
 
 
 def sentence_means(tokens: TokenColumn, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

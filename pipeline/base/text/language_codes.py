@@ -40,8 +40,8 @@ _TAG = re.compile(r"(?:__|>>|<2)?([a-z]{2,3})(?:[-_][a-z0-9]{2,8})*(?:__|<<|>)?"
 def two_letters(language: str) -> str | None:
     """Return the code of two letters (ISO 639-1) of a language: ``cs`` for ``cs``, ``cs-CZ``, ``ces``,
     ``ces_Latn``, ``>>ces<<``. None: it has another form, or is an unknown code of three letters."""
-    found = _TAG.fullmatch(language.strip().lower())
-    if found is None:
+    match = _TAG.fullmatch(language.strip().lower())
+    if match is None:
         return None
-    code = found[1]
+    code = match[1]
     return _TWO_LETTERS.get(code, code if len(code) == 2 else None)

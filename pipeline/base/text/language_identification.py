@@ -116,11 +116,11 @@ def _walk(
     ends: npt.NDArray[np.int64],
     moves: npt.NDArray[np.uint32],
     states: npt.NDArray[np.int32],
-    found: npt.NDArray[np.int32],
+    features: npt.NDArray[np.int32],
     sizes: npt.NDArray[np.int64],
 ) -> None:
-    """Walk over texts in step, from the shortest to the longest. ``found[i, :sizes[i]]`` becomes the features
-    of text i, repeated as often as they are found."""
+    """Walk over texts in step, from the shortest to the longest. Write the features of text i, each as often
+    as it is found, into ``features[i, :sizes[i]]``."""
     state = np.zeros(len(begins), np.int64)
     sizes[:] = 0
     first = 0
@@ -131,7 +131,7 @@ def _walk(
             now = np.int64(moves[states[state[lane], 0] + data[begins[lane] + place]])
             state[lane] = now
             feature = states[now, 1]
-            found[lane, sizes[lane]] = feature
+            features[lane, sizes[lane]] = feature
             sizes[lane] += feature >= 0
 
 
@@ -159,41 +159,41 @@ def _best_classes(
     scores = np.empty(classes, np.float64)
     once = np.zeros(weights.shape[1], np.int32)  # the sum of the weights of features that are found once
     counts = np.zeros(len(weights), np.int32)
-    found = np.empty((_TOGETHER, len(factors)), np.int32)
+    features_of = np.empty((_TOGETHER, len(factors)), np.int32)
     sizes = np.zeros(_TOGETHER, np.int64)
     for first in range(0, len(order), _TOGETHER):
         texts = slice(first, first + _TOGETHER)
-        _walk(data, begins[texts], ends[texts], moves, states, found, sizes)
+        _walk(data, begins[texts], ends[texts], moves, states, features_of, sizes)
         for lane in range(len(begins[texts])):
-            features = found[lane, : sizes[lane]]
+            features = features_of[lane, : sizes[lane]]
             if len(features) == 0:
                 continue
             for feature in features:
                 counts[feature] += 1
             once[:] = 0
-            for one in range(classes):  # an array copied as a whole takes two seconds to compile
-                scores[one] = priors[one]
+            for label in range(classes):  # an array copied as a whole takes two seconds to compile
+                scores[label] = priors[label]
             for feature in features:
                 count = counts[feature]
                 counts[feature] = 0
                 row = weights[feature]
                 if count == 1:
-                    for one in range(len(row)):
-                        once[one] += row[one]
+                    for label in range(len(row)):
+                        once[label] += row[label]
                 elif count > 1:
                     factor = factors[count] / _WEIGHT_SCALE
-                    for one in range(classes):
-                        scores[one] += factor * row[one]
+                    for label in range(classes):
+                        scores[label] += factor * row[label]
             factor = factors[1] / _WEIGHT_SCALE
-            for one in range(classes):
-                scores[one] += factor * once[one]
-            for one in range(classes):
+            for label in range(classes):
+                scores[label] += factor * once[label]
+            for label in range(classes):
                 # The first of a language's two classes stands for both.
-                if same[one] != one and scores[one] > scores[same[one]]:
-                    scores[same[one]] = scores[one]
+                if same[label] != label and scores[label] > scores[same[label]]:
+                    scores[same[label]] = scores[label]
             winner = 0
-            for one in range(classes):
-                if same[one] == one and scores[one] > scores[winner]:
-                    winner = one
+            for label in range(classes):
+                if same[label] == label and scores[label] > scores[winner]:
+                    winner = label
             best[order[first + lane]] = winner
     return best

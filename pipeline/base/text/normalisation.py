@@ -68,12 +68,12 @@ def _each(
     """Apply ``of_ascii`` to ASCII texts, and ``change`` to many other texts at once, joined by line feeds."""
     if isinstance(texts, pa.ChunkedArray):
         return pa.chunked_array([_each(chunk, change, of_ascii) for chunk in texts.chunks], texts.type)
-    given = pc.replace_substring(pc.fill_null(texts, ""), "\n", " ")
-    plain = pc.string_is_ascii(given).to_numpy(zero_copy_only=False)
-    found = of_ascii(given.filter(pa.array(plain)))
+    lines = pc.replace_substring(pc.fill_null(texts, ""), "\n", " ")
+    plain = pc.string_is_ascii(lines).to_numpy(zero_copy_only=False)
+    results = of_ascii(lines.filter(pa.array(plain)))
     if not plain.all():
-        others = given.filter(pa.array(~plain))
-        pieces = [found]
+        others = lines.filter(pa.array(~plain))
+        pieces = [results]
         for first in range(0, len(others), _ROWS_AT_ONCE):
             rows = others[first : first + _ROWS_AT_ONCE].cast(pa.string())
             if pc.any(pc.match_substring_regex(rows, f"[{IGNORABLE}]")).as_py():
@@ -81,8 +81,8 @@ def _each(
             joined = pc.binary_join(pa.ListArray.from_arrays([0, len(rows)], rows), "\n")[0].as_py()
             pieces.append(pc.split_pattern(pa.array([change(joined)], texts.type), "\n").values)
         place = np.where(plain, np.cumsum(plain), plain.sum() + np.cumsum(~plain)) - 1
-        found = pa.concat_arrays(pieces).take(pa.array(place))
-    return pc.if_else(texts.is_valid(), found, pa.scalar(None, texts.type)) if texts.null_count else found
+        results = pa.concat_arrays(pieces).take(pa.array(place))
+    return pc.if_else(texts.is_valid(), results, pa.scalar(None, texts.type)) if texts.null_count else results
 
 
 def _fold(text: str) -> str:
@@ -108,7 +108,7 @@ def _words(text: str) -> str:
     begins = np.ones(len(codes), bool)
     begins[1:] = ~spaces[:-1] & (classes[:-1] != _LINE)
     begins[:1] = False
-    codes, spaces = (one[~spaces | begins] for one in (codes, spaces))
+    codes, spaces = (array[~spaces | begins] for array in (codes, spaces))
     last = np.ones(len(codes), bool)
     last[:-1] = codes[1:] == _LINE_FEED
     return _text(codes[~(spaces & last)])
@@ -156,10 +156,10 @@ class SentenceSet:
         full = pc.fill_null(pc.not_equal(texts, ""), False).to_numpy(zero_copy_only=False)
         encoded = texts.filter(pa.array(full)).dictionary_encode()
         self.sentences = encoded.dictionary
-        found = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         # Sorted numbers of (sentence, set), so that the sets of a sentence are adjacent.
         count = max(len(columns), 1)
-        owners = np.unique(found * count + numbers[full])
+        owners = np.unique(codes * count + numbers[full])
         self._owners = owners % count
         self._starts = np.searchsorted(owners // count, np.arange(len(self.sentences) + 1))
 

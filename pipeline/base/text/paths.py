@@ -41,13 +41,13 @@ def expand(text: str) -> str:
 
     def value(match: re.Match[str]) -> str:
         name = match[1] or match[2]
-        found = os.environ.get(name)
-        if not found:
+        setting = os.environ.get(name)
+        if not setting:
             raise InputError(
                 f"{text}: the environment variable {name} is not set",
                 remedy=f"Set it, e.g. export {name}=/data",
             )
-        return found
+        return setting
 
     expanded = _VARIABLE.sub(value, text)
     return str(at_home(expanded)) if expanded.startswith("~") else expanded
@@ -61,8 +61,8 @@ def files_of(text: str) -> list[Path]:
     if glob.has_magic(expanded) and not Path(expanded).exists():
         parent = next(parent for parent in Path(expanded).parents if parent.is_dir())
         pattern = str(Path(expanded).relative_to(parent))
-        found = [parent / name for name in sorted(glob.glob(pattern, root_dir=parent, recursive=True))]  # noqa: PTH207 - Path.glob finds hidden files
-        files = [path for path in found if not path.is_dir()]
+        paths = [parent / name for name in sorted(glob.glob(pattern, root_dir=parent, recursive=True))]  # noqa: PTH207 - Path.glob finds hidden files
+        files = [path for path in paths if not path.is_dir()]
         if not files:
             raise InputError("no file matches this pattern", expanded)
         for path in files:

@@ -32,5 +32,5 @@ def parse_entry(fields: list[str]) -> Entry | None:
     """Return the entry with these fields; None if they have another form or no features."""
     if not is_entry(fields) or len(fields) <= _FEATURES:
         return None
-    found = _SCORE.search(fields[_FEATURES])
-    return Entry(fields[1], fields[2], found.group(1) if found else "")
+    match = _SCORE.search(fields[_FEATURES])
+    return Entry(fields[1], fields[2], match.group(1) if match else "")

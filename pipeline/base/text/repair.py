@@ -61,10 +61,10 @@ def _needed(match: re.Match[str]) -> str:
     """Return what remains of a run of invisible characters."""
     text, run = match.string, match[0]
     before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
-    joiner = next((one for one in run if one in _JOINERS), "")
+    joiner = next((character for character in run if character in _JOINERS), "")
     if _SELECTORS.match(run) and before.isalpha():
         return run[0]
-    if before == _FLAG and all("\U000e0020" <= one <= "\U000e007f" for one in run):
+    if before == _FLAG and all("\U000e0020" <= character <= "\U000e007f" for character in run):
         return run
     if joiner and _JOINED.match(before) and _JOINED.match(after):
         return joiner
@@ -94,10 +94,10 @@ _CONTROL = "paraforge-control"
 def _as_byte(error: UnicodeError) -> tuple[bytes, int]:
     """Return the byte of a control character, which decoders leave if a code page has no character for it."""
     assert isinstance(error, UnicodeEncodeError)
-    found = error.object[error.start]
-    if not "\x80" <= found <= "\x9f":
+    character = error.object[error.start]
+    if not "\x80" <= character <= "\x9f":
         raise error
-    return bytes([ord(found)]), error.start + 1
+    return bytes([ord(character)]), error.start + 1
 
 
 codecs.register_error(_CONTROL, _as_byte)
@@ -127,10 +127,10 @@ def is_damaged(texts: pa.Array) -> Mask:
 
     texts: strings without nulls.
     """
-    found: Mask = pc.match_substring(texts, REPLACEMENT).to_numpy(zero_copy_only=False).copy()
-    for row in np.flatnonzero(_matching(texts, _CANDIDATE) & ~found):
-        found[row] = _is_misread(texts[int(row)].as_py())
-    return found
+    damaged: Mask = pc.match_substring(texts, REPLACEMENT).to_numpy(zero_copy_only=False).copy()
+    for row in np.flatnonzero(_matching(texts, _CANDIDATE) & ~damaged):
+        damaged[row] = _is_misread(texts[int(row)].as_py())
+    return damaged
 
 
 def _is_misread(text: str) -> bool:
@@ -141,7 +141,9 @@ def _is_misread(text: str) -> bool:
             meant = text.encode(page, _CONTROL).decode("utf-8")
         except UnicodeError:
             continue
-        if len({one for one in meant if one > "\x7f"}) >= (_FEWEST_CYRILLIC if page == "cp1251" else 2):
+        if len({character for character in meant if character > "\x7f"}) >= (
+            _FEWEST_CYRILLIC if page == "cp1251" else 2
+        ):
             return True
         pieces = re.finditer(_CANDIDATE, text)
         return page != "cp1251" and any(not _may_be_meant(text, piece) for piece in pieces)

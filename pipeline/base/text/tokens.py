@@ -295,17 +295,19 @@ class _Pieces:
         words = chunks.lowered_words().dictionary_encode()
         self.vocabulary = {word: index for index, word in enumerate(words.dictionary.to_pylist())}
         word_ids = words.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        one = chunks.word[chunk]
+        is_word = chunks.word[chunk]
         stopped = chunks.word_and_stop[chunk] & (context != moses.Following.LOWER)
-        two = chunks.word_and_mark[chunk] | stopped
+        is_word_and_mark = chunks.word_and_mark[chunk] | stopped
         mark_ids = np.zeros(256, dtype=np.int32)
-        for mark in np.unique(chunks.last[chunk[two]]).tolist():
+        for mark in np.unique(chunks.last[chunk[is_word_and_mark]]).tolist():
             mark_ids[mark] = self._id(chr(mark))
-        self._add(wanted[one], np.ones(int(one.sum()), dtype=np.int64), word_ids[chunk[one]])
-        pairs = np.stack([word_ids[chunk[two]], mark_ids[chunks.last[chunk[two]]]], axis=1).ravel()
-        self._add(wanted[two], np.full(int(two.sum()), 2, dtype=np.int64), pairs)
+        self._add(wanted[is_word], np.ones(int(is_word.sum()), dtype=np.int64), word_ids[chunk[is_word]])
+        pairs = np.stack(
+            [word_ids[chunk[is_word_and_mark]], mark_ids[chunks.last[chunk[is_word_and_mark]]]], axis=1
+        ).ravel()
+        self._add(wanted[is_word_and_mark], np.full(int(is_word_and_mark.sum()), 2, dtype=np.int64), pairs)
 
-        other = ~(one | two)
+        other = ~(is_word | is_word_and_mark)
         strings = chunks.strings.take(pa.array(chunk[other])).to_pylist()
         self._add_tokens(
             wanted[other],

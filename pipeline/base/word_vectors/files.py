@@ -80,27 +80,27 @@ def read_vector_file(path: Path) -> Iterator[VectorBlock]:
         for position, name in enumerate(names):
             word = name.decode("utf-8")
             if block.faults[position] == INVALID_UTF8 and "\ufffd" in word:
-                what = "words that are not UTF-8"
+                reason = "words that are not UTF-8"
             elif word in seen:
-                what = "words that were in the file before"
+                reason = "words that were in the file before"
             else:
                 seen.add(word)
                 words.append(word)
                 places.append(position)
                 continue
-            left_out[what] += 1
-            first.setdefault(what, f"{word[:40]!r} in line {block.first + position:,}")
+            left_out[reason] += 1
+            first.setdefault(reason, f"{word[:40]!r} in line {block.first + position:,}")
         yield VectorBlock(words, vectors if len(words) == len(names) else vectors[places])
-    for what, count in left_out.items():
-        logger.warning("%s: %s %s are left out, the first %s", path, f"{count:,}", what, first[what])
+    for reason, count in left_out.items():
+        logger.warning("%s: %s %s are left out, the first %s", path, f"{count:,}", reason, first[reason])
     if not seen:
         raise InputError(
             "no word vectors in the file", path, remedy="Use a file with a word and its vector on each line."
         )
-    found = len(seen) + left_out.total()
-    if header is not None and header[0] != found:
+    words_read = len(seen) + left_out.total()
+    if header is not None and header[0] != words_read:
         raise InputError(
-            f"the header says {header[0]} words, the file has {found}",
+            f"the header says {header[0]} words, the file has {words_read}",
             path,
             1,
             "If the file is complete, correct its first line. Otherwise download it again.",

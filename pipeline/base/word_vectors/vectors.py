@@ -112,9 +112,9 @@ class WordVectors:
         # The table's words are looked up among the wanted ones, so that no index of a large table is needed
         # in memory.
         places = pc.index_in(self._words, value_set=wanted.dictionary)
-        found = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
+        known = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
         rows = np.full(len(wanted.dictionary), -1, dtype=np.int64)
-        rows[places.drop_null().to_numpy()] = found
+        rows[places.drop_null().to_numpy()] = known
         return rows[wanted.indices.to_numpy()]
 
     def of_words(self, words: Sequence[str]) -> FloatArray:

@@ -86,8 +86,8 @@ def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str,
     """Return the card's metadata as the Hub reads it, including the pivots' languages."""
     pivots = [name for pivot in manifest.pivots for name in pivot.split("+")]
     languages = list(dict.fromkeys([*(parameters.languages or _LANGUAGES), *pivots]))
-    tags, creators, given = list(parameters.tags), ["found"], is_given(manifest.steps)
-    if given:  # the corpus does not contain a foreign side
+    tags, creators, is_pretranslated = list(parameters.tags), ["found"], is_given(manifest.steps)
+    if is_pretranslated:  # the corpus does not contain a foreign side
         languages = languages[:1]
         tags = [tag for tag in tags if tag != "back-translation"]
     else:
@@ -102,7 +102,7 @@ def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str,
         "language": languages,
         "multilinguality": ["translation"] if len(languages) > 1 else ["monolingual"],
         "language_creators": creators,
-        **({} if given else {"annotations_creators": ["machine-generated"]}),
+        **({} if is_pretranslated else {"annotations_creators": ["machine-generated"]}),
         "source_datasets": [f"extended|other-{source}" for source in sources],
         "size_categories": [size_category(manifest.rows)],
         "task_categories": ["sentence-similarity", "text-generation"],
@@ -201,23 +201,25 @@ def _introduction(manifest: Manifest, languages: Sequence[str]) -> str:
             "came in can be looked up; they are not part of the corpus."
         )
     if is_given(manifest.steps):
-        what = (
+        content = (
             f"{counted(manifest.rows, 'paraphrase pair')}: the sentences `reference` and `translation` were "
             "given as paraphrases of each other, and have scores and lineage here."
         )
     else:
         side = "English" if languages[0] == "en" else code(languages[0])
-        made = f"the {side} side of parallel text (`reference`) and a machine translation of its foreign side"
+        origin = (
+            f"the {side} side of parallel text (`reference`) and a machine translation of its foreign side"
+        )
         if is_round_trip(manifest.steps):
-            made = (
+            origin = (
                 "a sentence (`reference`), its machine translation into another language (`source_text`) and "
                 "the machine translation of that back"
             )
-        what = (
-            f"{counted(manifest.rows, 'paraphrase pair')} made by back-translation: each pair is {made} "
+        content = (
+            f"{counted(manifest.rows, 'paraphrase pair')} made by back-translation: each pair is {origin} "
             "(`translation`), with scores and lineage."
         )
-    return what + "".join(f" {escape(sentence)}" for sentence in lineage_words(manifest))
+    return content + "".join(f" {escape(sentence)}" for sentence in lineage_words(manifest))
 
 
 def lineage_words(manifest: Manifest) -> list[str]:

@@ -101,8 +101,10 @@ def open_shards(directory: Path) -> Dataset | None:
     if is_published(directory) or not (directory / INDEX_NAME).is_file():
         return None
     view = ShardView(directory)
-    files = [[_whole(one.path, record.file, None) for record in one.records] for one in view.directories]
-    fields = {field.name: field for one in view.directories for field in one.schema}
+    files = [
+        [_whole(shards.path, record.file, None) for record in shards.records] for shards in view.directories
+    ]
+    fields = {field.name: field for shards in view.directories for field in shards.schema}
     schema = pa.schema(list(fields.values()))
     return Dataset(KEPT, directory, files[0], view.total_rows, schema, aligned=tuple(files[1:]))
 
@@ -124,7 +126,7 @@ def open_publication(directory: Path, with_rejected: bool = True) -> list[Datase
     other = beside(directory, REJECTED if dataset.name == KEPT else KEPT)
     if with_rejected and other.is_dir():
         second = open_published(other)
-        publications = {one.manifest.publication for one in (dataset, second) if one.manifest}
+        publications = {opened.manifest.publication for opened in (dataset, second) if opened.manifest}
         if second.name == dataset.name or len(publications) > 1:
             raise InputError(
                 f"comes from a different run than {directory}",
@@ -132,7 +134,7 @@ def open_publication(directory: Path, with_rejected: bool = True) -> list[Datase
                 remedy="Publish both again, or pass --kept-only to leave it out.",
             )
         datasets.append(second)
-    return sorted(datasets, key=lambda one: one.name)
+    return sorted(datasets, key=lambda opened: opened.name)
 
 
 def beside(directory: Path, name: str) -> Path:
@@ -162,22 +164,22 @@ def neighbours(corpus: Dataset, damaged: bool = True) -> tuple[dict[str, Dataset
     damaged: report a dataset that exists but cannot be read in the second result; otherwise it raises
         InputError.
     """
-    found = {corpus.name: corpus}
+    datasets = {corpus.name: corpus}
     missing: dict[str, str] = {}
     for name in (KEPT, REJECTED, LEXICON):
-        if name in found:
+        if name in datasets:
             continue
         directory = beside(corpus.directory, name)
         if not directory.is_dir():
             missing[name] = f"there is no directory {directory}"
             continue
         try:
-            found[name] = open_lexicon(directory) if name == LEXICON else open_published(directory)
+            datasets[name] = open_lexicon(directory) if name == LEXICON else open_published(directory)
         except InputError as error:
             if not damaged:
                 raise
             missing[name] = str(error)
-    return found, missing
+    return datasets, missing
 
 
 @dataclass(frozen=True)
@@ -213,18 +215,18 @@ def open_held_out(directory: Path) -> HeldOut | None:
 def _whole(directory: Path, name: str, size: int | None) -> Path:
     path = directory.absolute() / name
     try:
-        found = path.stat().st_size
+        actual = path.stat().st_size
         with path.open("rb") as file:
             head = file.read(len(_MAGIC))
-            file.seek(-min(found, len(_MAGIC)), 2)
+            file.seek(-min(actual, len(_MAGIC)), 2)
             tail = file.read()
     except FileNotFoundError as error:
         raise InputError("missing, but listed in the manifest", path, remedy=PUBLISH_AGAIN) from error
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", path) from error
-    if size is not None and found != size:
+    if size is not None and actual != size:
         raise InputError(
-            f"damaged: it has {found:,} bytes, the manifest says {size:,}", path, remedy=PUBLISH_AGAIN
+            f"damaged: it has {actual:,} bytes, the manifest says {size:,}", path, remedy=PUBLISH_AGAIN
         )
     if head != _MAGIC or tail != _MAGIC:
         raise InputError("damaged: not a complete Parquet file", path, remedy=PUBLISH_AGAIN)

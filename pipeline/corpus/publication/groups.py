@@ -103,8 +103,12 @@ def find_grouping(view: ShardView, parameters: PublishParameters, directory: Pat
         read = [*columns, *([] if score is None else present(view, [_SCORE]))]
         keys = each(lambda shard: joining_keys(kept_rows(view, shard, read), columns, score))
         ranking, output = directory / f"{what}.keys", directory / what
-        found, largest = find_clusters(keys, total, len(columns), ranking, output, f"publish: {what}", sizes)
-        logger.info("%s %s of %s pairs; the largest has %s", f"{found:,}", what, f"{total:,}", f"{largest:,}")
+        clusters, largest = find_clusters(
+            keys, total, len(columns), ranking, output, f"publish: {what}", sizes
+        )
+        logger.info(
+            "%s %s of %s pairs; the largest has %s", f"{clusters:,}", what, f"{total:,}", f"{largest:,}"
+        )
         return read_clusters(output, total)
 
     groups = None

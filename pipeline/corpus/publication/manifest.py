@@ -152,15 +152,15 @@ def read_manifest(directory: Path) -> Manifest:
             message = f"written with schema {value['schema_version']}; this version reads {SCHEMA_VERSION}"
             remedy = "Use the version of paraforge that wrote it, or publish the corpus again with this one."
             raise InputError(message, path, remedy=remedy)
-        given = {key: value[key] for key in Manifest.__annotations__ if key in value}
-        manifest = TypeAdapter(Manifest).validate_python({**given, "version": value["paraforge"]})
+        fields = {key: value[key] for key in Manifest.__annotations__ if key in value}
+        manifest = TypeAdapter(Manifest).validate_python({**fields, "version": value["paraforge"]})
         if not all({"name", "type", "description"} <= column.keys() for column in manifest.columns):
             raise ValueError("columns: a name, a type or a description is missing")
         return manifest
 
 
 def _as_dicts(counts: Mapping[str, Counts]) -> dict[str, Any]:
-    return {name: one.as_dict() for name, one in sorted(counts.items())}
+    return {name: count.as_dict() for name, count in sorted(counts.items())}
 
 
 def describe_columns(schema: Iterable[pa.Field]) -> list[dict[str, str]]:

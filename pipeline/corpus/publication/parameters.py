@@ -68,16 +68,16 @@ class PublishParameters(Section):
     def licences_of(self, sources: Iterable[str]) -> dict[str, str]:
         """Return the licence of each source that has one; ``news.2014`` has that of ``news`` unless it has
         its own."""
-        found = {source: self._licence_of(source) for source in sorted(sources)}
-        return {source: licence for source, licence in found.items() if licence}
+        licences = {source: self._licence_of(source) for source in sorted(sources)}
+        return {source: licence for source, licence in licences.items() if licence}
 
     def _licence_of(self, source: str) -> str:
         """Return a source's licence, empty if it has none. For ``A/B``, whose sides are from two sources, it
         names both."""
         if "/" in source:
-            both = [self._licence_of(one) for one in source.split("/")]
+            both = [self._licence_of(name) for name in source.split("/")]
             return " and ".join(dict.fromkeys(both)) if all(both) else ""
-        named = [one for one in self.licences if f"{source}.".startswith((f"{one}.", f"{one}-"))]
+        named = [name for name in self.licences if f"{source}.".startswith((f"{name}.", f"{name}-"))]
         return self.licences[max(named, key=len)] if named else ""
 
     @field_validator("licences")

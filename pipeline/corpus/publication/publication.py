@@ -72,13 +72,13 @@ class PublishReport:
         held = [f"{rows:,} for {name}" for name, rows in self.corpus.splits.items()]
         parts += held[1:]
         counts = {"rejected": self.corpus.counts.rejected, "failed": self.corpus.counts.failed}
-        parts += [f"{one.total():,} {name}" for name, one in counts.items() if one]
+        parts += [f"{reasons.total():,} {name}" for name, reasons in counts.items() if reasons]
         return "; ".join([*parts, f"{self.seconds:.1f} s"])
 
     def metrics(self) -> dict[str, Any]:
         """Return the content of ``metrics/publish.json``."""
         counts = self.corpus.counts
-        pivots = {name: one.as_dict() for name, one in sorted(self.corpus.pivots.items())}
+        pivots = {name: pivot_counts.as_dict() for name, pivot_counts in sorted(self.corpus.pivots.items())}
         return {
             "pairs": counts.kept,
             "rejected": counts.rejected.total(),
@@ -147,7 +147,7 @@ def _languages_of(model: Path) -> list[str]:
     content = read_json(model)
     with describing(model, "damaged index"):
         languages = [str(content["target_language"]), str(content["source_language"])]
-    return [two_letters(one) or one for one in languages]
+    return [two_letters(language) or language for language in languages]
 
 
 class _Publication:
@@ -163,11 +163,15 @@ class _Publication:
         self.view = view
         self.selected = view.directories[-1].description
         self.steps = {
-            str(one.description.get("step", one.path.name)): {
-                **{key: one.description.get(key) for key in _DESCRIBED},
-                **{key: one.description[key] for key in _DESCRIBED_IF_KNOWN if key in one.description},
+            str(directory.description.get("step", directory.path.name)): {
+                **{key: directory.description.get(key) for key in _DESCRIBED},
+                **{
+                    key: directory.description[key]
+                    for key in _DESCRIBED_IF_KNOWN
+                    if key in directory.description
+                },
             }
-            for one in view.directories
+            for directory in view.directories
         }
         self.directories = directories
         self.workers = workers
@@ -183,13 +187,15 @@ class _Publication:
         }
 
     def _schema(self, columns: Sequence[str]) -> pa.Schema:
-        found = {column.name: column for directory in self.view.directories for column in directory.schema}
+        column_of = {
+            column.name: column for directory in self.view.directories for column in directory.schema
+        }
         meanings = self._meanings()
         # Without the keys that steps put into the footers, which do not describe the corpus.
-        fields = [COLUMNS[name] if name in COLUMNS else found[name] for name in columns]
+        fields = [COLUMNS[name] if name in COLUMNS else column_of[name] for name in columns]
         return pa.schema(
-            one.with_metadata({"description": meanings[one.name]}) if one.name in meanings else one
-            for one in fields
+            field.with_metadata({"description": meanings[field.name]}) if field.name in meanings else field
+            for field in fields
         )
 
     def _meanings(self) -> dict[str, str]:

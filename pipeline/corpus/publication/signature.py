@@ -48,7 +48,7 @@ def signature(sources: Sequence[str], steps: Mapping[str, Description], select: 
     fingerprints = chosen.get("fingerprints") or {}
     if select.required != SelectParameters().required:
         fields.append(("need", "+".join(map(short_name, select.required)) or "none"))
-    fields += [_filter(one, fingerprints.get(one.reason)) for one in select.filters]
+    fields += [_filter(rule, fingerprints.get(rule.reason)) for rule in select.filters]
     fields.append(("v", __version__))
     return "|".join(f"{key}:{value}" for key, value in fields)
 
@@ -86,7 +86,7 @@ def _translator(description: Description) -> str:
     """Return the fingerprint of the model, or of each pivot's model; for engines without one, their name and
     a hash of their settings."""
     if pivots := (description.get("parameters") or {}).get("pivots"):
-        return "+".join(f"{name}-{_translator(one)}" for name, one in pivots.items())
+        return "+".join(f"{name}-{_translator(pivot)}" for name, pivot in pivots.items())
     if is_given({"translate": description}):
         return "given"
     model = short_fingerprint(description, "model")
@@ -98,8 +98,8 @@ def _forward(description: Description) -> str:
     """Return the model and the options of the forward translation, for each pivot if there are pivots; empty
     without one."""
     if pivots := (description.get("parameters") or {}).get("pivots"):
-        found = {name: _forward(one) for name, one in pivots.items()}
-        return "+".join(f"{name}-{one}" for name, one in found.items() if one)
+        models = {name: _forward(pivot) for name, pivot in pivots.items()}
+        return "+".join(f"{name}-{pivot}" for name, pivot in models.items() if pivot)
     if (forward := description.get("forward")) is None:
         return ""
     options = {key: value for key, value in forward["parameters"].items() if key != "hypotheses"}

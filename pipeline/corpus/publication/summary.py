@@ -55,8 +55,8 @@ class Summary:
 def by_pivot(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return a stage's metrics by the language of the pivot; for a corpus without pivots, under ``''``."""
     pivots = metrics.get("pivots")
-    found = pivots.items() if isinstance(pivots, dict) else ()
-    return {name: one for name, one in found if isinstance(one, dict)} or {"": metrics}
+    items = pivots.items() if isinstance(pivots, dict) else ()
+    return {name: figures for name, figures in items if isinstance(figures, dict)} or {"": metrics}
 
 
 def load_summary(root: Path) -> Summary:
@@ -119,9 +119,9 @@ def suggestions(summary: Summary) -> Iterator[tuple[str, str]]:
         purpose = f"see what '{name}' rejects, {number / counts.rows_in:.0%} of all rows"
         yield purpose, _query("rejected", f"WHERE rejected = '{name}'")
     for source, found in (summary.get("ingest", "sources") or {}).items():
-        for reason, one in found.get("frequent", {}).items():
-            shown = " | ".join(map(repr, one["examples"][0][1:]))
-            share = max(1, round(100 * one["share"]))
+        for reason, rejections in found.get("frequent", {}).items():
+            shown = " | ".join(map(repr, rejections["examples"][0][1:]))
+            share = max(1, round(100 * rejections["share"]))
             purpose = f"see why ingest rejects {share}% of {source} as {reason}, e.g. {shown}"
             yield purpose, f"grep {reason} logs/ingest.log"
     for source, stretches in (summary.get("score", "out_of_step") or {}).items():

@@ -58,14 +58,14 @@ def separations(manifest: Manifest) -> list[list[str]]:
     rows = []
     for score, whole in (manifest.verdict.get("scores") or {}).items():
         sources = whole["sources"] if len(whole["sources"]) > 1 else {}
-        for source, one in [("all sources", whole), *sources.items()] if whole["pairs"] else []:
-            suggested, passing = one["suggested"], one["passing"]
+        for source, group in [("all sources", whole), *sources.items()] if whole["pairs"] else []:
+            suggested, passing = group["suggested"], group["passing"]
             passes = "–" if passing is None else _two_digits(passing["value"])
             instead = ["–", "–"]
             if suggested is not None:
-                instead = [f"{suggested:g}", share_text(one["suggested_kept"])]
-            area = area_text(one["separation"])
-            rows.append([label(score), source, f"{one['pairs']:,}", area, passes, *instead])
+                instead = [f"{suggested:g}", share_text(group["suggested_kept"])]
+            area = area_text(group["separation"])
+            rows.append([label(score), source, f"{group['pairs']:,}", area, passes, *instead])
     return rows
 
 
@@ -113,13 +113,13 @@ def _of_score(score: str, figures: Figures) -> Iterator[str]:
 def _of_altered_meanings(figures: Figures) -> str:
     """Return how well `contradiction` finds pairs altered by rule, at its maximum or at a suggested one."""
     if "chosen" in figures:
-        maximum, found = figures["chosen"], figures["chosen_found"]
+        maximum, found_share = figures["chosen"], figures["chosen_found"]
         lost = _two_digits(figures["chosen_lost"])
     else:
-        maximum, found, lost = figures["maximum"], figures["found"], f"at most {100 * LOST_SHARE:g}%"
+        maximum, found_share, lost = figures["maximum"], figures["found"], f"at most {100 * LOST_SHARE:g}%"
     return (
         f"Contradiction: AUC {area_text(figures['separation'])} against altered meanings; rejecting scores "
-        f"above {maximum:g} catches {share_text(found)} of these and loses {lost} of the good pairs."
+        f"above {maximum:g} catches {share_text(found_share)} of these and loses {lost} of the good pairs."
     )
 
 
@@ -140,9 +140,9 @@ def share_text(share: float) -> str:
 def _poor_sources(score: str, figures: Figures) -> Iterator[str]:
     """Yield a warning that names the sources in which a score poorly separates right from mismatched
     pairs."""
-    areas = {name: one["separation"] for name, one in figures["sources"].items() if one["separation"]}
+    areas = {name: area["separation"] for name, area in figures["sources"].items() if area["separation"]}
     poor = sorted(
-        (name for name, one in areas.items() if one["high"] < _POOR), key=lambda name: areas[name]["value"]
+        (name for name, area in areas.items() if area["high"] < _POOR), key=lambda name: areas[name]["value"]
     )
     if poor:
         named = ", ".join(f"{name or 'this file'} ({_area(areas[name]['value'])})" for name in poor[:_NAMED])

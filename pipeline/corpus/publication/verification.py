@@ -68,13 +68,13 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
         checks = in_order(
             lambda i: _check_file(corpus, manifest, manifest.files[i]), len(manifest.files), workers
         )
-        for file, found in zip(manifest.files, checks, strict=True):
+        for file, check in zip(manifest.files, checks, strict=True):
             bar.update(file.rows)
-            if isinstance(found, InputError):
-                problems.append(found)
+            if isinstance(check, InputError):
+                problems.append(check)
                 damaged = True
             else:
-                total.add(found)
+                total.add(check)
     if not damaged:  # the sums mean nothing unless every file could be read
         problems += [_problem(path, message) for message in _sum_problems(manifest, total)]
     return Verification(manifest, problems)
@@ -84,8 +84,8 @@ def counterpart(corpus: Path) -> Path | None:
     """Return the directory of rejected pairs next to one of kept pairs, or vice versa; None if there is
     none."""
     other = {"corpus": "rejected", "rejected": "corpus"}.get(corpus.resolve().name)
-    found = None if other is None else beside(corpus, other)
-    return found if found is not None and found.is_dir() else None
+    path = None if other is None else beside(corpus, other)
+    return path if path is not None and path.is_dir() else None
 
 
 def _counterpart_problems(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
@@ -166,11 +166,11 @@ def _check_file(corpus: Path, manifest: Manifest, file: PublishedFile) -> InputE
     path = corpus / file.path
     if problem := next(_check_bytes(path, file), None):
         return problem
-    wanted = [f"{one['name']} ({one['type']})" for one in manifest.columns]
+    wanted = [f"{column['name']} ({column['type']})" for column in manifest.columns]
     try:
         columns = read_schema(path)
-        there = [f"{one.name} ({one.type})" for one in columns]
-        for own, listed in zip_longest(there, wanted, fillvalue="nothing"):
+        actual = [f"{column.name} ({column.type})" for column in columns]
+        for own, listed in zip_longest(actual, wanted, fillvalue="nothing"):
             if own != listed:
                 return _problem(path, f"has the column {own} where the manifest says {listed}")
         read = [name for name in ("source", "pivot", *FATE_COLUMNS) if name in columns.names]
@@ -182,15 +182,15 @@ def _check_file(corpus: Path, manifest: Manifest, file: PublishedFile) -> InputE
         return _problem(path, getattr(error, "message", str(error)))
 
 
-def _sum_problems(manifest: Manifest, found: Published) -> Iterator[str]:
+def _sum_problems(manifest: Manifest, published: Published) -> Iterator[str]:
     """Compare the rows with the counts. With a row that belongs to the other dataset, they cannot agree."""
-    for named, rows in ((manifest.sources, found.sources), (manifest.pivots, found.pivots)):
+    for named, rows in ((manifest.sources, published.sources), (manifest.pivots, published.pivots)):
         for name, counts in named.items():
-            there = rows.get(name, Counts())
+            counted = rows.get(name, Counts())
             if manifest.content == KEPT:
-                if there.kept != counts.kept:
-                    yield f"{name} has {there.kept:,} rows, the counts say {counts.kept:,}"
-            elif (there.rejected, there.failed) != (counts.rejected, counts.failed):
+                if counted.kept != counts.kept:
+                    yield f"{name} has {counted.kept:,} rows, the counts say {counts.kept:,}"
+            elif (counted.rejected, counted.failed) != (counts.rejected, counts.failed):
                 yield f"the reasons in {name} differ from the counts"
         for name in sorted(rows.keys() - named.keys()) if named else ():
             yield f"there are rows of '{name}', which is missing from the counts"

@@ -123,15 +123,15 @@ def directions_of(
 
 
 @compiled
-def _cosines(rows: Any, columns: Any, directions: Any, found: Any) -> None:
-    """Write the cosine of each of `rows` with each of `columns`, at least 0, into found[i, 1 + j]."""
+def _cosines(rows: Any, columns: Any, directions: Any, cosines: Any) -> None:
+    """Write the cosine of each of `rows` with each of `columns`, at least 0, into cosines[i, 1 + j]."""
     dimension = directions.shape[1]
     first, size = directions.ctypes.data, directions.itemsize * dimension
     for i in range(len(rows)):
         row = first + size * rows[i]
         for j in range(len(columns)):
             cosine = dot_product(row, first + size * columns[j], dimension)
-            found[i, 1 + j] = max(cosine, np.float32(0))
+            cosines[i, 1 + j] = max(cosine, np.float32(0))
 
 
 @compiled

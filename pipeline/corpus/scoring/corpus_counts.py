@@ -176,8 +176,8 @@ def _largest_shards(view: ShardView, columns: list[str], threads: int) -> set[in
 
 
 def _sources(table: Any) -> pa.ChunkedArray:
-    found = table["source"] if "source" in table.column_names else pa.nulls(table.num_rows, pa.string())
-    return pa.chunked_array(found if isinstance(found, pa.ChunkedArray) else [found])
+    sources = table["source"] if "source" in table.column_names else pa.nulls(table.num_rows, pa.string())
+    return pa.chunked_array(sources if isinstance(sources, pa.ChunkedArray) else [sources])
 
 
 def put_together(shards: Iterable[ShardCounts]) -> CorpusCounts:

@@ -127,10 +127,10 @@ def learn(rows: pa.Table, threads: int = 1) -> LexicalTable:
     return LexicalTable(foreign_side, reference_side, links[kept], shares[kept].astype(np.float32))
 
 
-def _shares(counts: Floats, given: npt.NDArray[np.int32]) -> Floats:
+def _shares(counts: Floats, units: npt.NDArray[np.int32]) -> Floats:
     """Return the probability of each link given its unit on one side: (its count - 1) / the unit's total."""
-    totals = np.bincount(given, counts)
-    return np.asarray(np.maximum(counts - 1, 0) / np.maximum(totals[given], 1))
+    totals = np.bincount(units, counts)
+    return np.asarray(np.maximum(counts - 1, 0) / np.maximum(totals[units], 1))
 
 
 def learn_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
@@ -146,7 +146,9 @@ def learn_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
     """
     view = ShardView(translated)
     work = WorkDirectory(STEP, resources.work)
-    key = shard_key({"step": STEP, "version": SCORE}, [one.sha256 for one in view.directories[0].records])
+    key = shard_key(
+        {"step": STEP, "version": SCORE}, [record.sha256 for record in view.directories[0].records]
+    )
     return work.find_or_make(
         key,
         lambda: learn(
@@ -240,7 +242,7 @@ def _blocks(first: TokenColumn, second: TokenColumn) -> list[Block]:
 
 @compiled
 def _find_links(
-    first: Any, first_offsets: Any, second: Any, second_offsets: Any, found: Any, places: Any, links: Any
+    first: Any, first_offsets: Any, second: Any, second_offsets: Any, cells: Any, places: Any, links: Any
 ) -> None:
     """Find the index of each cell's link."""
     cell = 0
@@ -248,7 +250,7 @@ def _find_links(
         for j in range(second_offsets[row], second_offsets[row + 1]):
             for i in range(first_offsets[row], first_offsets[row + 1]):
                 if first[i] >= 0 and second[j] >= 0:
-                    found[cell] = place_of(places, links, first[i], second[j])
+                    cells[cell] = place_of(places, links, first[i], second[j])
                 cell += 1
 
 
@@ -279,8 +281,8 @@ def _expect(
     for row in range(len(first_offsets) - 1):
         begin, other = first_offsets[row], second_offsets[row]
         rows, columns = first_offsets[row + 1] - begin, second_offsets[row + 1] - other
-        weights, given = np.zeros(rows), np.zeros(rows)
-        column_weights, column_given = np.zeros(columns), np.zeros(columns)
+        weights, explained = np.zeros(rows), np.zeros(rows)
+        column_weights, column_explained = np.zeros(columns), np.zeros(columns)
         size = 0
         for j in range(columns):
             for i in range(rows):
@@ -292,18 +294,18 @@ def _expect(
                 if place >= 0:
                     for side in (0, 1):
                         weighted[size, side] = weight * shares[place, side]
-                    given[i] += weighted[size, 1]
-                    column_given[j] += weighted[size, 0]
+                    explained[i] += weighted[size, 1]
+                    column_explained[j] += weighted[size, 0]
                     linked[size], words[size, 0], words[size, 1] = place, i, j
                     size += 1
         for i in range(rows):
             if first[begin + i] >= 0:
-                given[i] += CHANCE / (1 - CHANCE) * weights[i] * first_chances[first[begin + i]]
+                explained[i] += CHANCE / (1 - CHANCE) * weights[i] * first_chances[first[begin + i]]
         for j in range(columns):
             if second[other + j] >= 0:
                 chance = second_chances[second[other + j]]
-                column_given[j] += CHANCE / (1 - CHANCE) * column_weights[j] * chance
+                column_explained[j] += CHANCE / (1 - CHANCE) * column_weights[j] * chance
         for cell in range(size):
-            counts[linked[cell], 0] += weighted[cell, 0] / column_given[words[cell, 1]]
-            counts[linked[cell], 1] += weighted[cell, 1] / given[words[cell, 0]]
+            counts[linked[cell], 0] += weighted[cell, 0] / column_explained[words[cell, 1]]
+            counts[linked[cell], 1] += weighted[cell, 1] / explained[words[cell, 0]]
         start += rows * columns

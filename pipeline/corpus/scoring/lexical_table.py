@@ -136,12 +136,12 @@ class LexicalTable:
         ]
         long = pc.greater_equal(pc.utf8_length(units), STEM)
         same = pc.or_(long, pc.match_substring_regex(units, _NUMBER)).to_numpy(zero_copy_only=False)
-        found = _similarities(
+        similarities = _similarities(
             ids[0], foreign.offsets, ids[1], reference.offsets, same,
             *self.foreign.chances(units), *self.reference.chances(units),
             self._hashed, self.links, self.shares, NEARNESS,
         )  # fmt: skip
-        return np.round(found, _DIGITS).astype(np.float32)
+        return np.round(similarities, _DIGITS).astype(np.float32)
 
 
 def foreign_units(texts: Any) -> TokenColumn:
@@ -170,8 +170,8 @@ def units_of(tokens: TokenColumn) -> TokenColumn:
     ends = offsets_of(known)[ends]
     # Each token is replaced by its units.
     lengths = np.diff(ends)[tokens.ids]
-    found = ids[ranges(ends[tokens.ids], lengths)]
-    return TokenColumn(found, offsets_of(lengths)[tokens.offsets], encoded.dictionary.to_pylist())
+    unit_ids = ids[ranges(ends[tokens.ids], lengths)]
+    return TokenColumn(unit_ids, offsets_of(lengths)[tokens.offsets], encoded.dictionary.to_pylist())
 
 
 @compiled
@@ -216,8 +216,8 @@ def _similarities(
     foreign_numbers: Any, foreign_chances: Any, reference_numbers: Any, reference_chances: Any,
     places: Any, links: Any, shares: Any, nearness: Any,
 ) -> Any:  # fmt: skip
-    found = np.full(len(foreign_offsets) - 1, np.nan)
-    for row in range(len(found)):
+    similarities = np.full(len(foreign_offsets) - 1, np.nan)
+    for row in range(len(similarities)):
         first = foreign[foreign_offsets[row] : foreign_offsets[row + 1]]
         second = reference[reference_offsets[row] : reference_offsets[row + 1]]
         rows, columns = len(first), len(second)
@@ -225,8 +225,8 @@ def _similarities(
             continue
         of_rows, of_columns = 1 / rows, 1 / columns
         # For each word, its probability and the total weight of the words that might explain it.
-        given, weights = np.zeros(rows), np.zeros(rows)
-        column_given, column_weights = np.zeros(columns), np.zeros(columns)
+        explained, weights = np.zeros(rows), np.zeros(rows)
+        column_explained, column_weights = np.zeros(columns), np.zeros(columns)
         for j in range(columns):
             unit = second[j]
             number = reference_numbers[unit]
@@ -236,23 +236,23 @@ def _similarities(
                 weights[i] += weight
                 column_weights[j] += weight
                 if first[i] == unit and same[unit]:
-                    given[i] += weight
-                    column_given[j] += weight
+                    explained[i] += weight
+                    column_explained[j] += weight
                 elif number >= 0 and foreign_numbers[first[i]] >= 0:
                     place = place_of(places, links, foreign_numbers[first[i]], number)
                     if place >= 0:
-                        given[i] += weight * shares[place, 1]
-                        column_given[j] += weight * shares[place, 0]
+                        explained[i] += weight * shares[place, 1]
+                        column_explained[j] += weight * shares[place, 0]
         gained = information = 0.0
         for i in range(rows):
             chance = foreign_chances[first[i]]
-            share = given[i] / weights[i] if weights[i] > 0 else 0.0
+            share = explained[i] / weights[i] if weights[i] > 0 else 0.0
             gained += math.log(CHANCE + (1 - CHANCE) * share / chance)
             information -= math.log(chance)
         for j in range(columns):
             chance = reference_chances[second[j]]
-            gained += math.log(CHANCE + (1 - CHANCE) * column_given[j] / column_weights[j] / chance)
+            gained += math.log(CHANCE + (1 - CHANCE) * column_explained[j] / column_weights[j] / chance)
             information -= math.log(chance)
         if information > 0:
-            found[row] = gained / information
-    return found
+            similarities[row] = gained / information
+    return similarities

@@ -66,7 +66,7 @@ class Blocks:
 
     def out_of_step(self) -> dict[str, list[Stretch]]:
         """Return the misaligned stretches of each source that has some, in order."""
-        found = {}
+        stretches = {}
         for source, (units, counts) in sorted(self._sums.items()):
             judged = np.flatnonzero(counts >= FEWEST)
             means = units[judged] / counts[judged] / _UNIT
@@ -75,7 +75,7 @@ class Blocks:
             if usual < ALIGNED or not len(shifted):
                 continue
             ends = np.flatnonzero(np.diff(shifted, append=np.iinfo(np.int64).max) > 1)
-            found[source] = [
+            stretches[source] = [
                 Stretch(
                     int(run[0]) * LINES + 1,
                     int(run[-1] + 1) * LINES,
@@ -84,13 +84,13 @@ class Blocks:
                 )
                 for run in np.split(shifted, ends[:-1] + 1)
             ]
-        return found
+        return stretches
 
 
-def warn_of(found: dict[str, list[Stretch]]) -> None:
+def warn_of(stretches_of: dict[str, list[Stretch]]) -> None:
     """Warn of each source's stretches, and say what to do."""
-    for source, stretches in found.items():
-        listed = ", ".join(f"{one.first:,} to {one.last:,}" for one in stretches[:5])
+    for source, stretches in stretches_of.items():
+        listed = ", ".join(f"{stretch.first:,} to {stretch.last:,}" for stretch in stretches[:5])
         more = f" and {len(stretches) - 5:,} more" if len(stretches) > 5 else ""
         first = stretches[0]
         logger.warning(

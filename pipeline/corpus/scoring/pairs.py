@@ -105,11 +105,11 @@ class Pairs:
         """
         unknown = self.is_word & ~known
         size = len(unknown)
-        found, own = (
+        keys, own = (
             (tokens.row_numbers * size + tokens.ids)[unknown[tokens.ids]]
             for tokens in (self.translation_tokens, self.reference_tokens)
         )
-        row, word = np.divmod(found[~np.isin(found, own)], max(size, 1))
+        row, word = np.divmod(keys[~np.isin(keys, own)], max(size, 1))
         return row, word
 
 
@@ -119,11 +119,11 @@ def pairs_of_translations(rows: pa.Table) -> tuple[npt.NDArray[np.int64], Pairs,
     if "original" not in rows.column_names or rows["original"].null_count == rows.num_rows:
         return None
     places = np.flatnonzero(rows["original"].is_valid().to_numpy())
-    found = rows.take(pa.array(places))
-    names = [name.partition("/") for name in found["source"].to_pylist()]
+    pairs = rows.take(pa.array(places))
+    names = [name.partition("/") for name in pairs["source"].to_pylist()]
     sides = zip((0, 2), TEXT_COLUMNS, ("source_text", "translation_source_text"), strict=True)
     first, second = (
-        Pairs.of(found["original"], found[text], pa.array([name[part] for name in names]), found[foreign])
+        Pairs.of(pairs["original"], pairs[text], pa.array([name[part] for name in names]), pairs[foreign])
         for part, text, foreign in sides
     )
     return places, first, second

@@ -67,10 +67,10 @@ def _pieces(
 
 
 @compiled
-def _slot(table: Any, found: Any, slots: int, value: Any) -> int:
+def _slot(table: Any, counts: Any, slots: int, value: Any) -> int:
     """Return where a piece is in the hash table, or the empty slot where it would be."""
     slot = np.int64(value & np.uint64(slots - 1))
-    while found[slot] and table[slot] != value:
+    while counts[slot] and table[slot] != value:
         slot = (slot + 1) & (slots - 1)
     return int(slot)
 
@@ -94,7 +94,7 @@ def _shares(
     while slots < 2 * most:
         slots *= 2
     table = np.zeros(slots, dtype=np.uint64)
-    found = np.zeros(slots, dtype=np.int32)
+    counts = np.zeros(slots, dtype=np.int32)
     expected = np.zeros(slots, dtype=np.int32)
     for row in range(len(shares)):
         second = right[right_offsets[row] : right_offsets[row + 1]]
@@ -102,21 +102,21 @@ def _shares(
         slots = 64
         while slots < 2 * total:
             slots *= 2
-        found[:slots] = 0
+        counts[:slots] = 0
         distinct = 0
         for k in range(total):
-            slot = _slot(table, found, slots, hashes[k])
-            distinct += found[slot] == 0
+            slot = _slot(table, counts, slots, hashes[k])
+            distinct += counts[slot] == 0
             table[slot] = hashes[k]
-            found[slot] += 1
+            counts[slot] += 1
         if distinct == total:
             continue
         first = left[left_offsets[row] : left_offsets[row + 1]]
         expected[:slots] = 0
         for k in range(_pieces(codes, starts, lengths, first, length, letters, hashes)):
-            expected[_slot(table, found, slots, hashes[k])] += 1
+            expected[_slot(table, counts, slots, hashes[k])] += 1
         repeated = 0
         for slot in range(slots):
-            repeated += max(0, found[slot] - max(1, expected[slot]))
+            repeated += max(0, counts[slot] - max(1, expected[slot]))
         shares[row] = repeated / total
     return shares

@@ -129,7 +129,11 @@ def build_scorers(
     if isinstance(lexical, Path):
         lexical = LexicalTable.open(lexical)
     chosen = ScorerChoice(vectors, counts, lexical, **choice)
-    wanted = [one for one in scorer_types() if column is None or column in (c.name for c in one.columns)]
+    wanted = [
+        scorer_type
+        for scorer_type in scorer_types()
+        if column is None or column in (c.name for c in scorer_type.columns)
+    ]
     built = [scorer.build(chosen) for scorer in wanted]
     return [scorer for scorer in built if scorer is not None]
 
@@ -151,12 +155,12 @@ def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
     schema = schema_of(name for scorer in scorers for name in scorer.names)
     columns: dict[str, Any] = {}
     for scorer in scorers:
-        found = scorer(pairs)
-        given = {name: len(values) for name, values in found.items()}
-        if given != (wanted := dict.fromkeys(scorer.names, len(pairs))):
-            raise InputError(f"{type(scorer).__name__} gave scores {given}, but should give {wanted}")
-        pairs.scores.update(found)
-        columns.update(found if of_two is None else scorer.with_worse_of(found, *of_two))
+        scores = scorer(pairs)
+        sizes = {name: len(values) for name, values in scores.items()}
+        if sizes != (expected := dict.fromkeys(scorer.names, len(pairs))):
+            raise InputError(f"{type(scorer).__name__} gave scores {sizes}, but should give {expected}")
+        pairs.scores.update(scores)
+        columns.update(scores if of_two is None else scorer.with_worse_of(scores, *of_two))
     return pa.table(
         [columns[name].cast(COLUMNS[name].type).take(place) for name in schema.names], schema=schema
     )
@@ -216,8 +220,8 @@ def score_steps(
     words, fingerprints = None, {}
     if isinstance(opened, WordVectors | WordScorer):
         words, fingerprints = vectors.resolve(), {kind: opened.fingerprint}
-    made = {name: one for name, one in (("counts", counted), ("lexical", learnt)) if one is not None}
-    fingerprints |= {name: fingerprint for name, (_, fingerprint) in made.items()}
+    learned = {name: item for name, item in (("counts", counted), ("lexical", learnt)) if item is not None}
+    fingerprints |= {name: fingerprint for name, (_, fingerprint) in learned.items()}
     if identify:
         fingerprints["language"] = language.fingerprint()
         language.LanguageIdentification(parameters.languages)  # raises errors here, not in a worker
@@ -234,16 +238,16 @@ def score_steps(
         build=build_shard_function,
         arguments={
             "vectors": words,
-            **{name: path for name, (path, _) in made.items()},
+            **{name: path for name, (path, _) in learned.items()},
             "identify_language": identify,
             "languages": parameters.languages,
             "devices": ("cpu",),
         },
-        files=(*([] if words is None else [words]), *(path for path, _ in made.values())),
+        files=(*([] if words is None else [words]), *(path for path, _ in learned.values())),
         columns=[*TEXT_COLUMNS, *FATE_COLUMNS],
         at_once=2,  # two processes would both load the vectors and look up every word
         libraries=(*LIBRARIES, *([language.PACKAGE] if identify else [])),
-        inherited=merged(libraries_of(path) for path, _ in made.values()),
+        inherited=merged(libraries_of(path) for path, _ in learned.values()),
     )
     steps = [step]
     if words is None:
@@ -251,8 +255,8 @@ def score_steps(
         arguments: dict[str, Any] = {"vectors": path, "open_model": open_model, "devices": ("cpu",)}
         steps.append(_model_step("paraphrase_score", kind, path, arguments))
     for name, (kind_of_model, column) in _MODELS.items():
-        if (given := getattr(parameters, name)) is not None:
-            directory = Path(expand(given))
+        if (chosen := getattr(parameters, name)) is not None:
+            directory = Path(expand(chosen))
             check_directory(directory, kind_of_model)
             path = directory.resolve()
             arguments = {"vectors": None, f"{name}_directory": path, "devices": _devices(resources)}
@@ -308,10 +312,12 @@ def score(
     steps = score_steps(parameters, vectors, resources, open_model, counted, learnt)
     present = ShardView(translated).column_names
     columns = [name for name in (*PAIR_COLUMNS, *_OF_TRANSLATIONS, *FATE_COLUMNS) if name in present]
-    steps = [replace(one, columns=[name for name in one.columns or () if name in present]) for one in steps]
+    steps = [
+        replace(step, columns=[name for name in step.columns or () if name in present]) for step in steps
+    ]
     lineage = [name for name in LINEAGE[:2] if name in present]
     judged_by = [WRONG_PAIRS_NAME] if len(lineage) == 2 else []  # a corpus without shards has no columns
-    notes = aligned_with(_column_of(one) for one in steps[1:]) | accompanied_by(judged_by)
+    notes = aligned_with(_column_of(step) for step in steps[1:]) | accompanied_by(judged_by)
     steps[0] = replace(steps[0], columns=columns, notes=notes)
     scored_rows, counts, sums = 0, Counter[str](), dict.fromkeys(_AVERAGED, 0.0)
     sources: Counter[str] = Counter()
@@ -320,8 +326,8 @@ def score(
     # `output` appears once everything is complete: scores, columns of models, and mismatched pairs.
     with replaced_directory(output) as scored:
         report = run_step(steps[0], [translated], scored, resources)
-        for one in steps[1:]:
-            run_step(one, [translated], scored / _column_of(one), resources)
+        for step in steps[1:]:
+            run_step(step, [translated], scored / _column_of(step), resources)
         read = [*lineage, "reference_tokens", *_AVERAGED, "source_similarity"]
         for table in ShardView(translated, scored).tables(read):
             scored_rows += pc.count(table["reference_tokens"]).as_py()
@@ -330,7 +336,7 @@ def score(
                 sums[name] += pc.sum(table[name]).as_py() or 0
             if judged_by:
                 names = pc.value_counts(table["source"].filter(pc.is_valid(table["reference_tokens"])))
-                sources.update({one["values"]: one["counts"] for one in names.to_pylist()})
+                sources.update({item["values"]: item["counts"] for item in names.to_pylist()})
                 blocks.add(table)
         if judged_by:
             trained = shards_trained_on(vectors) == ShardDirectory(translated).digest

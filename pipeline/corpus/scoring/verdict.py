@@ -96,7 +96,7 @@ def judge(wrong_pairs: pa.Table, score: str, minimum: float | None = None) -> Ve
     score: one of its columns for which it also has the right pair's score.
     minimum: the threshold on this score.
     """
-    made = changed_meanings(wrong_pairs)
+    altered = changed_meanings(wrong_pairs)
     wrong_pairs = other_rows(wrong_pairs)
     by_name = dict(by_source(wrong_pairs["source"]))
     sources = {
@@ -105,7 +105,7 @@ def judge(wrong_pairs: pa.Table, score: str, minimum: float | None = None) -> Ve
         if len(by_name[name]) >= FEW
     }
     whole = _judge(wrong_pairs, score, minimum)
-    return replace(whole, sources=sources, changed=_separation(*_columns(made, score)))
+    return replace(whole, sources=sources, changed=_separation(*_columns(altered, score)))
 
 
 def judge_changed(wrong_pairs: pa.Table, chosen: float | None = None) -> dict[str, Any]:
@@ -118,27 +118,27 @@ def judge_changed(wrong_pairs: pa.Table, chosen: float | None = None) -> dict[st
     ``chosen``, also ``chosen``, ``chosen_found`` and ``chosen_lost``, the shares of the changed and of the
     right pairs that exceed it. Empty if there are too few pairs.
     """
-    made = changed_meanings(wrong_pairs)
-    if made.num_rows < FEWEST_CHANGED or f"{RIGHT}{CONTRADICTION}" not in made.column_names:
+    altered = changed_meanings(wrong_pairs)
+    if altered.num_rows < FEWEST_CHANGED or f"{RIGHT}{CONTRADICTION}" not in altered.column_names:
         return {}
-    right, wrong, weights = _columns(made, CONTRADICTION)
+    right, wrong, weights = _columns(altered, CONTRADICTION)
     separation = _separation(-right, -wrong, weights)
     own, _, own_weights = _columns(other_rows(wrong_pairs), CONTRADICTION)
     # If all references are equal, no pair has another row's translation.
     if separation is None or np.isnan(own).all():
         return {}
     maximum = maximum_of(wrong_pairs)
-    found = {
-        "pairs": made.num_rows,
+    verdicts = {
+        "pairs": altered.num_rows,
         "separation": asdict(separation),
         "maximum": maximum,
         "found": _share_above(wrong, maximum, weights),
     }
     if chosen is not None:
-        found["chosen"] = chosen
-        found["chosen_found"] = _share_above(wrong, chosen, weights)
-        found["chosen_lost"] = _share_above(own, chosen, own_weights)
-    return found
+        verdicts["chosen"] = chosen
+        verdicts["chosen_found"] = _share_above(wrong, chosen, weights)
+        verdicts["chosen_lost"] = _share_above(own, chosen, own_weights)
+    return verdicts
 
 
 def maximum_of(wrong_pairs: pa.Table, share: float = LOST_SHARE, score: str = CONTRADICTION) -> float:
@@ -162,17 +162,17 @@ def _separation(right: Numbers, wrong: Numbers, weights: Numbers) -> Share | Non
 
 def _judge(rows: pa.Table, score: str, minimum: float | None) -> Verdict:
     right, wrong, weights = _columns(rows, score)
-    found = Verdict(len(wrong), minimum=minimum)
+    verdict = Verdict(len(wrong), minimum=minimum)
     if not len(wrong):
-        return found
+        return verdict
     number = _effective(weights)
     if number >= ENOUGH and not np.isnan(wrong).all():
         suggested = minimum_for(wrong, weights, SUGGESTED_SHARE)
         kept = _share_reaching(right, suggested, weights)
-        found = replace(found, suggested=suggested, suggested_kept=kept)
+        verdict = replace(verdict, suggested=suggested, suggested_kept=kept)
     if minimum is not None:
-        found = replace(found, passing=interval(_share_reaching(wrong, minimum, weights), number))
-    return replace(found, separation=_separation(right, wrong, weights))
+        verdict = replace(verdict, passing=interval(_share_reaching(wrong, minimum, weights), number))
+    return replace(verdict, separation=_separation(right, wrong, weights))
 
 
 def minimum_of(wrong_pairs: pa.Table, score: str, share: float) -> tuple[float, float]:

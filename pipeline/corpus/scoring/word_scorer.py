@@ -72,12 +72,12 @@ class WordScorer:
         if len(references) <= _BLOCK_ROWS:
             # Other scores ask for the same words.
             return self._block(references, translations)
-        found = np.full(len(references), np.nan, dtype=np.float32)
+        scores = np.full(len(references), np.nan, dtype=np.float32)
         for first in range(0, len(references), _BLOCK_ROWS):
             last = first + _BLOCK_ROWS
             block = with_own_vocabulary(references.slice(first, last), translations.slice(first, last))
-            found[first:last] = self._block(*block)
-        return found
+            scores[first:last] = self._block(*block)
+        return scores
 
     def similarity(
         self, first: Sequence[str] | Any, second: Sequence[str] | Any, /

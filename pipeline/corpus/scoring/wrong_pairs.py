@@ -155,8 +155,8 @@ def with_texts_of(wrong_pairs: pa.Table, rows: Iterable[pa.Table]) -> pa.Table:
     own = pa.table({**{name: wrong_pairs[name] for name in lineage}, "place": np.arange(len(wrong_pairs))})
     reference_there, translation_there = np.zeros((2, len(wrong_pairs)), np.bool_)
     for some in rows:
-        there = own.join(some.select(lineage), lineage, join_type="left semi", use_threads=False)
-        reference_there[there["place"].to_numpy()] = True
+        matching = own.join(some.select(lineage), lineage, join_type="left semi", use_threads=False)
+        reference_there[matching["place"].to_numpy()] = True
         texts = some["translation"].combine_chunks()
         translation_there |= pc.is_in(wrong_pairs["translation"], value_set=texts).to_numpy()
     translation_there |= pc.is_valid(wrong_pairs[RULE]).to_numpy()  # a rule changed the row's own translation
@@ -208,13 +208,13 @@ def draw_wrong_pairs(view: ShardView, sources: Mapping[str, int], threads: int =
         for name, places in by_source(scored["source"]):
             if name in drawn:  # in a large source, few rows are below the limit
                 drawn[name].add(scored.take(places[keys[places] <= np.uint64(drawn[name].limit)]))
-    rows = pa.concat_tables([scored.slice(0, 0), *(one.rows() for one in drawn.values())])
+    rows = pa.concat_tables([scored.slice(0, 0), *(sample.rows() for sample in drawn.values())])
     rows = rows.sort_by([(name, "ascending") for name in lineage])
     others = _others(rows)
-    there = others >= 0
-    made = changed_rows(rows)
-    mismatched = _wrong(rows.filter(pa.array(there)), rows.take(others[there]), sources)
-    return pa.concat_tables([mismatched, _wrong(made, made, sources)])
+    has_partner = others >= 0
+    altered = changed_rows(rows)
+    mismatched = _wrong(rows.filter(pa.array(has_partner)), rows.take(others[has_partner]), sources)
+    return pa.concat_tables([mismatched, _wrong(altered, altered, sources)])
 
 
 def _scored_rows(view: ShardView, index: int) -> pa.Table:
@@ -236,8 +236,8 @@ def _others(rows: pa.Table) -> npt.NDArray[np.int64]:
     for parts in groups.values():
         places = np.concatenate(parts)
         references, translations = (rows[name].take(places).to_pylist() for name in TEXT_COLUMNS)
-        found = rows_of_similar_length(references, translations, _SEED)
-        others[places] = np.where(found < 0, -1, places[found])
+        partners = rows_of_similar_length(references, translations, _SEED)
+        others[places] = np.where(partners < 0, -1, places[partners])
     return others
 
 
@@ -289,9 +289,9 @@ def _scored(step: Step, pairs: pa.Table, resources: Resources) -> pa.Table:
 
 def joined(pairs: pa.Table, *scores: pa.Table) -> pa.Table:
     """Return mismatched pairs with their scores, without the steps' footers, which name library versions."""
-    found = {field.name: (field, table[field.name]) for table in scores for field in table.schema}
+    columns = {field.name: (field, table[field.name]) for table in scores for field in table.schema}
     own = [(field, pairs[field.name]) for field in pairs.schema if field.name not in _FOREIGN]
-    return _table([*own, *(found[name] for name in COLUMNS if name in found)])
+    return _table([*own, *(columns[name] for name in COLUMNS if name in columns)])
 
 
 def changed_rows(rows: pa.Table) -> pa.Table:
@@ -301,10 +301,10 @@ def changed_rows(rows: pa.Table) -> pa.Table:
     keys = rows["key"].to_numpy()
     drawn = rows.take(np.sort(np.argsort(keys, kind="stable")[:MOST_CHANGED]))
     texts, keys = drawn["translation"].to_pylist(), drawn["key"].to_pylist()
-    found = [changed(text, key) for text, key in zip(texts, keys, strict=True)]
-    made = [one for one in found if one is not None]
-    kept = drawn.filter(pa.array([one is not None for one in found], pa.bool_()))
-    translations, rules = (pa.array([one[side] for one in made], pa.string()) for side in (0, 1))
+    changes = [changed(text, key) for text, key in zip(texts, keys, strict=True)]
+    altered = [change for change in changes if change is not None]
+    kept = drawn.filter(pa.array([change is not None for change in changes], pa.bool_()))
+    translations, rules = (pa.array([change[side] for change in altered], pa.string()) for side in (0, 1))
     place = kept.column_names.index("translation")
     return kept.set_column(place, COLUMNS["translation"], translations).append_column(RULE, rules)
 

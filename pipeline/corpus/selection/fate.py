@@ -87,8 +87,8 @@ def fate_of(codes: npt.NDArray[np.integer], reasons: Sequence[str], rejected: pa
     rejected: the earlier column, None for none.
     """
     chosen = pa.array(codes.astype(np.int32) - 1, mask=codes == 0)
-    given = pa.DictionaryArray.from_arrays(chosen, pa.array(reasons, pa.string())).cast(pa.string())
-    return given if rejected is None else pc.coalesce(rejected.cast(pa.string()), given)
+    reason = pa.DictionaryArray.from_arrays(chosen, pa.array(reasons, pa.string())).cast(pa.string())
+    return reason if rejected is None else pc.coalesce(rejected.cast(pa.string()), reason)
 
 
 def count_by(rows: pa.Table, column: str | None) -> dict[Any, Counts]:
@@ -96,16 +96,16 @@ def count_by(rows: pa.Table, column: str | None) -> dict[Any, Counts]:
 
     Raises IncompleteError if a row is both rejected and failed, so it would be counted twice.
     """
-    found: dict[Any, Counts] = {}
+    counts_of: dict[Any, Counts] = {}
     names = [name for name in (column, *FATE_COLUMNS) if name in rows.column_names]
     groups = rows.group_by(names, use_threads=False).aggregate([([], "count_all")])
     for group in groups.to_pylist():
         number, (rejected, failed) = group["count_all"], (group.get(name) for name in FATE_COLUMNS)
-        counts = found.setdefault(group.get(column), Counts())
+        counts = counts_of.setdefault(group.get(column), Counts())
         counts.rows_in += number
         counts.rejected.update({rejected: number} if rejected is not None else {})
         counts.failed.update({failed: number} if failed is not None else {})
         counts.kept += number if rejected is None and failed is None else 0
-    for counts in found.values():
+    for counts in counts_of.values():
         counts.check("a shard")
-    return found
+    return counts_of

@@ -185,11 +185,11 @@ def _parts(
         sizes = np.stack(counts) * entries.dtype.itemsize * 2
         begins = np.cumsum(sizes).reshape(sizes.shape) - sizes
         for number in range(parts):
-            found = bytearray()
+            data = bytearray()
             for begin, size in zip(begins[:, number].tolist(), sizes[:, number].tolist(), strict=True):
                 file.seek(begin)
-                found += file.read(size)
-            yield np.frombuffer(found, np.uint64).reshape(-1, 2)
+                data += file.read(size)
+            yield np.frombuffer(data, np.uint64).reshape(-1, 2)
     path.unlink()
 
 
@@ -201,7 +201,7 @@ def near_pairs(vectors: Any, squares: Any, rows: Any, buckets: Any, square: floa
     rows: bucket by bucket, the best first. buckets: bucket of each row.
     parallel: whether to include pairs with cosine 1, which share a bucket in every band.
     """
-    found, count, start = np.empty((1024, 2), np.int64), 0, 0
+    pairs, count, start = np.empty((1024, 2), np.int64), 0, 0
     for place in range(1, len(rows)):
         if buckets[place] != buckets[place - 1]:
             start = place
@@ -214,18 +214,18 @@ def near_pairs(vectors: Any, squares: Any, rows: Any, buckets: Any, square: floa
             if dot > 0 and np.float64(dot) * np.float64(dot) >= square * product:
                 near += 1
                 if parallel or np.float64(dot) * np.float64(dot) < product:
-                    if count == len(found):
-                        found = np.concatenate((found, np.empty_like(found)))
-                    found[count] = row, better
+                    if count == len(pairs):
+                        pairs = np.concatenate((pairs, np.empty_like(pairs)))
+                    pairs[count] = row, better
                     count += 1
                 if near == _MOST_NEAR:
                     break
-    return found[:count].copy()
+    return pairs[:count].copy()
 
 
 @compiled
-def settle(worse: Any, better: Any, found: Any) -> None:
+def settle(worse: Any, better: Any, pairs: Any) -> None:
     """Assign to each worse row the first of its better rows that does not repeat another row."""
     for place in range(len(worse)):
-        if found[worse[place]] < 0 and found[better[place]] < 0:
-            found[worse[place]] = better[place]
+        if pairs[worse[place]] < 0 and pairs[better[place]] < 0:
+            pairs[worse[place]] = better[place]

@@ -32,11 +32,11 @@ class Ranked:
     def parts(self, values: Values, shard: int) -> npt.NDArray[np.int8]:
         """Return the part of each of a shard's rows, from 1: one more than the number of places that it
         reaches."""
-        found = np.ones(len(values), np.int8)
+        parts = np.ones(len(values), np.int8)
         rows = self.starts[shard] + np.arange(len(values))
         for value, row in self.places:
-            found += (values > value) | ((values == value) & (rows >= row))
-        return found
+            parts += (values > value) | ((values == value) & (rows >= row))
+        return parts
 
 
 def rank(shards: Iterable[Values], ranks: Callable[[int], Sequence[int]], directory: Path) -> Ranked:
@@ -61,9 +61,9 @@ def rank(shards: Iterable[Values], ranks: Callable[[int], Sequence[int]], direct
         shutil.copyfile(path, directory / "ordered")
         ordered = np.memmap(directory / "ordered", kind, "r+")
         wanted = ranks(starts[-1])
-        ordered.partition([min(one, last) for one in wanted])
+        ordered.partition([min(position, last) for position in wanted])
         # A rank beyond the last row is a place after this row.
-        places = [_place(rows, ordered, min(one, last), one > last) for one in wanted]
+        places = [_place(rows, ordered, min(position, last), position > last) for position in wanted]
     remove_directory(directory)
     return Ranked(starts, places)
 

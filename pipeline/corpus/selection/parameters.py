@@ -64,8 +64,8 @@ class SelectParameters(Section):
     @classmethod
     def _order_of_filters(cls, section: Any) -> Any:
         """Check the names in ``order`` here, because a validator of ``filters`` would blame the filters."""
-        given = section if isinstance(section, Mapping) else {}
-        order, filters = given.get("order"), given.get("filters", {})
+        settings = section if isinstance(section, Mapping) else {}
+        order, filters = settings.get("order"), settings.get("filters", {})
         if isinstance(filters, Mapping) and isinstance(order, list) and {*map(type, order)} == {str}:
             if unknown := [name for name in order if name not in filters]:
                 named = ", ".join(filters) or "none"
@@ -81,25 +81,25 @@ class SelectParameters(Section):
         if not isinstance(filters, Mapping):
             return filters
         order = info.data.get("order", [])
-        settings = {name: one for name, one in filters.items() if one is not None}
-        for name, one in settings.items():
-            if isinstance(one, Mapping) and "kind" not in one:
+        settings = {name: settings_of for name, settings_of in filters.items() if settings_of is not None}
+        for name, settings_of in settings.items():
+            if isinstance(settings_of, Mapping) and "kind" not in settings_of:
                 others = [other for other in settings if other != name]
                 meant = did_you_mean(name, others)
                 listed = f"the filters are {', '.join(others)}, and a new one needs its kind"
                 raise ValueError(f"there is no filter '{name}': {listed}{meant}")
-        found: dict[str, FilterParameters] = TypeAdapter(dict[Name, AnyFilter]).validate_python(settings)
-        if named := [name for name, one in found.items() if one.name]:
+        parsed: dict[str, FilterParameters] = TypeAdapter(dict[Name, AnyFilter]).validate_python(settings)
+        if named := [name for name, settings_of in parsed.items() if settings_of.name]:
             raise ValueError(f"{', '.join(named)}: the key is the filter's name; leave 'name' out")
         return [
-            found[name].model_copy(update={} if found[name].default_name() == name else {"name": name})
-            for name in [*order, *sorted(set(found) - set(order))]
-            if name in found
+            parsed[name].model_copy(update={} if parsed[name].default_name() == name else {"name": name})
+            for name in [*order, *sorted(set(parsed) - set(order))]
+            if name in parsed
         ]
 
     @model_validator(mode="after")
     def _distinct_names(self) -> SelectParameters:
-        reasons = [one.reason for one in self.filters]
+        reasons = [rule.reason for rule in self.filters]
         twice = sorted({reason for reason in reasons if reasons.count(reason) > 1})
         if twice:
             raise ValueError(f"two filters are called {', '.join(twice)}: set a name for each")
@@ -114,7 +114,7 @@ class SelectParameters(Section):
 
     def decile_scores(self) -> list[str]:
         """Return the scores that need deciles: the requested ones, and those that filters read."""
-        read = [score for one in self.filters for score in one.tenths_of()]
+        read = [score for rule in self.filters for score in rule.tenths_of()]
         return list(dict.fromkeys([*self.deciles, *read]))
 
 
@@ -126,8 +126,8 @@ def by_name(section: Mapping[str, Any]) -> dict[str, Any]:
     filters = section.get("filters")
     if not isinstance(filters, list):
         return dict(section)
-    names = [one.reason for one in SelectParameters.model_validate({"filters": filters}).filters]
-    settings = [{key: value for key, value in one.items() if key != "name"} for one in filters]
+    names = [rule.reason for rule in SelectParameters.model_validate({"filters": filters}).filters]
+    settings = [{key: value for key, value in rule.items() if key != "name"} for rule in filters]
     return {**section, "order": names, "filters": dict(zip(names, settings, strict=True))}
 
 
@@ -153,6 +153,6 @@ def explain_reasons(steps: Mapping[str, Any]) -> dict[str, str]:
 
 def explain_filters(parameters: SelectParameters) -> dict[str, str]:
     """Explain in a few words each reason that selection can give."""
-    read = [*parameters.required, *(column for one in parameters.filters for column in one.columns())]
+    read = [*parameters.required, *(column for rule in parameters.filters for column in rule.columns())]
     missing = {missing_reason(column): f"no {LABELS.get(column, column)}" for column in read}
-    return missing | {one.reason: one.refusal() for one in parameters.filters}
+    return missing | {rule.reason: rule.refusal() for rule in parameters.filters}

@@ -99,28 +99,28 @@ def score_file(
 
     def read() -> Iterator[pa.Table]:
         repairs.clear()
-        found = _parquet_tables(input_path, columns)
+        tables = _parquet_tables(input_path, columns)
         if not is_parquet(input_path):
-            found = _tsv_tables(input_path, columns, header)
-        return map(partial(_repaired, repairs), tables_of(found, BATCH_ROWS))
+            tables = _tsv_tables(input_path, columns, header)
+        return map(partial(_repaired, repairs), tables_of(tables, BATCH_ROWS))
 
     with scratch_directory(output) as scratch:
         pairs, scored = scratch / "pairs", scratch / "scored"
         _write_pairs(read(), pairs, input_path)
-        given = ShardView(pairs)
-        _check_bounds(bounds, given.column_names, input_path)
-        _say_oddities(given.read(0, TEXT_COLUMNS).slice(0, _ROWS_LOOKED_AT), columns, header, input_path)
+        present = ShardView(pairs)
+        _check_bounds(bounds, present.column_names, input_path)
+        _say_oddities(present.read(0, TEXT_COLUMNS).slice(0, _ROWS_LOOKED_AT), columns, header, input_path)
         own = resources.model_copy(update={"work": scratch / "work"})
         report = score(parameters, pairs, vectors, scored, own, open_model)
         wrong = find_wrong_pairs([scored])
         assert wrong is not None
         asked = SelectParameters(required=[], deciles=[], filters=list(bounds))
         settled = settle(asked, wrong, "--wrong-pairs")
-        made, counts = [scored], Counts()
+        parts, counts = [scored], Counts()
         if bounds:
-            made.append(scratch / "selected")
-            counts = select(settled, [pairs, scored], made[-1], own).counts
-        view = ShardView(*made)
+            parts.append(scratch / "selected")
+            counts = select(settled, [pairs, scored], parts[-1], own).counts
+        view = ShardView(*parts)
         names = schema_of(view.column_names).names
         with atomic_path(output) as temporary, ExitStack() as stack:
             bar = stack.enter_context(progress(total=report.rows, unit="pairs", description="write"))
@@ -137,9 +137,9 @@ def score_file(
 
 def _check_bounds(bounds: Sequence[BoundsParameters], present: Sequence[str], path: Path) -> None:
     """Raise InputError, before anything is scored, if a bound is on a column that will not exist."""
-    for one in bounds:
-        if one.score not in COMPUTED and one.score not in present:
-            raise InputError(f"a bound uses {one.score}, which is not a column of floats in the file", path)
+    for bound in bounds:
+        if bound.score not in COMPUTED and bound.score not in present:
+            raise InputError(f"a bound uses {bound.score}, which is not a column of floats in the file", path)
 
 
 def _write_pairs(tables: Iterator[pa.Table], directory: Path, path: Path) -> None:
@@ -148,18 +148,18 @@ def _write_pairs(tables: Iterator[pa.Table], directory: Path, path: Path) -> Non
     directory.mkdir()
     for table in tables:
         present = [name for name in (*_OTHER_TEXTS, *TEXT_COLUMNS) if name in table.column_names]
-        found = {name: table[name] for name in present}
-        found |= {
+        columns = {name: table[name] for name in present}
+        columns |= {
             name: table[name]
             for name in _GIVEN_SCORES
             if name in table.column_names and pa.types.is_floating(table[name].type)
         }
-        source = found.get("source", pa.nulls(table.num_rows, pa.string()))
-        found["source"] = pc.fill_null(source.cast(pa.string()), "")
-        found["line"] = pa.array(np.arange(rows, rows + table.num_rows) + 1)
-        schema = schema_of(found)
+        source = columns.get("source", pa.nulls(table.num_rows, pa.string()))
+        columns["source"] = pc.fill_null(source.cast(pa.string()), "")
+        columns["line"] = pa.array(np.arange(rows, rows + table.num_rows) + 1)
+        schema = schema_of(columns)
         writer = writer or ShardWriter(directory, schema, BATCH_ROWS)
-        arrays = [found[name].cast(schema.field(name).type) for name in schema.names]
+        arrays = [columns[name].cast(schema.field(name).type) for name in schema.names]
         writer.write(pa.table(arrays, schema=schema))
         rows += table.num_rows
     if writer is None:

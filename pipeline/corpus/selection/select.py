@@ -128,7 +128,9 @@ def select(
                 "step": STEP,
                 "version": SELECT,
                 "parameters": parameters.model_dump(mode="json"),
-                "fingerprints": {one.name: one.fingerprint for one in selection.filters if one.fingerprint},
+                "fingerprints": {
+                    rule.name: rule.fingerprint for rule in selection.filters if rule.fingerprint
+                },
                 "aligned_to": view.digests,
                 "counts": counts.as_dict(),
                 "verdict": judged,
@@ -159,7 +161,7 @@ def check_columns(parameters: SelectParameters, present: Sequence[str]) -> None:
     readers: dict[str, tuple[str, ...]] = {}
     readers |= {f"select.required.{place}": (score,) for place, score in enumerate(parameters.required)}
     readers |= {f"select.deciles.{place}": (score,) for place, score in enumerate(parameters.deciles)}
-    readers |= {f"select.filters.{one.reason}": one.columns() for one in parameters.filters}
+    readers |= {f"select.filters.{rule.reason}": rule.columns() for rule in parameters.filters}
     problems = [
         f"{reader}: the corpus has no column '{column}'. {_remedy(column, present)}"
         for reader, columns in readers.items()
@@ -216,11 +218,11 @@ class Selection:
             self.tenths[score] = tenths(known, self.directory / score)
         if required := tuple(self.parameters.required):
             self.filters.append(interval_filter("required", required))
-        for one in self.parameters.filters:
-            if one.needs_all_pairs:
+        for rule in self.parameters.filters:
+            if rule.needs_all_pairs:
                 self._judge_so_far()
-                self.bar.begin(one.reason)
-            self.filters.append(one.prepare(self))
+                self.bar.begin(rule.reason)
+            self.filters.append(rule.prepare(self))
 
     def write(self, directory: Path) -> tuple[list[ShardRecord], Counts]:
         """Write the fate of every row. Raises IncompleteError if rows in are not kept + rejected + failed."""
@@ -285,18 +287,18 @@ class Selection:
     def _judge(self, index: int) -> tuple[pa.Table, npt.NDArray[np.uint16]]:
         """Return the shard's columns, and the codes of all filters so far."""
         new = self.filters[self.judged :]
-        made = {decile_column(score) for score in self.tenths}
-        read = [name for one in new for name in one.columns if name not in made]
+        deciles = {decile_column(score) for score in self.tenths}
+        read = [name for rule in new for name in rule.columns if name not in deciles]
         rows = self.view.read(index, list(dict.fromkeys([*self.fate, *self.tenths, *read])))
         alive = kept_mask(rows)
         for score, ranked in self.tenths.items():
             values, missing = numbers(rows.column(score))
             known = alive & ~missing
-            found = np.zeros(rows.num_rows, np.int8)
-            found[known] = ranked.parts(values[known], index)
-            rows = rows.append_column(decile_field(score), pa.array(found, mask=~known))
+            verdicts = np.zeros(rows.num_rows, np.int8)
+            verdicts[known] = ranked.parts(values[known], index)
+            rows = rows.append_column(decile_field(score), pa.array(verdicts, mask=~known))
         earlier = self._codes(index)
-        first_code = 1 + sum(len(one.reasons) for one in self.filters[: self.judged])
+        first_code = 1 + sum(len(rule.reasons) for rule in self.filters[: self.judged])
         return rows, earlier | apply_filters(new, rows, alive & (earlier == 0), index, first_code)
 
     def _judge_so_far(self) -> None:
@@ -313,7 +315,7 @@ class Selection:
 
     def _write(self, index: int, path: Path) -> tuple[ShardRecord, Counts]:
         rows, codes = self._judge(index)
-        reasons = [reason for one in self.filters for reason in one.reasons]
+        reasons = [reason for rule in self.filters for reason in rule.reasons]
         rejected = fate_of(codes, reasons, rows["rejected"] if "rejected" in self.fate else None)
         columns = {"rejected": rejected, **{name: rows[name] for name in map(decile_column, self.tenths)}}
         schema = pa.schema([COLUMNS["rejected"], *map(decile_field, self.tenths)])

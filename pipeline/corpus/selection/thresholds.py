@@ -49,39 +49,39 @@ def settle(
     filters = []
     if wrong_pairs is not None:
         wrong_pairs = other_rows(wrong_pairs)
-    for one in parameters.filters:
-        where = f"{option} ({one.reason})" if option else f"select.filters.{one.reason}"
-        if isinstance(one, BoundsParameters):
-            if _is_about_nothing(one, wrong_pairs):
-                logger.info("%s: no pair has a %s, so this filter rejects nothing", where, one.reason)
+    for rule in parameters.filters:
+        where = f"{option} ({rule.reason})" if option else f"select.filters.{rule.reason}"
+        if isinstance(rule, BoundsParameters):
+            if _is_about_nothing(rule, wrong_pairs):
+                logger.info("%s: no pair has a %s, so this filter rejects nothing", where, rule.reason)
                 continue
             try:
-                one = one.model_validate({**one.model_dump(), **_found_bounds(one, wrong_pairs, where)})
+                rule = rule.model_validate({**rule.model_dump(), **_found_bounds(rule, wrong_pairs, where)})
             except ValidationError as error:
                 problems.append(f"{where}: no usable bound was found: {problems_of(error)[0]}. Set a number")
             except ValueError as error:
                 problems.append(f"{where}: {error}")
-        filters.append(one)
+        filters.append(rule)
     if problems:
         raise ConfigurationError(problems)
     return parameters.model_copy(update={"filters": filters})
 
 
-def _found_bounds(one: BoundsParameters, wrong_pairs: pa.Table | None, where: str) -> dict[str, float]:
+def _found_bounds(bounds: BoundsParameters, wrong_pairs: pa.Table | None, where: str) -> dict[str, float]:
     """Return numbers for the bounds given as a share. Raises ValueError if there are no pairs to find one."""
-    found: dict[str, float] = {}
-    minimum, maximum = one.minimum, one.maximum
+    limits: dict[str, float] = {}
+    minimum, maximum = bounds.minimum, bounds.maximum
     if not isinstance(minimum, WrongPairs) and not isinstance(maximum, GoodPairs):
-        return found
+        return limits
     if wrong_pairs is None:
         raise ValueError(_NO_SAMPLE)
     if not wrong_pairs.num_rows:
         raise ValueError(_NO_PAIRS)
     if isinstance(minimum, WrongPairs):
-        found["minimum"] = _found_minimum(one.score, minimum.wrong_pairs, wrong_pairs, where)
+        limits["minimum"] = _found_minimum(bounds.score, minimum.wrong_pairs, wrong_pairs, where)
     if isinstance(maximum, GoodPairs):
-        found["maximum"] = maximum_of(wrong_pairs, maximum.good_pairs, one.score)
-    return found
+        limits["maximum"] = maximum_of(wrong_pairs, maximum.good_pairs, bounds.score)
+    return limits
 
 
 def _found_minimum(score: str, share: float, wrong_pairs: pa.Table, where: str) -> float:
@@ -102,15 +102,16 @@ def _found_minimum(score: str, share: float, wrong_pairs: pa.Table, where: str) 
     return minimum
 
 
-def _is_about_nothing(one: BoundsParameters, wrong_pairs: pa.Table | None) -> bool:
+def _is_about_nothing(bounds: BoundsParameters, wrong_pairs: pa.Table | None) -> bool:
     """Return whether a bound has no effect because no pair has the score and pairs without it are accepted,
     e.g. source similarity in a corpus without a foreign side."""
-    if one.missing != "accept" or not wrong_pairs:
+    if bounds.missing != "accept" or not wrong_pairs:
         return False
-    if not isinstance(one.minimum, WrongPairs) or f"{RIGHT}{one.score}" not in wrong_pairs.column_names:
+    if not isinstance(bounds.minimum, WrongPairs) or f"{RIGHT}{bounds.score}" not in wrong_pairs.column_names:
         return False
     return all(
-        wrong_pairs[name].null_count == wrong_pairs.num_rows for name in (one.score, f"{RIGHT}{one.score}")
+        wrong_pairs[name].null_count == wrong_pairs.num_rows
+        for name in (bounds.score, f"{RIGHT}{bounds.score}")
     )
 
 
@@ -119,21 +120,21 @@ def minima(parameters: SelectParameters, cuts: Mapping[str, Sequence[float]]) ->
 
     parameters: settled ones. cuts: for each score with deciles, the values at which deciles 2 to 10 begin.
     """
-    found: dict[str, float] = {}
-    for one in parameters.filters:
-        if threshold := one.threshold(cuts):
+    lowest: dict[str, float] = {}
+    for rule in parameters.filters:
+        if threshold := rule.threshold(cuts):
             score, minimum = threshold
-            found[score] = max(minimum, found.get(score, minimum))
-    return found
+            lowest[score] = max(minimum, lowest.get(score, minimum))
+    return lowest
 
 
 def maxima(parameters: SelectParameters) -> dict[str, float]:
     """Return the lowest maximum of each score that has one. parameters: settled ones."""
-    found: dict[str, float] = {}
-    for one in parameters.filters:
-        if isinstance(one, BoundsParameters) and isinstance(one.maximum, float):
-            found[one.score] = min(one.maximum, found.get(one.score, one.maximum))
-    return found
+    highest: dict[str, float] = {}
+    for rule in parameters.filters:
+        if isinstance(rule, BoundsParameters) and isinstance(rule.maximum, float):
+            highest[rule.score] = min(rule.maximum, highest.get(rule.score, rule.maximum))
+    return highest
 
 
 def _kept(
@@ -142,10 +143,10 @@ def _kept(
     """Return which right pairs of the sample the bounds on scores keep; other filters cannot be applied to
     the sample."""
     required = {*parameters.required}
-    for one in parameters.filters:
-        required.update(one.tenths_of())
-        if isinstance(one, BoundsParameters) and one.missing == "refuse":
-            required.add(one.score)
+    for rule in parameters.filters:
+        required.update(rule.tenths_of())
+        if isinstance(rule, BoundsParameters) and rule.missing == "refuse":
+            required.add(rule.score)
     kept = np.ones(sample.num_rows, np.bool_)
     for name in required.union(lowest, highest):
         if f"{RIGHT}{name}" in sample.column_names:
@@ -174,15 +175,15 @@ def verdict(
     """
     if wrong_pairs is None:
         return {}
-    found, highest, sample = minima(parameters, cuts), maxima(parameters), other_rows(wrong_pairs)
+    lowest, highest, sample = minima(parameters, cuts), maxima(parameters), other_rows(wrong_pairs)
     return {
         "wrong_pairs": sample.num_rows,
         "changed_meanings": judge_changed(wrong_pairs, highest.get(CONTRADICTION)),
         "trained_on_corpus": trained_on_corpus(wrong_pairs),
-        "adequacy": judge_adequacy(sample, _kept(sample, parameters, found, highest)),
+        "adequacy": judge_adequacy(sample, _kept(sample, parameters, lowest, highest)),
         "scores": {
-            name: asdict(judge(wrong_pairs, name, found.get(name)))
-            for name in dict.fromkeys([*scores, *found])
+            name: asdict(judge(wrong_pairs, name, lowest.get(name)))
+            for name in dict.fromkeys([*scores, *lowest])
             if f"{RIGHT}{name}" in wrong_pairs.column_names
         },
     }

@@ -59,10 +59,10 @@ def deviation_of(sums: Sums) -> float | None:
 
 def means_of(sums: Mapping[str, Sums]) -> dict[str, float | None]:
     """Return the means by name, each followed by the standard deviation as NAME_sd."""
-    found: dict[str, float | None] = {}
-    for name, one in sums.items():
-        found |= {name: rounded_mean_of(one), f"{name}_sd": deviation_of(one)}
-    return found
+    means: dict[str, float | None] = {}
+    for name, total in sums.items():
+        means |= {name: rounded_mean_of(total), f"{name}_sd": deviation_of(total)}
+    return means
 
 
 @dataclass

@@ -161,8 +161,8 @@ def describe_corpus(
                 samples[source].add(rows)
             if drawn is not None:
                 references.add(drawn)
-            for decile, one in by_decile.items():
-                deciles[decile].add(one)
+            for decile, decile_counts in by_decile.items():
+                deciles[decile].add(decile_counts)
             bar.update(view.rows[index])
     if not figures:
         raise InputError("no pair has a translation, so there are no statistics", inputs[0])
@@ -215,8 +215,8 @@ def _describe_sample(rows: pa.Table, background: Background, parses: Parses | No
     trees: Counter[str] = Counter()
     missing: str | None = NO_PARSES
     if parses is not None:
-        found = parses.of(rows["reference"]).to_pylist()
-        trees.update(top_two_levels(tree) for tree in found if tree is not None)
+        parsed = parses.of(rows["reference"]).to_pylist()
+        trees.update(top_two_levels(tree) for tree in parsed if tree is not None)
         missing = None if trees else "no sentence of the sample has a parse"
     return {
         "sample": rows.num_rows,

@@ -140,8 +140,8 @@ def output_dimension(encoder: EncoderParameters) -> int | None:
 def _from_its_file(value: Any, handler: Callable[[Any], Any]) -> Any:
     """Return the parameters of a kind in its own file."""
     kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
-    if (found := _parameters_of(kind)) is not None:
-        return found.model_validate(value)
+    if (parameters := _parameters_of(kind)) is not None:
+        return parameters.model_validate(value)
     if isinstance(kind, str) and kind not in _USUAL:
         raise ValueError(f"unknown kind {kind}: use {', '.join([*_USUAL, *encoders_with_files()])}")
     if isinstance(value, str):

@@ -77,25 +77,25 @@ def lstm_states(cell: nn.LSTM, vectors: PackedSequence) -> Tensor:
         packed: PackedSequence = cell(vectors)[0]
         return packed.data
     offsets = offsets_of(sizes)
-    found = []
+    outputs = []
     for end in ("", "_reverse")[: 1 + cell.bidirectional]:
         weights: list[Tensor] = [cell.get_parameter(name + end) for name in _WEIGHTS]
         parts, places = [], []
         for group in torch.arange(int(sizes[0])).split(_TOGETHER):
             lengths = (sizes.unsqueeze(1) > group).sum(0)
             step = torch.arange(int(lengths[0])).unsqueeze(1)
-            there = step < lengths  # longest x sentences
-            token = lengths - 1 - step if end else step.expand_as(there)
-            place = (offsets[token.clamp(min=0)] + group)[there]
-            padded = data.new_zeros(*there.shape, data.shape[1])
-            padded[there] = data.index_select(0, place)
+            is_inside = step < lengths  # longest x sentences
+            token = lengths - 1 - step if end else step.expand_as(is_inside)
+            place = (offsets[token.clamp(min=0)] + group)[is_inside]
+            padded = data.new_zeros(*is_inside.shape, data.shape[1])
+            padded[is_inside] = data.index_select(0, place)
             start = data.new_zeros(1, len(group), cell.hidden_size)
             output = torch.lstm(padded, (start, start), weights, True, 1, 0.0, cell.training, False, False)[0]
-            parts.append(output[there])
+            parts.append(output[is_inside])
             places.append(place)
         states = data.new_zeros(len(data), cell.hidden_size)
-        found.append(states.index_copy(0, torch.cat(places), torch.cat(parts)))
-    return torch.cat(found, dim=1)
+        outputs.append(states.index_copy(0, torch.cat(places), torch.cat(parts)))
+    return torch.cat(outputs, dim=1)
 
 
 def pack(bags: Bags) -> PackedSentences:

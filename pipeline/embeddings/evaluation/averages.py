@@ -123,8 +123,8 @@ class WordAverage(Model):
 
         Raises the errors of :func:`common_components`.
         """
-        found = common_components(self.averages(texts), components)
-        return WordAverage(self.vectors, self.weighting, found)
+        removed = common_components(self.averages(texts), components)
+        return WordAverage(self.vectors, self.weighting, removed)
 
     def adapted_to(self, texts: Sequence[str] | Any) -> WordAverage:
         """Return the average for a set of texts: with `of_each_set` without their common components, and with
@@ -187,9 +187,9 @@ def common_components(blocks: Iterable[FloatArray], components: int = 1) -> Floa
             f"{components} components cannot be removed from vectors with {len(gram)} dimensions"
         )
     _, eigenvectors = np.linalg.eigh(gram)
-    found = eigenvectors.T[::-1][:components]
-    largest = np.take_along_axis(found, np.abs(found).argmax(axis=1)[:, None], axis=1)
-    return (found * np.sign(largest)).astype(np.float32)
+    directions = eigenvectors.T[::-1][:components]
+    largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=1)[:, None], axis=1)
+    return (directions * np.sign(largest)).astype(np.float32)
 
 
 DESCRIPTION: Final = "sif.json"

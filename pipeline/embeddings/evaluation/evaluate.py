@@ -66,7 +66,7 @@ class Evaluation:
         if self.differences:
             content["differences"] = {name: rounded(asdict(d)) for name, d in self.differences.items()}
         if self.words:
-            content["words"] = {name: asdict(found) for name, found in self.words.items()}
+            content["words"] = {name: asdict(result) for name, result in self.words.items()}
         return content
 
     def lines(self) -> list[str]:
@@ -78,12 +78,16 @@ class Evaluation:
                 name: {group.name: group.pearson for group in scores.groups}
                 for name, scores in self.beside.items()
             }
-            lines += _table("set", ["pairs", "unscored", *_BOTH], {one.name: one for one in self.sts.sets})
+            lines += _table(
+                "set", ["pairs", "unscored", *_BOTH], {result.name: result for result in self.sts.sets}
+            )
             lines += _table("mean of", ["sets", *_BOTH], years, others)
-        lines += _table("tokens", ["pairs", *_BOTH], {one.length: one for one in self.lengths})
-        for name, found in self.differences.items():
-            lines += ["", f"mean absolute difference in Pearson to {name}, {found.sets} sets: "]
-            lines[-1] += "-" if found.mean_absolute_pearson is None else f"{found.mean_absolute_pearson:.2f}"
+        lines += _table("tokens", ["pairs", *_BOTH], {result.length: result for result in self.lengths})
+        for name, compared in self.differences.items():
+            lines += ["", f"mean absolute difference in Pearson to {name}, {compared.sets} sets: "]
+            lines[-1] += (
+                "-" if compared.mean_absolute_pearson is None else f"{compared.mean_absolute_pearson:.2f}"
+            )
         return lines + _table("words", ["pairs", "found", "Spearman"], self.words)
 
 

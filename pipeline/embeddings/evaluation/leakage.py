@@ -82,12 +82,12 @@ class LeakageFilter:
 
     def look_at(self, block: PairBlock) -> npt.NDArray[np.bool_]:
         """Find leaked pairs, and update the report."""
-        found = [self.sentences.find(side) for side in (block.left, block.right)]
-        leaked = (found[0] >= 0) | (found[1] >= 0)
+        matches = [self.sentences.find(side) for side in (block.left, block.right)]
+        leaked = (matches[0] >= 0) | (matches[1] >= 0)
         self.report.pairs += len(block)
         self.report.leaked += int(leaked.sum())
         for row in np.flatnonzero(leaked).tolist():
-            numbers = [int(side[row]) for side in found if side[row] >= 0]
+            numbers = [int(side[row]) for side in matches if side[row] >= 0]
             in_sets = {name for number in numbers for name in self.sentences.sets_of(number)}
             for name in sorted(in_sets, key=self.sentences.names.index):
                 self.report.by_set[name] = self.report.by_set.get(name, 0) + 1

@@ -122,12 +122,12 @@ def read_sets(paths: Sequence[str | Path]) -> list[SentencePairs]:
     sets: list[tuple[Path, SentencePairs]] = []
     for path in map(Path, paths):
         if path.is_dir():
-            found = _sets_below(path)
-            if not found:
+            below = _sets_below(path)
+            if not below:
                 remedy = "Sets are .tsv, .csv, SICK*.txt and STS.input.X.txt; pass other files by name."
                 raise InputError("no set of sentence pairs in this directory", path, remedy=remedy)
             before = len(sets)
-            for file in found:
+            for file in below:
                 try:
                     sets += [(file, item) for item in _read(file)]
                 except UnscoredError as error:
@@ -140,17 +140,17 @@ def read_sets(paths: Sequence[str | Path]) -> list[SentencePairs]:
 
 
 def _sets_below(directory: Path) -> list[Path]:
-    found, others = [], []
+    sets, others = [], []
     for path in sorted(path for path in directory.rglob("*") if path.is_file()):
         if any(_LITTER.fullmatch(part) for part in path.relative_to(directory).parts):
             continue
         if _is_set(path):
-            found.append(path)
+            sets.append(path)
         else:
             others.append(path.name)
     if others:
         logger.info("%s: skipped files without the name of a set: %s", directory, ", ".join(others))
-    return found
+    return sets
 
 
 def _is_set(path: Path) -> bool:
@@ -169,7 +169,9 @@ def _is_set(path: Path) -> bool:
 
 def _read(path: Path) -> list[SentencePairs]:
     stem = uncompressed_name(path)
-    stem = next((stem.removesuffix(one) for one in (".txt", ".tsv", ".csv") if stem.endswith(one)), stem)
+    stem = next(
+        (stem.removesuffix(suffix) for suffix in (".txt", ".tsv", ".csv") if stem.endswith(suffix)), stem
+    )
     match = _YEAR_AND_NAME.fullmatch(stem)
     return read_set_file(path, stem, match["group"] if match else stem)
 
@@ -427,7 +429,7 @@ def _gold_of(path: Path) -> Path:
     name = path.name.replace(".input.", ".gs.", 1)
     if (path.parent / name).is_file():
         return path.parent / name
-    found = sorted(path.parent.parent.glob(f"*/{name}"))
-    if len(found) != 1:
+    gold_files = sorted(path.parent.parent.glob(f"*/{name}"))
+    if len(gold_files) != 1:
         raise InputError(f"no {name} with its scores", path, remedy=f"Put {name} next to it.")
-    return found[0]
+    return gold_files[0]

@@ -79,14 +79,14 @@ def score(compared: Sequence[Compared]) -> StsScores:
     return StsScores(
         [
             SetScore(
-                one.pairs.name,
-                one.pairs.group,
-                pearson(one.pairs.gold, one.values),
-                spearman(one.pairs.gold, one.values),
-                len(one.pairs),
-                one.unscored,
+                pairs_of_set.pairs.name,
+                pairs_of_set.pairs.group,
+                pearson(pairs_of_set.pairs.gold, pairs_of_set.values),
+                spearman(pairs_of_set.pairs.gold, pairs_of_set.values),
+                len(pairs_of_set.pairs),
+                pairs_of_set.unscored,
             )
-            for one in compared
+            for pairs_of_set in compared
         ]
     )
 

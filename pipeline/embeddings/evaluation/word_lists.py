@@ -58,13 +58,13 @@ def correlate(judgements: SimilarityList, scores: Mapping[Pair, float]) -> Corre
     """Correlate scores with judgments. A pair without a score has 0, and one with two (in both orders) their
     mean."""
     values = []
-    found = 0
+    known_pairs = 0
     for first, second in judgements.pairs:
         seen = [scores[pair] for pair in ((first, second), (second, first)) if pair in scores]
-        found += bool(seen)
+        known_pairs += bool(seen)
         values.append(sum(seen) / len(seen) if seen else 0.0)
     rho = spearman(np.array(judgements.scores), np.array(values))
-    return Correlation(None if rho is None else round(rho, 2), len(values), found)
+    return Correlation(None if rho is None else round(rho, 2), len(values), known_pairs)
 
 
 def read_similarity_lists(paths: Sequence[Path]) -> list[SimilarityList]:
@@ -72,12 +72,23 @@ def read_similarity_lists(paths: Sequence[Path]) -> list[SimilarityList]:
     gets a number."""
     lists: list[SimilarityList] = []
     for path in paths:
-        found = read_similarity_list(path)
-        same = next((one for one in lists if (one.pairs, one.scores) == (found.pairs, found.scores)), None)
+        similarity_list = read_similarity_list(path)
+        same = next(
+            (
+                earlier
+                for earlier in lists
+                if (earlier.pairs, earlier.scores) == (similarity_list.pairs, similarity_list.scores)
+            ),
+            None,
+        )
         if same is not None:
             logger.warning("skipped: %s is the same list as %s", path, same.name)
         else:
-            lists.append(replace(found, name=free_name(found.name, {one.name for one in lists})))
+            lists.append(
+                replace(
+                    similarity_list, name=free_name(similarity_list.name, {earlier.name for earlier in lists})
+                )
+            )
     return lists
 
 
@@ -142,11 +153,11 @@ def _named_columns(first_line: Sequence[str], path: Path) -> tuple[int, int, int
     }
     if not all(places.values()):
         return None
-    for what, found in places.items():
-        if len(found) > 1:
-            listed = " and ".join(repr(first_line[place]) for place in found)
+    for what, columns in places.items():
+        if len(columns) > 1:
+            listed = " and ".join(repr(first_line[place]) for place in columns)
             raise InputError(f"several columns may be the {what}: {listed}", path, 1, _REMEDY)
-    first, second, score = (found[0] for found in places.values())
+    first, second, score = (columns[0] for columns in places.values())
     return first, second, score
 
 
@@ -179,5 +190,5 @@ def evaluate_words(words: WordVectors | Model, judgements: SimilarityList) -> Co
     values = compare(vectors[first], vectors[second]).tolist()
     known = np.asarray(vectors.any(axis=1))
     both = (known[first] & known[second]).tolist()
-    found = zip(judgements.pairs, values, both, strict=True)
-    return correlate(judgements, {pair: value for pair, value, has_score in found if has_score})
+    scored = zip(judgements.pairs, values, both, strict=True)
+    return correlate(judgements, {pair: value for pair, value, has_score in scored if has_score})

@@ -65,14 +65,14 @@ def embed_file(
     blocks = whole_lines(input_path, BLOCK_BYTES)
     begun = list(islice(blocks, _BLOCKS_IN_PROCESS + 1))
     few = len(begun) <= _BLOCKS_IN_PROCESS
-    one = workers == 1 or few or device != "cpu"
+    in_this_process = workers == 1 or few or device != "cpu"
     rows = 0
     with ExitStack() as stack:
         bar = stack.enter_context(progress(total=None, unit="sentences", description="embed"))
         temporary = stack.enter_context(atomic_path(output))
         writer = _npy_writer if output.suffix == ".npy" else _parquet_writer
         write = stack.enter_context(writer(temporary, model.dimension))
-        if one:
+        if in_this_process:
             # Look-ups are small, so a second thread costs more than it gains.
             stack.enter_context(torch_threads(workers if model.uses_threads else 1))
             _start_worker(model_directory, load, model)

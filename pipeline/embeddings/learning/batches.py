@@ -78,7 +78,9 @@ class Bags:
     def to(self, device: torch.device | str) -> Bags:
         """Return the same batch on another device, with the properties computed so far."""
         moved = copy(self)
-        moved.__dict__.update({name: one.to(device, non_blocking=True) for name, one in vars(self).items()})
+        moved.__dict__.update(
+            {name: tensor.to(device, non_blocking=True) for name, tensor in vars(self).items()}
+        )
         return moved
 
 
@@ -102,13 +104,13 @@ def _compact(ids: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     sorted by id, stably; and where each distinct id starts among these, followed by their number."""
     size = ids.max() + 1 if len(ids) else 0
     counts = np.zeros(size, np.int64)
-    for one in ids:
-        counts[one] += 1
+    for word in ids:
+        counts[word] += 1
     distinct = np.flatnonzero(counts)
     starts = np.zeros(len(distinct) + 1, np.int64)
-    for number, one in enumerate(distinct):
-        starts[number + 1] = starts[number] + counts[one]
-        counts[one] = number  # no longer needed as a count
+    for number, word in enumerate(distinct):
+        starts[number + 1] = starts[number] + counts[word]
+        counts[word] = number  # no longer needed as a count
     numbers, order = counts[ids], np.empty(len(ids), np.int64)
     following = starts[:-1].copy()
     for token, number in enumerate(numbers):

@@ -85,12 +85,12 @@ class IdSequencesWriter:
         """Append sequences."""
         known = self._numbers
         numbers = [known.setdefault(unit, len(known)) for unit in column.vocabulary]
-        found = np.array(numbers, dtype=np.int32)[column.ids]
+        ids = np.array(numbers, dtype=np.int32)[column.ids]
         self.counts = np.pad(self.counts, (0, len(known) - len(self.counts)))
-        self.counts += np.bincount(found, minlength=len(known))
-        self._provisional.write(found.tobytes())
+        self.counts += np.bincount(ids, minlength=len(known))
+        self._provisional.write(ids.tobytes())
         self._starts.write((column.offsets[1:] + self._tokens).tobytes())
-        self._tokens += len(found)
+        self._tokens += len(ids)
 
     def close(self) -> None:
         """Close the files; it can be called repeatedly."""
@@ -124,9 +124,9 @@ class IdSequencesWriter:
 def map_array(path: Path, dtype: npt.DTypeLike, shape: tuple[int]) -> npt.NDArray[Any]:
     """Map the numbers in a file. Raises InputError if it is missing or has another size."""
     size = np.dtype(dtype).itemsize * shape[0]
-    found = path.stat().st_size if path.is_file() else 0
-    if found != size:
-        raise InputError(f"{found} bytes, its index says {size}", path, remedy="Build it again.")
+    actual = path.stat().st_size if path.is_file() else 0
+    if actual != size:
+        raise InputError(f"{actual} bytes, its index says {size}", path, remedy="Build it again.")
     return np.memmap(path, dtype=dtype, mode="r", shape=shape)
 
 

@@ -357,10 +357,10 @@ class Trainer(Generic[Batch, Module]):
         if self._checkpoints is None:
             return
         expected = self._tensors()
-        found = newest_checkpoint(self._checkpoints, expected | self._best_tensors())
-        if found is None:
+        checkpoint = newest_checkpoint(self._checkpoints, expected | self._best_tensors())
+        if checkpoint is None:
             return
-        tensors, content = found
+        tensors, content = checkpoint
         with describing(self._checkpoints / CHECKPOINT, "damaged checkpoint"):
             self.record = Record(**content["training"])
         for name, value in expected.items():

@@ -190,7 +190,7 @@ class Adam(Optimiser):
         last = last_table.index_select(0, rows)
         ratio, first, second = powers[:, until - last]
         factors = (tails[last] - ratio * tails[until], first, second)
-        factor, first, second = (one.to(tables[0].dtype).unsqueeze(1) for one in factors)
+        factor, first, second = (factors_of.to(tables[0].dtype).unsqueeze(1) for factors_of in factors)
         values, mean, square = (take(table, rows) for table in tables)
         denominator = square.sqrt().add_(_EPSILON)
         values.addcdiv_(mean * factor, denominator, value=-self.learning_rate)

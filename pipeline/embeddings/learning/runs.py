@@ -55,9 +55,9 @@ def run_once(
             logger.info("this model was trained before: using %s", work.path)
         else:
             with naming(work.path, "written"):
-                found = train(work.path)
+                result = train(work.path)
             write_digests(model)
-            write_json(report, found)  # last: a training with a report is finished
+            write_json(report, result)  # last: a training with a report is finished
         for name in scratch:  # also after an earlier run, which may have been killed here
             remove_directory(work.path / name)
         with replaced_directory(output) as temporary:

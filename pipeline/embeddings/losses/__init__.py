@@ -58,8 +58,8 @@ def loss_names() -> list[str]:
 
 def loss_named(name: str) -> Loss:
     """Return a loss by its name, one of `loss_names`."""
-    found: Loss = import_found(found_modules(__name__)[name]).LOSS
-    return found
+    loss: Loss = import_found(found_modules(__name__)[name]).LOSS
+    return loss
 
 
 def has_mega_batches(name: str) -> bool:

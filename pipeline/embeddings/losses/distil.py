@@ -21,10 +21,11 @@ def distillation_loss(embeddings: Tensor, teacher: Tensor, scale: float) -> Tens
     count = len(embeddings)
     wanted, unit = normalize(teacher.to(embeddings), dim=1), unit_vectors(embeddings)
     itself = torch.eye(count, dtype=torch.bool, device=embeddings.device)
-    found, taught = (
-        log_softmax((scale * (one @ one.T))[~itself].view(count, count - 1), dim=1) for one in (unit, wanted)
+    learned, taught = (
+        log_softmax((scale * (vectors @ vectors.T))[~itself].view(count, count - 1), dim=1)
+        for vectors in (unit, wanted)
     )
-    return kl_div(found, taught, log_target=True, reduction="batchmean")
+    return kl_div(learned, taught, log_target=True, reduction="batchmean")
 
 
 def _compute(batch: Batch) -> Tensor:

@@ -72,15 +72,15 @@ class TrainingData:
         """The number of pairs of each evaluated set, by name, that also choose the epoch. Order of the sides,
         case and punctuation are ignored. Sets without such pairs are left out; a warning names the others."""
         choosing = {pair for pairs in self.development_sets for pair in _normalised(pairs)}
-        found = {}
+        pairs_of = {}
         for pairs in self.evaluated_sets if choosing else []:
             if shared := sum(pair in choosing for pair in _normalised(pairs)):
-                found[pairs.name] = shared
+                pairs_of[pairs.name] = shared
                 message = (
                     "%s: %d of its %d pairs are also used to choose the epoch, so its scores are too high"
                 )
                 logger.warning(message, pairs.name, shared, len(pairs))
-        return found
+        return pairs_of
 
     @cached_property
     def development_sets(self) -> list[SentencePairs]:

@@ -38,15 +38,15 @@ def cooccurrence_table(store: PairStore, unit: str, dimension: int, seed: int) -
     """
     positive = positive_pmi(_counts(store, unit), store.vocabularies[unit].unknown_id)
     table = np.zeros((positive.shape[0], dimension), np.float32)
-    found = np.diff(positive.indptr) > 0
-    if found.any():
+    has_neighbors = np.diff(positive.indptr) > 0
+    if has_neighbors.any():
         factors = _factors(positive, dimension, seed)
         table[:, : factors.shape[1]] = factors
-    spread = float(table[found].std()) if found.any() else 1.0
+    spread = float(table[has_neighbors].std()) if has_neighbors.any() else 1.0
     drawn = np.random.default_rng([seed, len(table), dimension]).standard_normal(
         (len(table), dimension), np.float32
     )
-    table[~found] = drawn[~found] * np.float32(spread)
+    table[~has_neighbors] = drawn[~has_neighbors] * np.float32(spread)
     return torch.from_numpy(table)
 
 
@@ -100,8 +100,8 @@ def _factors(matrix: Any, dimension: int, seed: int) -> FloatArray:
 
 
 def _orthonormal(columns: FloatArray) -> FloatArray:
-    found: FloatArray = torch.linalg.qr(torch.from_numpy(columns)).Q.numpy()
-    return found
+    basis: FloatArray = torch.linalg.qr(torch.from_numpy(columns)).Q.numpy()
+    return basis
 
 
 def random_table(rows: int, dimension: int, scale: float, seed: int) -> Tensor:
@@ -154,10 +154,10 @@ def table_from_vectors(
     Raises InputError if no unit has a vector, or only zeros, which training would not change.
     """
     rows = vectors.known_rows(vocabulary.units)
-    found = rows >= 0
-    known = np.asarray(vectors.vectors[rows[found]], dtype=np.float32)
+    has_vector = rows >= 0
+    known = np.asarray(vectors.vectors[rows[has_vector]], dtype=np.float32)
     if not known.any():
-        what = "only zeros for" if found.any() else "none of"
+        what = "only zeros for" if has_vector.any() else "none of"
         raise InputError(
             f"the initial vectors have {what} the words to train",
             path,
@@ -168,6 +168,6 @@ def table_from_vectors(
     table = random_table(len(vocabulary), vectors.dimension, deviation, seed).numpy()
     if vectors.unknown_row is not None:
         table[:] = vectors.vectors[vectors.unknown_row]
-    table[found] = known
-    logger.info("%d of %d units start from given vectors", int(found.sum()), len(vocabulary))
+    table[has_vector] = known
+    logger.info("%d of %d units start from given vectors", int(has_vector.sum()), len(vocabulary))
     return torch.from_numpy(table)

@@ -132,7 +132,7 @@ class SentenceModel(Model):
     def _rows(self, name: str, rows: Tensor, missing: npt.NDArray[np.int64], words: list[str]) -> Tensor:
         """Return rows of a table, with computed rows for missing words."""
         table = self.encoder.get_parameter(name).detach()
-        found = table[rows.to(table.device)]
+        vectors = table[rows.to(table.device)]
         if table.shape[1] > 1:  # a single number is the weight of a word
             length = UNKNOWN_LENGTH * float(table[-RARE:].norm(dim=1).mean())
             own = _letter_vectors(words, table.shape[1], length)
@@ -142,8 +142,8 @@ class SentenceModel(Model):
             known = ids != vocabulary.unknown_id
             places = torch.tensor([place for place, _ in parts])[known]
             own.index_add_(0, places, table[ids[known].to(table.device)].to(own))
-            found[torch.from_numpy(missing).to(table.device)] = own.to(found)
-        return found
+            vectors[torch.from_numpy(missing).to(table.device)] = own.to(vectors)
+        return vectors
 
     def save(self, directory: Path, about: Mapping[str, Any] | None = None) -> None:
         """Write the model with `about`, or `self.about`, replacing `directory` as a whole."""

@@ -52,8 +52,8 @@ class ForbiddenCandidates:
         rows = np.concatenate([row, row_of_other, row])
         keys = rows * (2 * self.pairs) + np.concatenate([mine, others, self._partner[mine]])
         # np.unique would use a hash table, which is a hundred times slower if many are equal.
-        found = np.sort(keys)
-        row, column = np.divmod(found[np.diff(found, prepend=-1) != 0], 2 * self.pairs)
+        sorted_keys = np.sort(keys)
+        row, column = np.divmod(sorted_keys[np.diff(sorted_keys, prepend=-1) != 0], 2 * self.pairs)
         return torch.from_numpy(row), torch.from_numpy(column)
 
     def _members(self, groups: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -179,8 +179,8 @@ def _search_by_strips(
         # The relation is symmetric, so the strip's own list also applies to the anchors.
         candidate, anchor = forbidden.of_rows(first, last)
         place = torch.searchsorted(anchors, anchor).clamp_(max=len(anchors) - 1)
-        here = anchors[place] == anchor
-        cosines[place[here], candidate[here]] = -torch.inf
+        is_anchor = anchors[place] == anchor
+        cosines[place[is_anchor], candidate[is_anchor]] = -torch.inf
         best[anchors] = first + cosines.argmax(1)
 
     _for_each(pool, search, range(strips))

@@ -138,7 +138,7 @@ def build_pair_store(
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / _INDEX).unlink(missing_ok=True)
-    given = vocabularies or {}
+    fixed = vocabularies or {}
     sources: dict[str, int] = {}
     pairs = seen = text_bytes = 0
     with ExitStack() as stack:
@@ -182,7 +182,7 @@ def build_pair_store(
             remedy="Check the files and columns.",
         )
     described = {
-        unit.name: writer.finish(*_vocabulary(unit, writer, limits, given.get(unit.name)))
+        unit.name: writer.finish(*_vocabulary(unit, writer, limits, fixed.get(unit.name)))
         for unit, writer in writers.items()
     }
     sync_tree(directory)  # before the index is written, because it means that all files are complete
@@ -208,13 +208,13 @@ def _limited(blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
 
 
 def _vocabulary(
-    unit: Units, writer: IdSequencesWriter, limits: VocabularyParameters, given: Vocabulary | None
+    unit: Units, writer: IdSequencesWriter, limits: VocabularyParameters, fixed: Vocabulary | None
 ) -> tuple[Vocabulary, npt.NDArray[np.int64]]:
     """Return the given, the fixed or the most frequent units, and the ids of the units found."""
-    if given is None and unit.fixed_vocabulary is not None:
-        given = Vocabulary(*unit.fixed_vocabulary)
-    if given is not None:
-        return given, given.ids_of(writer.units)
+    if fixed is None and unit.fixed_vocabulary is not None:
+        fixed = Vocabulary(*unit.fixed_vocabulary)
+    if fixed is not None:
+        return fixed, fixed.ids_of(writer.units)
     return most_frequent(
         writer.units,
         writer.counts,

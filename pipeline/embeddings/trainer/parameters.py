@@ -285,8 +285,8 @@ class ParagramParameters(Section):
 
     @model_validator(mode="after")
     def _something_to_do(self) -> ParagramParameters:
-        given = any(value is not None for value in (self.built_in, self.model, self.vectors))
-        if not given and not self.corpus_pairs and not self.pair_files:
+        is_set = any(value is not None for value in (self.built_in, self.model, self.vectors))
+        if not is_set and not self.corpus_pairs and not self.pair_files:
             raise ValueError(
                 "set built_in, model or vectors, or name pairs to train on: corpus_pairs or pair_files"
             )

@@ -213,16 +213,16 @@ def train_model(
         open_model=SentenceModel.open,
         scratch=("pairs", "teacher.vectors", "checkpoints"),
     )
-    found = EmbeddingsReport(**report)
-    if found.alike is not None and found.alike > _TOO_ALIKE:
+    finished = EmbeddingsReport(**report)
+    if finished.alike is not None and finished.alike > _TOO_ALIKE:
         logger.warning(
             "%s: different sentences have a mean cosine of %.3f: every sentence gets nearly the same vector."
             " Set training.negatives to mix, or use a lower training.learning_rate or a higher "
             "encoder.initial_scale",
             description,
-            found.alike,
+            finished.alike,
         )
-    return found
+    return finished
 
 
 def _check_dimensions(parameters: ModelParameters) -> None:
@@ -230,12 +230,14 @@ def _check_dimensions(parameters: ModelParameters) -> None:
 
     Raises the errors of `build_encoder`, and InputError if the initial vectors cannot be read.
     """
-    given: int | None = None
+    dimension: int | None = None
     if parameters.vectors is not None:
-        given = next(read_vector_file(Path(expand(parameters.vectors)))).vectors.shape[1]
+        dimension = next(read_vector_file(Path(expand(parameters.vectors)))).vectors.shape[1]
 
     def one_row(part: VectorParameters, _: int) -> Tensor:
-        return torch.zeros(1, part.dimension if given is None or part.unit not in WORD_UNITS else given)
+        return torch.zeros(
+            1, part.dimension if dimension is None or part.unit not in WORD_UNITS else dimension
+        )
 
     build_encoder(parameters.encoder, one_row, 0)
 
@@ -310,8 +312,8 @@ def _scores(model: Model, data: TrainingData) -> dict[str, dict[str, Any]]:
     scores = evaluate_sts(model, data.evaluated_sets)
     shared = data.development_pairs
     chosen_by = {group.name: 0 for group in scores.groups}
-    for one in scores.sets:
-        chosen_by[one.group] += shared.get(one.name, 0)
+    for result in scores.sets:
+        chosen_by[result.group] += shared.get(result.name, 0)
     return {
         "sets": {score.name: _figures(score, shared.get(score.name, 0)) for score in scores.sets},
         "years": {score.name: _figures(score, chosen_by[score.name]) for score in scores.groups},
@@ -356,12 +358,12 @@ def _pairs(
 
 def _tables(parameters: ModelParameters, store: PairStore) -> MakeTable:
     seed = parameters.training.seed
-    given = None if parameters.vectors is None else WordVectors.from_text(expand(parameters.vectors))
+    vectors = None if parameters.vectors is None else WordVectors.from_text(expand(parameters.vectors))
 
     def make(part: VectorParameters, number: int) -> Tensor:
-        if given is not None and part.unit in WORD_UNITS:
+        if vectors is not None and part.unit in WORD_UNITS:
             vocabulary = store.vocabularies[part.unit]
-            return table_from_vectors(vocabulary, given, seed + number, parameters.vectors)
+            return table_from_vectors(vocabulary, vectors, seed + number, parameters.vectors)
         return starting_table(part, store, seed + number)
 
     return make

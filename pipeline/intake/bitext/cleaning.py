@@ -63,11 +63,11 @@ class Findings:
         self.noticed.update(other.noticed)
         self.examples = {**other.examples, **self.examples}
 
-    def notice(self, name: str, block: Block, found: Mapping[str, Mask]) -> None:
-        """Count the kept rows with the problem ``name``. found: for each text column, which rows have it."""
+    def notice(self, name: str, block: Block, masks: Mapping[str, Mask]) -> None:
+        """Count the kept rows with the problem ``name``. masks: for each text column, which rows have it."""
         kept = block.codes == 0
-        self.noticed[name] += int((np.logical_or.reduce([*found.values()]) & kept).sum())
-        for column, mask in found.items():
+        self.noticed[name] += int((np.logical_or.reduce([*masks.values()]) & kept).sum())
+        for column, mask in masks.items():
             if name not in self.examples and (mask & kept).any():
                 text = block.texts[column][int(np.flatnonzero(mask & kept)[0])].as_py()
                 self.examples[name] = str(text)[:EXAMPLE_CHARACTERS]
@@ -89,15 +89,15 @@ def clean(block: Block, settings: Cleaning, paths: Mapping[str, Path], findings:
     changes = findings.changes
     cleaned = Block(block.lines, dict(block.texts), block.codes.copy(), block.scores)
     for name, texts in block.texts.items():
-        texts, found = decode_entities(texts)
-        changes["entities"] += int(found.sum())
+        texts, changed = decode_entities(texts)
+        changes["entities"] += int(changed.sum())
         cleaned.refuse(is_damaged(texts), "damaged_characters")
         texts, null, controls = _without_controls(texts, changes)
         problem = f"a NUL character in {name}: binary data, or UTF-16 text?"
         cleaned.reject(null, "null_byte", paths[name], settings.malformed == "error", problem)
         cleaned.refuse(controls, "control_characters")
-        texts, found = remove_invisible(texts)
-        changes["invisible_characters"] += int(found.sum())
+        texts, changed = remove_invisible(texts)
+        changes["invisible_characters"] += int(changed.sum())
         cleaned.texts[name] = _trim(composed(texts, changes), changes)
     _refuse(cleaned, settings)
     for kind, find in _NOTICED.items():
@@ -124,13 +124,13 @@ def _without_controls(texts: pa.Array, changes: Changes) -> tuple[pa.Array, Mask
     if not ((data < 0x20) | (data == 0x7F)).any() and not ((data[:-1] == 0xC2) & (data[1:] < 0xA0)).any():
         return texts, null, controls
     mask = pc.match_substring_regex(texts, f"{BREAKS}|{CONTROLS}")
-    found, rows = texts.filter(mask), mask.to_numpy(zero_copy_only=False)
+    affected, rows = texts.filter(mask), mask.to_numpy(zero_copy_only=False)
     # Line breaks at the ends are trimmed later and are not counted.
-    inner = pc.match_substring_regex(found, rf"[^\s]{BREAKS}\s*[^\s]")
+    inner = pc.match_substring_regex(affected, rf"[^\s]{BREAKS}\s*[^\s]")
     changes["line_breaks"] += int(pc.sum(inner).as_py() or 0)
-    repaired = pc.replace_substring_regex(found, BREAKS, " ")
+    repaired = pc.replace_substring_regex(affected, BREAKS, " ")
     without = pc.replace_substring_regex(repaired, CONTROLS, "")
-    null[rows] = pc.match_substring(found, "\0").to_numpy(zero_copy_only=False)
+    null[rows] = pc.match_substring(affected, "\0").to_numpy(zero_copy_only=False)
     controls[rows] = pc.not_equal(without, repaired).to_numpy(zero_copy_only=False)
     return pc.replace_with_mask(texts, mask, without), null, controls
 
@@ -140,10 +140,10 @@ def composed(texts: pa.Array, changes: Changes) -> pa.Array:
     if not (text_bytes(texts.fill_null(""))[0] >= _FIRST_COMBINING_BYTE).any():
         return texts
     mask = pc.fill_null(pc.match_substring_regex(texts, _COMBINING), False)
-    found = texts.filter(mask)
+    affected = texts.filter(mask)
     # Before release 26, Arrow's own function gave the decomposed form.
-    normal = pa.array([unicodedata.normalize("NFC", text) for text in found.to_pylist()], found.type)
-    changed = pc.sum(pc.not_equal(found, normal)).as_py() or 0
+    normal = pa.array([unicodedata.normalize("NFC", text) for text in affected.to_pylist()], affected.type)
+    changed = pc.sum(pc.not_equal(affected, normal)).as_py() or 0
     if not changed:
         return texts
     changes["normalised"] += int(changed)

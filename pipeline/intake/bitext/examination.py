@@ -43,29 +43,29 @@ def problems(parameters: IngestParameters, languages: Languages | None = None) -
     parameters: section ``ingest``. languages: the expected languages; None to skip that check.
     Returns the problems, each with its source and, if known, file and line.
     """
-    found: list[str] = []
+    messages: list[str] = []
     for source in parameters.sources:
         if isinstance(source, SampleSource):
             continue
-        files = resolve_files(source, found)
+        files = resolve_files(source, messages)
         if files is None:
             continue
-        before = len(found)
+        before = len(messages)
         looked_at = _spread(files.files, _FILES)
         for file in files.files:
             try:
                 _look_at(file, parameters, languages if file in looked_at else None)
             except (InputError, OSError) as error:
-                found.append(f"source {source.name!r}: {error}")
-            if len(found) - before == _PROBLEMS_A_SOURCE:
-                found.append(f"source {source.name!r}: further files were not checked")
+                messages.append(f"source {source.name!r}: {error}")
+            if len(messages) - before == _PROBLEMS_A_SOURCE:
+                messages.append(f"source {source.name!r}: further files were not checked")
                 break
         if files.drop_rows is not None:
             try:
                 read_row_numbers(files.drop_rows)
             except (InputError, OSError) as error:
-                found.append(f"source {source.name!r}: {error}")
-    return found
+                messages.append(f"source {source.name!r}: {error}")
+    return messages
 
 
 def check_spread_rows(

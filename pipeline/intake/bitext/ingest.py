@@ -124,8 +124,8 @@ def _read(
     Raises the errors of :func:`ingest`.
     """
     files = [file for source in sources for file in source.files]
-    given = [(file,) for file in files]
-    digests = jobs.results(SourceFile.digests, given, description="check", unit="files")
+    groups = [(file,) for file in files]
+    digests = jobs.results(SourceFile.digests, groups, description="check", unit="files")
     cleaning, kind = parameters.cleaning, parameters.kind
     directories = [
         work.path / "files" / file_key(file, cleaning, kind, INGEST, digest)
@@ -142,18 +142,18 @@ def _read(
     read: list[_Source] = []
     first_row = at = 0
     for source in sources:
-        here = range(at, at + len(source.files))
+        places = range(at, at + len(source.files))
         at += len(source.files)
-        shards = [ShardDirectory(directories[i]) for i in here]
-        check_spread_rows(source, [one.paths for one in shards], parameters, languages)
+        shards = [ShardDirectory(directories[i]) for i in places]
+        check_spread_rows(source, [shard.paths for shard in shards], parameters, languages)
         parts = _join_files(source, shards, first_row)
         first_row += sum(part.rows for part in parts)
-        read.append(_Source(source, parts, shards, [digests[i] for i in here]))
+        read.append(_Source(source, parts, shards, [digests[i] for i in places]))
     return read
 
 
 def _join_files(source: SourceFiles, shards: Sequence[ShardDirectory], first_row: int) -> list[Part]:
-    total = sum(one.total_rows for one in shards)
+    total = sum(shard.total_rows for shard in shards)
     dropped = np.zeros(total, bool)
     if source.drop_rows is not None:
         numbers = read_row_numbers(source.drop_rows)
@@ -165,11 +165,11 @@ def _join_files(source: SourceFiles, shards: Sequence[ShardDirectory], first_row
         dropped[numbers] = True
     parts = []
     line_offset = at = 0
-    for one in shards:
-        for path, rows in zip(one.paths, one.rows, strict=True):
+    for shard in shards:
+        for path, rows in zip(shard.paths, shard.rows, strict=True):
             parts.append(Part(path, rows, first_row + at, line_offset, dropped[at : at + rows]))
             at += rows
-        line_offset += one.description["report"]["last_line"]
+        line_offset += shard.description["report"]["last_line"]
     return parts
 
 
@@ -187,8 +187,8 @@ def _rank(
         for part in parts:
             table = read_part(part.path, ["rejected", *columns])
             taken = table["rejected"].is_null().to_numpy(zero_copy_only=False) & ~part.dropped
-            found = np.stack([table[name].to_numpy() for name in columns], axis=1)[taken]
-            yield found, np.flatnonzero(taken) + part.first_row
+            keys = np.stack([table[name].to_numpy() for name in columns], axis=1)[taken]
+            yield keys, np.flatnonzero(taken) + part.first_row
 
     chosen = [PAIR_KEY] if parameters.cleaning.duplicates else []
     chosen += [] if parameters.kind == "paraphrases" else [SOURCE_KEY]
@@ -209,7 +209,7 @@ def _write(
     """Write the parts as shards, and publish them with their counts."""
     kind = parameters.kind
     sources: dict[str, SourceReport] = {}
-    rows = sum(one.description["report"]["rows"] for source in read for one in source.shards)
+    rows = sum(shard.description["report"]["rows"] for source in read for shard in source.shards)
     names = ["source", "line", *TEXTS["bitext"], "rejected", "first_row"]
     if kind == "paraphrases":
         names += ["translation", "translation_score", "given_score"]
@@ -225,8 +225,8 @@ def _write(
                 writer.write(table)
                 bar.update(table.num_rows)
             writer.close()  # a shard does not mix sources
-            for one in source.shards:
-                findings.update(Findings(**one.description["report"]["findings"]))
+            for shard in source.shards:
+                findings.update(Findings(**shard.description["report"]["findings"]))
             sources[source.files.name] = counts.report(findings, _files_of(source))
         report = add_up(sources, rows, [record.rows for record in writer.records])
         writer.close(
@@ -246,8 +246,8 @@ def _write(
 def _files_of(source: _Source) -> list[dict[str, Any]]:
     """Return the SHA-256 and the number of rows of each file."""
     return [
-        {"files": {_name_of(file, side): digest[side] for side in file.paths}, "rows": one.total_rows}
-        for file, one, digest in zip(source.files.files, source.shards, source.digests, strict=True)
+        {"files": {_name_of(file, side): digest[side] for side in file.paths}, "rows": shard.total_rows}
+        for file, shard, digest in zip(source.files.files, source.shards, source.digests, strict=True)
     ]
 
 

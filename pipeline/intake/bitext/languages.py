@@ -71,9 +71,9 @@ def identified(texts: Sequence[str]) -> str | None:
     judged = _judged(texts) if importlib.util.find_spec("py3langid") is not None else []
     if not judged:
         return None
-    (found, count), *_ = Counter(_best(text) for text in judged).most_common(1)
-    agreed = count + sum(_are_alike(_best(text), found) and _best(text) != found for text in judged)
-    return found if agreed >= _AGREED * len(judged) and found != _NO_LANGUAGE else None
+    (language, count), *_ = Counter(_best(text) for text in judged).most_common(1)
+    agreed = count + sum(_are_alike(_best(text), language) and _best(text) != language for text in judged)
+    return language if agreed >= _AGREED * len(judged) and language != _NO_LANGUAGE else None
 
 
 def other_language(texts: Sequence[str], language: str) -> str | None:
@@ -83,9 +83,9 @@ def other_language(texts: Sequence[str], language: str) -> str | None:
     if len(judged) < _TEXTS:
         return None
     bests = Counter(map(_best, judged))
-    (found, count), *_ = bests.most_common(1)
+    (best, count), *_ = bests.most_common(1)
     is_other = count >= len(judged) / 2 and bests[code] < _FEW * len(judged)
-    return found if is_other and found != _NO_LANGUAGE and not _are_alike(found, code) else None
+    return best if is_other and best != _NO_LANGUAGE and not _are_alike(best, code) else None
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,11 @@ class Languages:
     def options(self) -> dict[str, tuple[str, str]]:
         """Return the language of each side, and the parameter that sets it."""
         known = {"source_text": ("source", self.source), "reference": ("target", self.target)}
-        return {side: (f"nmt.{name}_language", one) for side, (name, one) in known.items() if one is not None}
+        return {
+            side: (f"nmt.{name}_language", language)
+            for side, (name, language) in known.items()
+            if language is not None
+        }
 
 
 def wrong_language(texts: Mapping[str, Sequence[str]], languages: Languages) -> str | None:
@@ -118,18 +122,18 @@ def wrong_language(texts: Mapping[str, Sequence[str]], languages: Languages) -> 
     """
     options = {side: option for side, option in languages.options().items() if side in texts}
     others = {side: other_language(texts[side], language) for side, (_, language) in options.items()}
-    target, found = language_code(languages.target), others["reference"]
+    target, actual = language_code(languages.target), others["reference"]
     alone = "source_text" not in texts
-    if found is not None and not alone and other_language(texts["source_text"], found) == target:
+    if actual is not None and not alone and other_language(texts["source_text"], actual) == target:
         return (
-            f"source_text is in {target!r}, reference is in {found!r}: swapped? Exchange their columns or "
+            f"source_text is in {target!r}, reference is in {actual!r}: swapped? Exchange their columns or "
             f"paths, or {languages.go_on}"
         )
     if languages.source is None and not alone:
         return None
     for side, (option, language) in options.items():
         if (other := others[side]) is not None:
-            is_other_side = other in [language_code(one) for _, one in options.values()]
+            is_other_side = other in [language_code(known) for _, known in options.values()]
             change = "" if is_other_side else f"set {option}={other}, or "
             return (
                 f"{side} is in {other!r}, and {option} is {language!r}: use the right column or file, or "
@@ -149,8 +153,8 @@ def _judged(texts: Sequence[str]) -> list[str]:
     return judged
 
 
-def _are_alike(one: str, other: str) -> bool:
-    return one == other or any({one, other} <= group for group in _ALIKE)
+def _are_alike(first: str, second: str) -> bool:
+    return first == second or any({first, second} <= group for group in _ALIKE)
 
 
 def _best(text: str) -> str:

@@ -52,18 +52,20 @@ class SourceReport:
 
     def warnings(self) -> list[str]:
         """Return the warnings for this source, one sentence each."""
-        found = []
-        for reason, one in self.frequent.items():
+        warnings = []
+        for reason, rejections in self.frequent.items():
             shown = "; ".join(
-                f"line {line}: {' | '.join(map(repr, texts))}" for line, *texts in one["examples"]
+                f"line {line}: {' | '.join(map(repr, texts))}" for line, *texts in rejections["examples"]
             )
-            share = max(1, round(100 * one["share"]))
-            found.append(f"{share}% of the rows are rejected as {reason} ({REASONS[reason]}), e.g. {shown}")
+            share = max(1, round(100 * rejections["share"]))
+            warnings.append(
+                f"{share}% of the rows are rejected as {reason} ({REASONS[reason]}), e.g. {shown}"
+            )
         for name, rows in self.noticed.items():
             if name == "markup" or rows >= max(_EXAMPLES, _NOTICED * self.rows):
                 share = f"{max(1, round(100 * rows / self.rows))}% of the rows ({rows:,})"
-                found.append(f"{share} {_ADVICE[name]}, e.g. {self.examples[name]!r}")
-        return found
+                warnings.append(f"{share} {_ADVICE[name]}, e.g. {self.examples[name]!r}")
+        return warnings
 
 
 @dataclass
@@ -83,8 +85,8 @@ class RowCounts:
             if len(known) < _EXAMPLES:
                 rows = table.filter(pc.equal(table["rejected"], reason))[: _EXAMPLES - len(known)]
                 for row in rows.select(["line", *texts]).to_pylist():
-                    line, *found = row.values()
-                    known.append([line, *(text[:EXAMPLE_CHARACTERS] for text in found)])
+                    line, *counts = row.values()
+                    known.append([line, *(text[:EXAMPLE_CHARACTERS] for text in counts)])
 
     def report(self, findings: Findings, files: Sequence[Mapping[str, Any]] = ()) -> SourceReport:
         """Return the report of the source. files: see :class:`SourceReport`."""
@@ -137,12 +139,12 @@ def add_up(sources: dict[str, SourceReport], rows: int, written: Sequence[int]) 
     rows: number of rows read. written: number of rows of each shard.
     Raises IncompleteError if the counts do not add up, or if every row was rejected.
     """
-    rejected: Counter[str] = sum((Counter(one.rejected) for one in sources.values()), Counter())
-    changes: Counter[str] = sum((Counter(one.changes) for one in sources.values()), Counter())
+    rejected: Counter[str] = sum((Counter(report.rejected) for report in sources.values()), Counter())
+    changes: Counter[str] = sum((Counter(report.changes) for report in sources.values()), Counter())
     kept = sum(source.kept for source in sources.values())
-    found = kept + rejected.total()
-    if not rows == sum(written) == found:
-        told = f"{rows} rows were read, {sum(written)} are in the shards, and {found} were counted"
+    total = kept + rejected.total()
+    if not rows == sum(written) == total:
+        told = f"{rows} rows were read, {sum(written)} are in the shards, and {total} were counted"
         raise IncompleteError(told)
     if kept == 0:
         told = ", ".join(f"{count:,} {reason}" for reason, count in _in_order(rejected).items())

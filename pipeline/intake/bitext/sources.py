@@ -90,15 +90,15 @@ def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
     Raises ConfigurationError if files or environment variables are missing; all in one message.
     """
     problems: list[str] = []
-    found: list[SourceFiles] = []
+    sources: list[SourceFiles] = []
     for source in parameters.sources:
         if isinstance(source, SampleSource):
-            found += _make_sample(source, work)
+            sources += _make_sample(source, work)
         elif (files := resolve_files(source, problems)) is not None:
-            found.append(files)
+            sources.append(files)
     if problems:
         raise ConfigurationError(problems)
-    return found
+    return sources
 
 
 def resolve_files(source: FileSource, problems: list[str]) -> SourceFiles | None:
@@ -106,14 +106,14 @@ def resolve_files(source: FileSource, problems: list[str]) -> SourceFiles | None
     wrong: list[str] = []
 
     def files(patterns: Sequence[str]) -> list[Path]:
-        found: list[Path] = []
+        paths: list[Path] = []
         for pattern in patterns:
             try:
                 # Workers on other hosts have another current directory.
-                found += [path.absolute() for path in files_of(pattern)]
+                paths += [path.absolute() for path in files_of(pattern)]
             except InputError as error:
                 wrong.append(str(error))
-        return found
+        return paths
 
     groups = {key: files(patterns) for key, patterns in source.patterns().items()}
     drop_rows = files([] if source.drop_rows is None else [source.drop_rows])
@@ -121,7 +121,7 @@ def resolve_files(source: FileSource, problems: list[str]) -> SourceFiles | None
         wrong.append(f"drop_rows: {source.drop_rows} is more than one file")
     if not wrong:
         wrong += _pairing_problems(groups)
-    problems += [f"source {source.name!r}: {one}" for one in wrong]
+    problems += [f"source {source.name!r}: {problem}" for problem in wrong]
     if wrong:
         return None
     sets = [dict(zip(groups, paths, strict=True)) for paths in zip(*groups.values(), strict=True)]
@@ -182,14 +182,14 @@ def read_row_numbers(path: Path) -> list[int]:
     Returns the distinct numbers in ascending order.
     Raises InputError if a later line does not begin with a row number.
     """
-    found = set()
+    numbers = set()
     for line, text in numbered_lines(path):
         first = text.split("\t")[0].strip()
         if first.isascii() and first.isdigit() and len(first) < _DIGITS_OF_A_ROW:
-            found.add(int(first))
+            numbers.add(int(first))
         elif line > 1:
             raise InputError(f"{first[:40]!r} is not a row number", path, line)
-    return sorted(found)
+    return sorted(numbers)
 
 
 def file_key(file: SourceFile, cleaning: Cleaning, kind: str, version: int, digests: dict[str, str]) -> str:
@@ -231,13 +231,13 @@ def read_parts(
     rows = last_line = 0
 
     def cleaned(block: Block) -> tuple[pa.Table, Findings]:
-        found = Findings()
-        return part_table(file, block, cleaning, kind, found), found
+        findings = Findings()
+        return part_table(file, block, cleaning, kind, findings), findings
 
     def counted(tables: Iterable[tuple[pa.Table, Findings]]) -> Iterator[pa.Table]:
         nonlocal rows, last_line
-        for table, found in tables:
-            findings.update(found)
+        for table, part_findings in tables:
+            findings.update(part_findings)
             rows += table.num_rows
             last_line = table.column("line")[-1].as_py()
             report_rows(table.num_rows)

@@ -231,8 +231,8 @@ class Pairs:
         """Read all columns of the given pairs, in their order."""
         places = [(str(self.files[file]), place) for file, place, _ in drawn]
         rows = [{"filename": path, "file_row_number": place} for path, place in places]
-        found = fetch(self.connection.cursor(), rows_at(rows)).to_pylist() if rows else []
-        by_place = {(pair["filename"], pair["file_row_number"]): pair for pair in found}
+        pairs = fetch(self.connection.cursor(), rows_at(rows)).to_pylist() if rows else []
+        by_place = {(pair["filename"], pair["file_row_number"]): pair for pair in pairs}
         return [by_place[place] for place in places]
 
 

@@ -84,16 +84,16 @@ def lookup(
     from paraforge.products.lexicon.lookup import Lexicon
 
     opened = Lexicon(lexicon)
-    found = opened.lookup(words, count, minimum_pairs, minimum_pmi)
+    matching = opened.lookup(words, count, minimum_pairs, minimum_pmi)
     unknown = 0
-    for word, entries in found.items():
+    for word, entries in matching.items():
         if entries.num_rows:
             typer.echo(_table(word, entries))
         else:
             sentences = opened.count_of(word)
             unknown += not sentences
             typer.echo(f"{word}: {_why_missing(opened, sentences, minimum_pairs, minimum_pmi)}", err=True)
-    if unknown == len(found):
+    if unknown == len(matching):
         raise typer.Exit(1)
 
 

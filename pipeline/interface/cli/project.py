@@ -155,9 +155,9 @@ def configure(
         typer.echo(f"Their files are in {shipped('configs')}; yours belong in configs/GROUP/.")
         return
     check_versions(output.parent)
-    here = Path.cwd()
-    above = next((directory for directory in here.parents if (directory / "dvc.yaml").is_file()), None)
-    if above is not None and not (here / "dvc.yaml").is_file():
+    root = Path.cwd()
+    above = next((directory for directory in root.parents if (directory / "dvc.yaml").is_file()), None)
+    if above is not None and not (root / "dvc.yaml").is_file():
         raise InputError("the project is in a directory above", above, remedy=f"First run: cd {above}")
     if output.exists() and not output.is_file():
         raise InputError("not a regular file", output)

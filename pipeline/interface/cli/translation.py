@@ -222,8 +222,8 @@ def import_translations(
 
     root = memory_directory(memory)
     for path in paths:
-        found, sentences = import_file(path, root, name)
-        typer.echo(f"{path}: imported {counted(sentences, 'sentence')} into {found.path}", err=True)
+        files, sentences = import_file(path, root, name)
+        typer.echo(f"{path}: imported {counted(sentences, 'sentence')} into {files.path}", err=True)
 
 
 def memory_directory(memory: Path | None) -> Path:

@@ -120,8 +120,8 @@ def literal(text: str) -> str:
 def _create_view(connection: duckdb.DuckDBPyConnection, name: str, dataset: Dataset) -> None:
     if dataset.files:
         columns = ", ".join(identifier(column) for column in dataset.schema.names)
-        found = " POSITIONAL JOIN ".join(map(rows_of, (dataset.files, *dataset.aligned)))
-        connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {columns} FROM {found}")
+        tables = " POSITIONAL JOIN ".join(map(rows_of, (dataset.files, *dataset.aligned)))
+        connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {columns} FROM {tables}")
         return
     # A dataset without files: its columns are in the manifest.
     empty: pa.Table = dataset.schema.remove_metadata().empty_table()
@@ -197,7 +197,7 @@ def copy_options(output: Path) -> str:
     return f"{options}, COMPRESSION {'gzip' if name.endswith('.gz') else 'none'}"
 
 
-def write_relation(found: duckdb.DuckDBPyRelation, output: Path) -> int:
+def write_relation(relation: duckdb.DuckDBPyRelation, output: Path) -> int:
     """Write the rows of a query to a file in the format of its ending, and return their number.
 
     The file is written completely or not at all.
@@ -209,10 +209,10 @@ def write_relation(found: duckdb.DuckDBPyRelation, output: Path) -> int:
     with atomic_path(output) as temporary, explained():
         exact = _exact_in_json if "json" in options else _exact_in_parquet
         if "json" in options or "parquet" in options:
-            columns = zip(map(identifier, found.columns), map(str, found.types), strict=True)
+            columns = zip(map(identifier, relation.columns), map(str, relation.types), strict=True)
             changes = [f"{value} AS {name}" for name, kind in columns if (value := exact(name, kind))]
             rows = f"SELECT * REPLACE ({', '.join(changes)}) FROM __rows" if changes else rows
-        copied: Any = found.query("__rows", f"COPY ({rows}) TO {literal(str(temporary))} ({options})")
+        copied: Any = relation.query("__rows", f"COPY ({rows}) TO {literal(str(temporary))} ({options})")
         return int(copied.fetchall()[0][0])
 
 

@@ -67,18 +67,18 @@ def sample_pairs(dataset: Dataset, count: int, seed: int, conditions: Sequence[s
         if not dataset.files:
             return Sample(fetch(connection, f"SELECT {wanted} FROM {identifier(dataset.name)}"), 0)
         lineage = [identifier(name) for name in _LINEAGE if name in dataset.schema.names]
-        found = fetch(
+        drawn = fetch(
             connection,
             "SELECT count(*) AS population, arg_min(struct_pack(filename, file_row_number), "
             f"{draw_key(seed, *lineage)}, {count}) AS places "
             f"FROM {rows_of(dataset.files, 'filename = true', 'file_row_number = true')} WHERE {condition}",
         ).to_pylist()[0]
         rows = f"{identifier(dataset.name)} LIMIT 0"
-        if found["places"]:
+        if drawn["places"]:
             order = f"list_position({files_literal(dataset.files)}, filename), file_row_number"
-            rows = f"({rows_at(found['places'])}) ORDER BY {order}"
+            rows = f"({rows_at(drawn['places'])}) ORDER BY {order}"
         pairs = fetch(connection, f"SELECT {wanted} FROM {rows}")
-    return Sample(pairs, int(found["population"]))
+    return Sample(pairs, int(drawn["population"]))
 
 
 def fixed(number: float, digits: int) -> str:

@@ -62,9 +62,13 @@ def push(corpus: Path, manifest: Manifest, repository: str, private: bool = Fals
         listed = [file.path for file in (*manifest.files, manifest.wrong_pairs) if file is not None]
         sent = {name: corpus / name for name in (*listed, MANIFEST_NAME, INDEX_NAME, CONFIGS_NAME)}
         sent["README.md"] = card_path(corpus)
-        there = api.list_repo_files(repository, repo_type=_KIND)
+        remote_files = api.list_repo_files(repository, repo_type=_KIND)
         # Data files of an earlier upload are deleted if this corpus lacks them.
-        old = [name for name in there if MANIFEST_NAME in there and name.endswith((".parquet", ".arrow"))]
+        old = [
+            name
+            for name in remote_files
+            if MANIFEST_NAME in remote_files and name.endswith((".parquet", ".arrow"))
+        ]
         operations = [hub.CommitOperationAdd(name, path) for name, path in sent.items()]
         operations += [hub.CommitOperationDelete(name) for name in old if name not in sent]
         if read_manifest(corpus) != manifest:  # the files were read since it was verified

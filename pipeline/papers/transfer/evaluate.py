@@ -94,10 +94,10 @@ def do_task(model: Comparable, task: Task, seed: int = 1, folds: int = FOLDS) ->
     )
     assert train is not None
     if test is None:
-        found, labels = train
+        vectors, labels = train
         accuracies = []
         for number, (fit, held_out) in enumerate(fold_examples(labels, seed, folds), start=1):
-            predicted = predicted_on_test((found[fit], labels[fit]), None, found[held_out], seed + number)
+            predicted = predicted_on_test((vectors[fit], labels[fit]), None, vectors[held_out], seed + number)
             accuracies.append(100 * float(np.mean(predicted == labels[held_out])))
         return transfer_score(task, len(accuracies), accuracy=float(np.mean(accuracies)))
     if task.kind == "relatedness":

@@ -164,7 +164,7 @@ def find_tasks(directories: Sequence[Path], names: Sequence[str] = ()) -> tuple[
     Returns the tasks in the order of `TASKS`, and the names of missing ones. Raises InputError with file and
     line if a file is malformed, or a class has too few examples.
     """
-    found: list[Task] = []
+    tasks: list[Task] = []
     missing: list[str] = []
     for name in TASKS:
         if names and name not in names:
@@ -173,8 +173,8 @@ def find_tasks(directories: Sequence[Path], names: Sequence[str] = ()) -> tuple[
         if task is None:
             missing.append(name)
         else:
-            found.append(task)
-    return found, missing
+            tasks.append(task)
+    return tasks, missing
 
 
 def _find(name: str, directory: Path) -> Task | None:

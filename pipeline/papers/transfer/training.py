@@ -128,14 +128,14 @@ def start_model(
 
     encoder = build_encoder(model.parameters, table, seed)
     if start == "trained":
-        given, units_of_tables = dict(model.encoder.named_parameters()), encoder.table_units()
+        parameters, units_of_tables = dict(model.encoder.named_parameters()), encoder.table_units()
         with torch.no_grad():
             for name, value in encoder.named_parameters():
                 if table_unit := units_of_tables.get(name):
                     rows = model.vocabularies[table_unit].ids_of(vocabularies[table_unit].units)
-                    value.copy_(given[name][torch.from_numpy(rows)])
+                    value.copy_(parameters[name][torch.from_numpy(rows)])
                 else:
-                    value.copy_(given[name])
+                    value.copy_(parameters[name])
     return SentenceModel(encoder.to(model.device), model.parameters, vocabularies, model.sentencepiece_model)
 
 
@@ -340,8 +340,8 @@ class ClassifierTraining(Task[Tensor, nn.Module]):
         """Return J for some examples, and the gradients of the whole objective by parameter name."""
         loss = self.loss(examples)
         # If a batch has no tokens, the encoder does not contribute and its gradient is zero.
-        found = torch.autograd.grad(loss, list(self._trained.values()), materialize_grads=True)
-        gradients = dict(zip(self._trained, separate(found), strict=True))
+        computed = torch.autograd.grad(loss, list(self._trained.values()), materialize_grads=True)
+        gradients = dict(zip(self._trained, separate(computed), strict=True))
         weights = self._parameters
         with torch.no_grad():
             for name, gradient in gradients.items():
@@ -435,8 +435,8 @@ def _fit(model: SentenceModel, split: Split, parameters: FineTuningParameters, s
     classes = np.array(sorted(set(split.train.labels)))
     labels = np.array(split.train.labels)
     related = split.kind == "relatedness"
-    found = target_distribution(labels.astype(np.float64)) if related else labels[:, None] == classes
-    targets = torch.from_numpy(found).float()
+    wanted = target_distribution(labels.astype(np.float64)) if related else labels[:, None] == classes
+    targets = torch.from_numpy(wanted).float()
     generator = torch.Generator().manual_seed(seed)
     pairs = split.train.second is not None
     copied.encoder.requires_grad_(parameters.encoder == "trained")

@@ -152,9 +152,9 @@ class SentencePredictor(nn.Module):
 
     def decoder(self, side: int) -> GruDecoder:
         """Return the recurrent decoder of the previous (0) or the next sentence (1)."""
-        found = self.decoders[side]
-        assert isinstance(found, GruDecoder)
-        return found
+        decoder = self.decoders[side]
+        assert isinstance(decoder, GruDecoder)
+        return decoder
 
     def encode(self, sentences: Bags) -> Tensor:
         """Return contexts, (sentences, context_dimension). Sentences include their end, so none is empty."""
@@ -210,13 +210,13 @@ def unrolled(network: SentencePredictor, context: Tensor, steps: int) -> Tensor:
     sides = []
     for side in range(DECODERS):
         decoder = network.decoder(side)
-        state, given = context, decoder.start.expand(len(context), -1)
+        state, word = context, decoder.start.expand(len(context), -1)
         states = []
         for step in range(steps):
-            state = decoder.gru.step(decoder.gru.project(given), state)
+            state = decoder.gru.step(decoder.gru.project(word), state)
             states.append(state)
             if step + 1 < steps:
-                given = network.output(state).softmax(1) @ network.words[: network.predicted]
+                word = network.output(state).softmax(1) @ network.words[: network.predicted]
         sides.append(torch.stack(states, 1))
     return torch.stack(sides, 1)
 

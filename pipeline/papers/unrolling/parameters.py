@@ -137,14 +137,14 @@ def split_name(name: str | Path) -> tuple[Path, RepresentationParameters | None]
     if not at or path.exists():
         return path, None
     kind = r"(?P<kind>context|(?:unrolled|mean)(?::(?P<steps>[1-9][0-9]?))?)"
-    found = re.fullmatch(f"{kind}(?::(?P<similarity>dot|cosine))?", text)
-    if found is None or int(found["steps"] or 1) > LARGEST_STEPS:
+    match = re.fullmatch(f"{kind}(?::(?P<similarity>dot|cosine))?", text)
+    if match is None or int(match["steps"] or 1) > LARGEST_STEPS:
         raise InputError(
             f"no representation '{text}'",
             before,
             remedy=f"Use context, unrolled:N or mean:N with N from 1 to {LARGEST_STEPS}; append :cosine to "
             "compare by cosine.",
         )
-    values = {name: value for name, value in found.groupdict().items() if value is not None}
+    values = {name: value for name, value in match.groupdict().items() if value is not None}
     values["kind"] = values["kind"].partition(":")[0]
     return Path(before), RepresentationParameters.model_validate(values)

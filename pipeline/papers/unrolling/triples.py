@@ -152,7 +152,7 @@ def build_triple_store(
     directory.mkdir(parents=True, exist_ok=True)
     units, last = Units(), -1
     skipped = held_out = 0
-    found = [np.empty(0, dtype=bool)]  # whether a sentence begins a document
+    begins_document = [np.empty(0, dtype=bool)]  # whether a sentence begins a document
     words = IdSequencesWriter(directory, WORD, known=[END])
     with closing(words), progress(total=None, unit="sentences", description="read") as shown:
         for block in blocks:
@@ -168,9 +168,9 @@ def build_triple_store(
             ids, offsets = with_ends(cut.ids, offsets, len(cut.vocabulary))
             words.append(TokenColumn(ids, offsets, [*cut.vocabulary, END]))
             documents = block.documents[kept]
-            found.append(np.diff(documents, prepend=last) != 0)
+            begins_document.append(np.diff(documents, prepend=last) != 0)
             last = int(documents[-1])
-    begins = np.concatenate(found)
+    begins = np.concatenate(begins_document)
     centres = np.flatnonzero(~(begins[1:-1] | begins[2:])) + 1
     if not len(centres):
         raise InputError(

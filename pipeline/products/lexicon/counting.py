@@ -313,7 +313,7 @@ def _count_listed(
     rows = np.empty(bound, np.int64)
     columns = np.empty(bound, np.int64)
     counts = np.empty((bound, COUNTERS), np.uint32)
-    found = 0
+    count = 0
     for row in range(len(starts)):
         for entry in range(starts[row], ends[row]):
             scratch[entries[entry]] += np.uint32(1)
@@ -321,9 +321,9 @@ def _count_listed(
             base = np.int64(entries[entry]) & ~np.int64(COUNTERS - 1)
             listed = scratch[base + CROSS] + scratch[base + REFERENCE] + scratch[base + TRANSLATION]
             if listed and np.int64(scratch[base + CROSS]) - scratch[base + BOTH] >= minimum:
-                rows[found] = first + row
-                columns[found] = base // COUNTERS
-                counts[found] = scratch[base : base + COUNTERS]
-                found += 1
+                rows[count] = first + row
+                columns[count] = base // COUNTERS
+                counts[count] = scratch[base : base + COUNTERS]
+                count += 1
             scratch[base : base + COUNTERS] = 0
-    return rows[:found].copy(), columns[:found].copy(), counts[:found].copy()
+    return rows[:count].copy(), columns[:count].copy(), counts[:count].copy()

@@ -137,8 +137,8 @@ def rank_piece(directory: Path, index: int, pairs: int) -> Counts:
 
 def _ranked(words: Counts, ranks: Counts) -> Counts:
     """Replace word numbers by ranks, in ascending order; words of rank -1 are left out."""
-    found = ranks[words & _WORD_MASK]
-    return np.sort((words >> _WORD_BITS << _WORD_BITS | found)[found >= 0])
+    word_ranks = ranks[words & _WORD_MASK]
+    return np.sort((words >> _WORD_BITS << _WORD_BITS | word_ranks)[word_ranks >= 0])
 
 
 def count_increments(sides: list[Counts], offsets: list[Counts], words: int) -> Counts:

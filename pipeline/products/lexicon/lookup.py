@@ -32,9 +32,9 @@ class Lexicon:
         self.manifest, records = read_lexicon_json(self.path)
         for name, rows in records:
             with open_parquet(self.path / name, "Extract the lexicon again.") as file:
-                found = file.metadata.num_rows
-            if found != rows:
-                raise InputError(f"{found} rows, its manifest says {rows}", self.path / name)
+                actual = file.metadata.num_rows
+            if actual != rows:
+                raise InputError(f"{actual} rows, its manifest says {rows}", self.path / name)
 
     @property
     def files(self) -> list[Path]:
@@ -77,14 +77,16 @@ class Lexicon:
         Returns a table (:data:`~paraforge.corpus.publication.lexicon_layout.SCHEMA`) for each word as given;
         empty if it has no entry.
         """
-        given = list(words)
-        names = {word: self.normalise(word) for word in given}
-        found = self.entries(names.values())
-        found = found.filter(pc.greater_equal(found["pairs"], minimum_pairs))
+        asked = list(words)
+        names = {word: self.normalise(word) for word in asked}
+        entries = self.entries(names.values())
+        entries = entries.filter(pc.greater_equal(entries["pairs"], minimum_pairs))
         if minimum is not None:
-            found = found.filter(pc.greater_equal(found["adjusted_pmi"], minimum))
+            entries = entries.filter(pc.greater_equal(entries["adjusted_pmi"], minimum))
         # Sorted by rank, that is, by descending adjusted PMI.
-        return {word: found.filter(pc.equal(found["word"], names[word])).slice(0, limit) for word in given}
+        return {
+            word: entries.filter(pc.equal(entries["word"], names[word])).slice(0, limit) for word in asked
+        }
 
     def normalise(self, word: str) -> str:
         """Return a word in the lexicon's form: lower-cased, or its lemma.

@@ -72,8 +72,8 @@ class Controls:
 
         name: one of :data:`RANGES` that has edges. values: n.
         """
-        found = np.searchsorted(self.edges[name], values, side="right")
-        return np.where(np.isnan(values), -1, found)
+        numbers = np.searchsorted(self.edges[name], values, side="right")
+        return np.where(np.isnan(values), -1, numbers)
 
     def names(self, name: str) -> tuple[str, ...]:
         """Return the names of a control's buckets, the lowest first."""
@@ -251,7 +251,9 @@ class Paraphraser:
         try:
             wanted = Wishes(**wishes)
         except ValidationError as error:
-            problems = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+            problems = [
+                f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()
+            ]
             raise ConfigurationError(problems) from error
         sources = self.sources(sentences, wanted)
         results = self.translator(wanted).translate(sources)

@@ -300,11 +300,11 @@ def _settle(
     pairs.execute(_HOLD_OUT, [max(1, min(held_out // 2, usable // 10))])
     pairs.execute(_HELD_OUT_TEXTS)
     pairs.execute(_EXCLUDE.format(fate="set_aside", texts="held_out_texts"))
-    found = dict(pairs.execute("SELECT fate, count(*) FROM pairs GROUP BY fate").fetchall())
-    if not found.get("used"):
+    counts = dict(pairs.execute("SELECT fate, count(*) FROM pairs GROUP BY fate").fetchall())
+    if not counts.get("used"):
         problem, remedy = "no pair can be used to train a paraphraser", "See metrics/publish.json."
         raise InputError(problem, dataset.directory, remedy=remedy)
-    return {"pairs": sum(found.values())} | {fate: found.get(fate, 0) for fate in FATES}
+    return {"pairs": sum(counts.values())} | {fate: counts.get(fate, 0) for fate in FATES}
 
 
 def _blocks(pairs: duckdb.DuckDBPyConnection, columns: str, where: str) -> Iterator[pa.Table]:
@@ -325,7 +325,7 @@ def _controls(
     trees = [] if parses is None else [tree for tree in parses.trees.to_pylist() if tree is not None]
     learnt = learnt_templates(Counter(map(template_of, trees)), settings.minimum, settings.most)
     return Controls(
-        {name: found for name, found in edges.items() if found},
+        {name: bounds for name, bounds in edges.items() if bounds},
         learnt,
         settings.parser if settings.parser is None or settings.parser in PARSERS else "file",
     )

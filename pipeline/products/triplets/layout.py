@@ -143,7 +143,7 @@ def card_metadata(corpus: Path) -> dict[str, Any]:
     """Return the license and the languages from a corpus' card.
     Raises InputError if the corpus has no card, or the card cannot be read."""
     try:
-        found = read_yaml_text(read_card(corpus)[0])
-        return {name: found[name] for name in ("license", "language") if name in found}
+        metadata = read_yaml_text(read_card(corpus)[0])
+        return {name: metadata[name] for name in ("license", "language") if name in metadata}
     except (TypeError, yaml.YAMLError) as error:
         raise InputError(f"the metadata of its card cannot be read: {error}", corpus) from error

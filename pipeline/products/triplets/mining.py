@@ -195,8 +195,8 @@ def _search(search: Search, resources: Resources) -> tuple[int, int]:
     if not report.is_file():
         ranking, output = search.directory / "ranking", search.directory / "clusters.bin"
         keys = (load(part(search.directory, "keys", piece.number)) for piece in search.pieces)
-        found = find_clusters(keys, search.rows, LINKS, ranking, output, "triplets: clusters")
-        write_json(report, [int(number) for number in found])
+        result = find_clusters(keys, search.rows, LINKS, ranking, output, "triplets: clusters")
+        write_json(report, [int(number) for number in result])
     sort_by_cell(search)
     spans = jobs_of(search)
     with open_jobs(resources, search.rows) as jobs:
@@ -233,13 +233,13 @@ def _gather(jobs: int, search: Search) -> None:
         starts[piece.first + 1 : end + 1] = starts[piece.first] + np.cumsum(sizes)
     texts = np.lib.format.open_memmap(search.directory / "texts.npy", "w+", np.uint8, (int(starts[-1]),))
     for piece in search.pieces:
-        found = load(part(search.directory, "texts", piece.number))
-        texts[starts[piece.first] : starts[piece.first + piece.rows]] = found
+        loaded = load(part(search.directory, "texts", piece.number))
+        texts[starts[piece.first] : starts[piece.first + piece.rows]] = loaded
     for job in range(jobs):
         path = part(search.directory, "found", job, "npz")
-        with reading(path), np.load(path, allow_pickle=False) as found:
-            for name in found.keys() & arrays.keys():
-                arrays[name][found["rows"]] = found[name]
+        with reading(path), np.load(path, allow_pickle=False) as loaded:
+            for name in loaded.keys() & arrays.keys():
+                arrays[name][loaded["rows"]] = loaded[name]
     for array in (*arrays.values(), starts, texts):
         array.flush()
 
@@ -295,7 +295,7 @@ def _tables(
     }
     tables = {name: pa.table(values, schema=kinds[name]) for name, values in columns.items()}
     counts = Counter(name for name in names.tolist() if name is not None)
-    sums = [one.sum(dtype=np.float64) for one in (cosines[:, 0], cosines[:, 1:])]
+    sums = [part.sum(dtype=np.float64) for part in (cosines[:, 0], cosines[:, 1:])]
     return tables, counts, np.array(sums)
 
 
@@ -305,6 +305,6 @@ def _texts(wanted: NDArray[np.int64], search: Search) -> pa.Array:
     rows = wanted[order]  # a disk reads in this order faster
     starts, texts = (load(search.directory / f"{name}.npy", True) for name in ("starts", "texts"))
     sizes = starts[rows + 1] - starts[rows]
-    found = [pa.py_buffer(offsets_of(sizes)), pa.py_buffer(texts[ranges(starts[rows], sizes)])]
-    array = pa.LargeStringArray.from_buffers(len(rows), *found)
+    buffers = [pa.py_buffer(offsets_of(sizes)), pa.py_buffer(texts[ranges(starts[rows], sizes)])]
+    array = pa.LargeStringArray.from_buffers(len(rows), *buffers)
     return array.take(pa.array(np.argsort(order))).cast(pa.string())

@@ -90,7 +90,7 @@ def link_keys(rows: pa.Table, same_lines: Sequence[str]) -> NDArray[np.uint64]:
 
 def _first_match(name: str, patterns: Sequence[str]) -> int:
     """Return the number, from 1, of the first pattern that a name matches; 0 if none does."""
-    return next((n for n, one in enumerate(patterns, 1) if fnmatch.fnmatchcase(name, one)), 0)
+    return next((n for n, pattern in enumerate(patterns, 1) if fnmatch.fnmatchcase(name, pattern)), 0)
 
 
 def part(directory: Path, what: str, number: int, ending: str = "npy") -> Path:
@@ -155,11 +155,11 @@ def unit_vectors(encode: Callable[[Any], Any], texts: pa.ChunkedArray) -> NDArra
 
     encode: returns (texts, dimension). texts: strings without nulls.
     """
-    found = []
+    blocks = []
     for first in range(0, max(1, len(texts)), _BLOCK):
         vectors = np.asarray(encode(texts.slice(first, _BLOCK).combine_chunks()), np.float32)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         usable = np.isfinite(lengths) & (lengths > 0)
         unit = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=usable)
-        found.append(unit.astype(np.float16))
-    return np.concatenate(found)
+        blocks.append(unit.astype(np.float16))
+    return np.concatenate(blocks)

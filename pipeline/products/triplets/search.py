@@ -150,8 +150,8 @@ def nearest_cells(vectors: Vectors, centroids: NDArray[np.float32]) -> NDArray[n
 
     columns = torch.from_numpy(np.ascontiguousarray(centroids.T))
     blocks = [vectors[first : first + _VECTORS] for first in range(0, max(1, len(vectors)), _VECTORS)]
-    found = [(torch.from_numpy(block.astype(np.float32)) @ columns).argmax(1) for block in blocks]
-    return np.asarray(torch.cat(found), np.int64)
+    cells = [(torch.from_numpy(block.astype(np.float32)) @ columns).argmax(1) for block in blocks]
+    return np.asarray(torch.cat(cells), np.int64)
 
 
 def sort_by_cell(search: Search) -> None:
@@ -183,9 +183,9 @@ def sort_by_cell(search: Search) -> None:
         for piece in pieces:
             both = vectors_of(piece)
             # Texts without a vector are in one more cell, which is not written.
-            found = np.where(both[:, 1].any(1), nearest_cells(both[:, 1], centroids), len(centroids))
-            cells[piece.first : piece.first + piece.rows] = found
-            sizes += np.bincount(found, minlength=len(sizes))
+            nearest = np.where(both[:, 1].any(1), nearest_cells(both[:, 1], centroids), len(centroids))
+            cells[piece.first : piece.first + piece.rows] = nearest
+            sizes += np.bincount(nearest, minlength=len(sizes))
         starts = np.cumsum(sizes) - sizes
         following, total = starts.copy(), int(starts[-1])
         rows, is_anchor = array("rows", np.int64, total), array("is_anchor", np.bool_, total)
@@ -243,7 +243,7 @@ def search_cells(first: int, last: int, job: int, search: Search) -> None:
         sides = (both[:, 0].copy(), both[:, 1].copy())
         return Pairs(numbers, np.asarray(clusters[numbers]), sides)
 
-    found = []
+    results = []
     with torch_threads(1):  # so that sums do not depend on the number of threads
         for cell in range(first, last):
             anchors = starts[cell] + np.flatnonzero(is_anchor[starts[cell] : starts[cell + 1]])
@@ -251,10 +251,11 @@ def search_cells(first: int, last: int, job: int, search: Search) -> None:
                 candidates = read(near_places(cell, starts, centroids))
                 for start in range(0, len(anchors), _ANCHORS):
                     block = read(anchors[start : start + _ANCHORS])
-                    found.append(find_negatives(block, candidates, search.parameters))
+                    results.append(find_negatives(block, candidates, search.parameters))
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         arrays: dict[str, Any] = {
-            name: np.concatenate([one[name] for one in found]) for name in (found[0] if found else ())
+            name: np.concatenate([result[name] for result in results])
+            for name in (results[0] if results else ())
         }
         np.savez(file, allow_pickle=False, **arrays)
 
@@ -264,16 +265,16 @@ def near_places(cell: int, starts: NDArray[np.int64], centroids: NDArray[np.floa
     spread in the last one."""
     closeness = centroids @ centroids[cell]
     closeness[cell] = np.inf
-    found: list[NDArray[np.int64]] = []
+    nearest: list[NDArray[np.int64]] = []
     left = CANDIDATES
     for near in np.argsort(-closeness, kind="stable").tolist():
         size = int(starts[near + 1] - starts[near])
         taken = min(size, left)
-        found.append(starts[near] + np.arange(taken) * size // max(1, taken))
+        nearest.append(starts[near] + np.arange(taken) * size // max(1, taken))
         left -= taken
         if not left:
             break
-    return np.concatenate(found)
+    return np.concatenate(nearest)
 
 
 def find_negatives(
@@ -291,7 +292,7 @@ def find_negatives(
     positives = np.einsum("ij,ij->i", *anchors.sides).astype(np.float64)
     limits = torch.from_numpy(positives - parameters.margin * np.abs(positives))[:, None]
     sides = [[torch.from_numpy(side) for side in pairs.sides] for pairs in (anchors, candidates)]
-    products = [one @ other.T for one in sides[0] for other in sides[1]]
+    products = [first @ second.T for first in sides[0] for second in sides[1]]
     cosines = products[1]  # reference of the anchor, translation of the candidate
     own = torch.from_numpy(anchors.clusters)[:, None] == torch.from_numpy(candidates.clusters)
     too_similar = ~own & (reduce(torch.maximum, products).double() >= limits)
@@ -305,15 +306,15 @@ def find_negatives(
     usable = (clusters >= 0) & ~repeated
     chosen = np.argsort(~usable, axis=1, kind="stable")[:, :negatives]
     complete = usable.sum(1) >= negatives
-    found = np.full((len(positives), negatives), -1, np.int64)
+    negatives_of = np.full((len(positives), negatives), -1, np.int64)
     values = np.full((len(positives), negatives), -np.inf, np.float32)
     if complete.any():
-        found[complete] = np.take_along_axis(candidates.rows[at.numpy()], chosen, 1)[complete]
+        negatives_of[complete] = np.take_along_axis(candidates.rows[at.numpy()], chosen, 1)[complete]
         values[complete] = np.take_along_axis(best.numpy(), chosen, 1)[complete]
     why = np.where(too_similar.any(1).numpy(), REASONS.index("margin"), REASONS.index("cluster"))
     return {
         "rows": anchors.rows,
-        "negatives": found,
+        "negatives": negatives_of,
         "cosines": np.concatenate([positives.astype(np.float32)[:, None], values], axis=1),
         "reasons": np.where(complete, KEPT, why).astype(np.uint8),
     }

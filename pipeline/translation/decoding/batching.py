@@ -179,7 +179,7 @@ def _tokenized(engine: BatchEngine, stream: Iterator[str], window: int) -> Itera
 
     def encode(block: list[str]) -> list[SourceTokens]:
         starts = range(0, len(block), _TOKENIZED_SENTENCES)
-        return [one for at in starts for one in engine.encode(block[at : at + _TOKENIZED_SENTENCES])]
+        return [tokens for at in starts for tokens in engine.encode(block[at : at + _TOKENIZED_SENTENCES])]
 
     def begin() -> tuple[list[str], Future[list[SourceTokens]]]:
         block = list(islice(stream, window))
@@ -231,7 +231,10 @@ def _outcome(
             raise EngineError(f"the engine gave {len(decoded)} results for {len(batch)} sentences")
         if not all(decoded):
             raise EngineError("the engine gave no hypothesis for a sentence, and no reason")
-        return [Hypotheses(found, source.truncated) for source, found in zip(batch, decoded, strict=True)]
+        return [
+            Hypotheses(hypotheses, source.truncated)
+            for source, hypotheses in zip(batch, decoded, strict=True)
+        ]
     except ParaforgeError:
         raise
     except Exception as error:

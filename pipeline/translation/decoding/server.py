@@ -309,13 +309,13 @@ _REFUSAL = re.compile(
 def read_answer(choice: dict[str, Any], sentence: str) -> tuple[Hypothesis, str | None]:
     """Read one answer: its hypothesis, or why it is not a translation."""
     message = choice["message"]
-    given = message.get("content")
-    if isinstance(given, list):  # content in parts
-        given = "".join(str(part.get("text") or "") for part in given if isinstance(part, dict))
+    content = message.get("content")
+    if isinstance(content, list):  # content in parts
+        content = "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
     # JSON can contain lone surrogates, UTF-8 cannot.
-    given = str(given or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    spoken = _THOUGHT.sub("", given)
-    text = re.sub(CONTROLS, lambda one: "\n" if one[0] == "\n" else "", spoken).strip()
+    content = str(content or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    spoken = _THOUGHT.sub("", content)
+    text = re.sub(CONTROLS, lambda item: "\n" if item[0] == "\n" else "", spoken).strip()
     for marks in _QUOTES:
         first, last = marks[0], marks[1]
         inner = text[1:-1]
@@ -331,12 +331,12 @@ def read_answer(choice: dict[str, Any], sentence: str) -> tuple[Hypothesis, str 
     elif len(text.split("\n")) > len(sentence.strip().split("\n")):
         fault = "several lines"
     logs: list[Any] = [
-        one.get("logprob")
-        for one in (choice.get("logprobs") or {}).get("content") or []
-        if isinstance(one, dict)
+        item.get("logprob")
+        for item in (choice.get("logprobs") or {}).get("content") or []
+        if isinstance(item, dict)
     ]
     # With reasoning in the answer, the mean log-probability would not describe the translation.
-    known = logs and spoken == given and all(isinstance(one, int | float) for one in logs)
+    known = logs and spoken == content and all(isinstance(item, int | float) for item in logs)
     score = math.fsum(map(float, logs)) / len(logs) if known else math.nan
     words = text.split()
     return (
@@ -354,14 +354,14 @@ def read_answer(choice: dict[str, Any], sentence: str) -> tuple[Hypothesis, str 
 def best_answers(answers: Sequence[tuple[Hypothesis, str | None]]) -> tuple[Hypothesis, ...]:
     """Return the distinct answers to a sentence, the best first, by score, or by frequency if one has no
     score. Raises Untranslatable if none is a translation, with the first answer's fault and text."""
-    usable = [one for one, fault in answers if fault is None]
-    usable = [one for one in usable if one.text] or usable
+    usable = [answer for answer, fault in answers if fault is None]
+    usable = [answer for answer in usable if answer.text] or usable
     if not usable:
         raise Untranslatable(str(answers[0][1]), answers[0][0].text[:120])
-    count = Counter(one.text for one in usable)
-    scored = not any(math.isnan(one.score) for one in usable)
+    count = Counter(answer.text for answer in usable)
+    scored = not any(math.isnan(answer.score) for answer in usable)
     best: dict[str, Hypothesis] = {}
-    for one in usable:
-        if one.text not in best or one.score > best[one.text].score:
-            best[one.text] = one
-    return tuple(sorted(best.values(), key=lambda one: -one.score if scored else -count[one.text]))
+    for answer in usable:
+        if answer.text not in best or answer.score > best[answer.text].score:
+            best[answer.text] = answer
+    return tuple(sorted(best.values(), key=lambda answer: -answer.score if scored else -count[answer.text]))

@@ -161,7 +161,8 @@ def settings_of(
             settings.check(options)
     except ValidationError as error:
         problems = [
-            f"{'.'.join(map(str, one['loc']))} is {one['input']!r}: {one['msg']}" for one in error.errors()
+            f"{'.'.join(map(str, problem['loc']))} is {problem['input']!r}: {problem['msg']}"
+            for problem in error.errors()
         ]
         raise InputError(f"engine {engine}: {'; '.join(problems)}") from error
     except ValueError as error:

@@ -31,19 +31,19 @@ def engine_class(engine: str) -> type[Engine]:
     another package's, does not define exactly one."""
     if engine not in ENGINES:
         raise InputError(f"there is no engine '{engine}'", remedy=f"Use {', '.join(ENGINES)}.")
-    found = [kind for kind in classes_in(ENGINES[engine], Engine) if not kind.__name__.startswith("_")]
-    if len(found) != 1:
+    kinds = [kind for kind in classes_in(ENGINES[engine], Engine) if not kind.__name__.startswith("_")]
+    if len(kinds) != 1:
         raise InputError(
-            f"the engine '{engine}': {ENGINES[engine]} defines {len(found)} public subclasses of Engine",
+            f"the engine '{engine}': {ENGINES[engine]} defines {len(kinds)} public subclasses of Engine",
             remedy="Define one, or uninstall the package that names this module.",
         )
-    return found[0]
+    return kinds[0]
 
 
 def engine_settings() -> dict[str, type[EngineSettings]]:
     """Return the settings class of each engine that has settings."""
-    found = {name: engine_class(name).SETTINGS for name in ENGINES}
-    return {name: settings for name, settings in found.items() if settings.model_fields}
+    settings_of = {name: engine_class(name).SETTINGS for name in ENGINES}
+    return {name: settings for name, settings in settings_of.items() if settings.model_fields}
 
 
 def is_model_free(engine: str) -> bool:

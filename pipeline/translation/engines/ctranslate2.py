@@ -140,7 +140,7 @@ class CTranslate2Translator(BatchEngine):
         """Put sentences in CTranslate2's queue."""
         tokens = [source.tokens for source in batch]
         prefixes = [self._forced] * len(batch)
-        found = self._translator.translate_batch(
+        pending = self._translator.translate_batch(
             tokens,
             prefixes if self._forced else None,
             max_batch_size=1 if self._shortlist else self.batch_tokens,
@@ -148,10 +148,10 @@ class CTranslate2Translator(BatchEngine):
         )
 
         def wait() -> Decoded:
-            results = [one.result() for one in found]
+            results = [result.result() for result in pending]
             if self._shortlist:
                 return self._scored_again(tokens, results)
-            return [self._hypotheses(one.hypotheses, one.scores) for one in results]
+            return [self._hypotheses(result.hypotheses, result.scores) for result in results]
 
         return wait
 
@@ -165,7 +165,7 @@ class CTranslate2Translator(BatchEngine):
         sources = [source.tokens for source in self._pieces.encode(sentences)]
         targets = self._pieces.encode_target(translations)
         places = [place for place, (s, t) in enumerate(zip(sources, targets, strict=True)) if s and t]
-        found = self._translator.score_batch(
+        scored = self._translator.score_batch(
             [sources[place] for place in places],
             [[*self._forced, *targets[place]][: self._longest - 1] for place in places],
             max_input_length=0,
@@ -173,7 +173,7 @@ class CTranslate2Translator(BatchEngine):
             batch_type="tokens",
         )
         scores = [math.nan] * len(sentences)
-        for place, result in zip(places, found, strict=True):
+        for place, result in zip(places, scored, strict=True):
             logs = result.log_probs[len(self._forced) :]
             scores[place] = math.fsum(logs) / len(logs)
         return scores
@@ -181,11 +181,11 @@ class CTranslate2Translator(BatchEngine):
     def _scored_again(self, sources: list[list[str]], results: list[Any]) -> Decoded:
         """Return hypotheses that were found with a shortlist, with their probabilities over the whole
         vocabulary, the most probable first."""
-        found = [hypothesis for result in results for hypothesis in result.hypotheses]
+        best = [hypothesis for result in results for hypothesis in result.hypotheses]
         logs = iter(
             self._translator.score_batch(
                 [source for source, result in zip(sources, results, strict=True) for _ in result.hypotheses],
-                [tokens[:-1] if self._is_ended(tokens) else tokens for tokens in found],
+                [tokens[:-1] if self._is_ended(tokens) else tokens for tokens in best],
                 max_input_length=0,
                 max_batch_size=_SCORED_BATCH_TOKENS,
                 batch_type="tokens",
@@ -205,10 +205,10 @@ class CTranslate2Translator(BatchEngine):
             decoded.append(hypotheses)
         return decoded
 
-    def _hypotheses(self, found: list[list[str]], scores: list[float]) -> tuple[Hypothesis, ...]:
+    def _hypotheses(self, pieces: list[list[str]], scores: list[float]) -> tuple[Hypothesis, ...]:
         """Return hypotheses with the defined score: natural log, with end-of-sentence in sum and length."""
         hypotheses = []
-        for tokens, score in zip(found, scores, strict=True):
+        for tokens, score in zip(pieces, scores, strict=True):
             ended = self._is_ended(tokens)
             # CTranslate2 excludes a forced prefix from the sum, but not from the length.
             total = score * len(tokens) ** self._length_penalty

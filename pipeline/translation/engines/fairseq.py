@@ -137,30 +137,32 @@ class FairseqTranslator(BatchEngine):
         with torch.inference_mode(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch's warnings about fairseq's masks
             try:
-                found = self._generator.generate([], sample)
+                generated = self._generator.generate([], sample)
             except AssertionError:
                 # No hypothesis finished because no score was finite.
                 if len(batch) > 1:
                     raise
                 return [(make_hypothesis("", math.nan, [], ended=True),)]
-        return [self._ranked(one) for one in found]
+        return [self._ranked(hypotheses) for hypotheses in generated]
 
-    def _ranked(self, found: list[dict[str, Any]]) -> tuple[Hypothesis, ...]:
+    def _ranked(self, hypotheses: list[dict[str, Any]]) -> tuple[Hypothesis, ...]:
         # fairseq ranks truncated hypotheses with their forced end-of-sentence, which is not part of the
         # score.
-        scored = [(self._score(one), one) for one in found]
-        scored.sort(key=lambda one: one[0] if math.isfinite(one[0]) else -math.inf, reverse=True)
-        return tuple(self._hypothesis(score, one) for score, one in scored[: self._nbest])
+        scored = [(self._score(hypothesis), hypothesis) for hypothesis in hypotheses]
+        scored.sort(
+            key=lambda hypothesis: hypothesis[0] if math.isfinite(hypothesis[0]) else -math.inf, reverse=True
+        )
+        return tuple(self._hypothesis(score, hypothesis) for score, hypothesis in scored[: self._nbest])
 
-    def _score(self, found: dict[str, Any]) -> float:
+    def _score(self, hypothesis: dict[str, Any]) -> float:
         # SequenceGenerator's score has the right definition (natural log, with end-of-sentence); only
         # fairseq-generate prints it in base 2.
-        length = len(found["tokens"]) - 1
+        length = len(hypothesis["tokens"]) - 1
         if length < self._cap:
-            return float(found["score"])
+            return float(hypothesis["score"])
         # Without the forced end-of-sentence.
-        return float(found["positional_scores"][:-1].sum()) / length**self._length_penalty
+        return float(hypothesis["positional_scores"][:-1].sum()) / length**self._length_penalty
 
-    def _hypothesis(self, score: float, found: dict[str, Any]) -> Hypothesis:
-        body = [self._target_dictionary[int(number)] for number in found["tokens"][:-1]]
+    def _hypothesis(self, score: float, hypothesis: dict[str, Any]) -> Hypothesis:
+        body = [self._target_dictionary[int(number)] for number in hypothesis["tokens"][:-1]]
         return make_hypothesis(self._pieces.decode(body), score, body, ended=len(body) < self._cap)

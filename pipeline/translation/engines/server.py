@@ -117,15 +117,15 @@ class _Requests(BatchEngine):
 
     def encode(self, sentences: list[str]) -> list[SourceTokens]:
         """Truncate long sentences, by an estimate of their tokens."""
-        found = []
+        requests = []
         for sentence in sentences:
             tokens = list(_TOKEN.finditer(sentence))
             cut = len(tokens) > self._room
             if cut:
                 tokens = tokens[: self._room]
                 sentence = sentence[: tokens[-1].end()]
-            found.append(SourceTokens(sentence, [token[0] for token in tokens], cut))
-        return found
+            requests.append(SourceTokens(sentence, [token[0] for token in tokens], cut))
+        return requests
 
     def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
         """Start requests for the sentences in threads."""

@@ -224,16 +224,16 @@ class TorchTranslator(BatchEngine):
 
     def _computed(self, requests: list[Request]) -> Findings:
         """Search a batch; sentences with a NaN in half precision are searched again in float32."""
-        found = self._search(self._options.compute_type).find(requests)
-        bad = [] if self._options.compute_type == "float32" else found.non_finite()
+        results = self._search(self._options.compute_type).find(requests)
+        bad = [] if self._options.compute_type == "float32" else results.non_finite()
         if not bad:
-            return found
+            return results
         # Half precision ends at 65,504 (float16) or has three digits (bfloat16); float32 can succeed.
         kind = self._options.compute_type
         logger.warning("%d sentences overflowed in %s: translating them again in float32", len(bad), kind)
         self._free()
         again = self._search("float32").find([requests[place] for place in bad])
-        return found.replaced(bad, again)
+        return results.replaced(bad, again)
 
     def _request(self, source: SourceTokens) -> Request:
         from paraforge.translation.torch_search.search import Request
@@ -249,8 +249,8 @@ class TorchTranslator(BatchEngine):
         if not result:
             return (make_hypothesis("", math.nan, [], ended=True),)
         hypotheses = []
-        for found in result:
-            tokens = [self._vocabulary.target[number] for number in found.tokens]
+        for hypothesis in result:
+            tokens = [self._vocabulary.target[number] for number in hypothesis.tokens]
             text = self._pieces.decode(tokens)
-            hypotheses.append(make_hypothesis(text, found.score, tokens[self._tags :], found.ended))
+            hypotheses.append(make_hypothesis(text, hypothesis.score, tokens[self._tags :], hypothesis.ended))
         return tuple(hypotheses)

@@ -101,8 +101,8 @@ class DistinctSentences:
 
     def limit(self) -> int | None:
         """Return the limit that left sentences out; None if it left out none."""
-        found: int | None = read_json(self.path / _COMPLETE)["limit"]
-        return found
+        limit: int | None = read_json(self.path / _COMPLETE)["limit"]
+        return limit
 
     def texts(
         self,
@@ -160,16 +160,16 @@ def find_distinct(
     maximum: most sentences, those with the smallest keys, so that a higher limit keeps all of them; the rows
         of the others fail as ``not_chosen``. About 50 bytes of memory for each. None: all.
     """
-    found = _distinct_of(ingested, root, maximum)
-    if _is_written(found):
-        return found
+    distinct = _distinct_of(ingested, root, maximum)
+    if _is_written(distinct):
+        return distinct
     if root.is_dir():
         # The files of another corpus are large, and cheap to make again.
         for old in root.iterdir():
             remove_directory(old)
-    with replaced_directory(found.path) as temporary:
+    with replaced_directory(distinct.path) as temporary:
         _write(ingested, DistinctSentences(temporary), threads, maximum)
-    return found
+    return distinct
 
 
 def written_distinct(
@@ -179,16 +179,16 @@ def written_distinct(
 
     Raises InputError if one of them was cut.
     """
-    found = _distinct_of(ingested, root, maximum)
-    return found if _is_written(found) else None
+    distinct = _distinct_of(ingested, root, maximum)
+    return distinct if _is_written(distinct) else None
 
 
-def _is_written(found: DistinctSentences) -> bool:
+def _is_written(distinct: DistinctSentences) -> bool:
     """Return whether the files are there. Raises InputError if one of them was cut."""
-    if not found.path.is_dir():
+    if not distinct.path.is_dir():
         return False
-    if found.keys.stat().st_size != 16 * len(found):
-        raise InputError("damaged", found.path, remedy=found.remedy)
+    if distinct.keys.stat().st_size != 16 * len(distinct):
+        raise InputError("damaged", distinct.path, remedy=distinct.remedy)
     return True
 
 

@@ -329,13 +329,13 @@ def _remembered(rows: list[dict[str, Any]], path: Path, before: int) -> pa.Table
             results.append(_hypotheses(row))
         except ValueError as error:
             raise InputError(f"row {number}: {error}", path) from error
-    given = pa.array([row["sentence"] for row in rows], pa.string())
-    ingested = as_ingested(given)
-    other = np.flatnonzero(pc.not_equal(given, ingested).to_numpy(zero_copy_only=False))
-    found = HypothesisRows()
+    sentences = pa.array([row["sentence"] for row in rows], pa.string())
+    ingested = as_ingested(sentences)
+    other = np.flatnonzero(pc.not_equal(sentences, ingested).to_numpy(zero_copy_only=False))
+    remembered = HypothesisRows()
     for result in [*results, *(results[place] for place in other)]:
-        found.add(result)
-    return found.table(pa.concat_arrays([given, ingested.take(pa.array(other))]))
+        remembered.add(result)
+    return remembered.table(pa.concat_arrays([sentences, ingested.take(pa.array(other))]))
 
 
 def _hypotheses(row: dict[str, Any]) -> Hypotheses:
@@ -350,18 +350,18 @@ def _hypotheses(row: dict[str, Any]) -> Hypotheses:
         raise ValueError(f"{len(texts)} hypotheses, more than {_MOST_HYPOTHESES}")
     if max(map(len, [row["sentence"], *texts])) > _LONGEST_TEXT:
         raise ValueError(f"a text of more than {_LONGEST_TEXT:,} characters")
-    given = row.get("scores")
-    scores = given if isinstance(given, list) else [given] * (len(texts) if given is None else 1)
+    recorded = row.get("scores")
+    scores = recorded if isinstance(recorded, list) else [recorded] * (len(texts) if recorded is None else 1)
     if len(scores) != len(texts):
         raise ValueError(f"the numbers of scores ({len(scores)}) and hypotheses ({len(texts)}) differ")
     if not all(isinstance(score, int | float | None) for score in scores):
-        raise ValueError(f"scores are {_short(given)}, not numbers")
-    made = []
+        raise ValueError(f"scores are {_short(recorded)}, not numbers")
+    hypotheses = []
     for original, score in zip(texts, scores, strict=True):
         text = without_controls(original)  # as ingest does with its texts
         with np.errstate(over="ignore"):  # a number that is too large for the column is not a score
             number = float("nan") if score is None else float(np.float32(score))
-        made.append(
+        hypotheses.append(
             Hypothesis(
                 text,
                 number if np.isfinite(number) else float("nan"),
@@ -370,7 +370,7 @@ def _hypotheses(row: dict[str, Any]) -> Hypotheses:
                 runaway=is_runaway(text, text.split()),
             )
         )
-    return Hypotheses(tuple(made))
+    return Hypotheses(tuple(hypotheses))
 
 
 def _short(value: object) -> str:

@@ -102,9 +102,9 @@ def recall(
             except InputError as error:  # DuckDB would rephrase it
                 problems.append(error)
                 return
-            here = marks[known[:, 1] & np.uint64(len(marks) - 1)]
-            here &= segment.digest in failures or ~failed
-            yield _batch(known[here], (base + heads + rows * failed)[here])
+            is_known = marks[known[:, 1] & np.uint64(len(marks) - 1)]
+            is_known &= segment.digest in failures or ~failed
+            yield _batch(known[is_known], (base + heads + rows * failed)[is_known])
         for begin in range(0, len(wanted), _BLOCK):
             block = wanted[begin : begin + _BLOCK]
             yield _batch(block, 2 * rows + np.arange(begin, begin + len(block)))

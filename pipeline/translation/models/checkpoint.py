@@ -88,7 +88,7 @@ def _check_archive(path: Path | str) -> None:
     """Raise ValueError if an archive has other bytes than its checksums say, which torch does not compare, or
     compressed ones, which could fill the memory."""
     with zipfile.ZipFile(path) as archive:
-        if any(one.compress_type != zipfile.ZIP_STORED for one in archive.infolist()):
+        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
             raise ValueError("its content is compressed")
         if (damaged := archive.testzip()) is not None:
             raise ValueError(f"{damaged} differs from its checksum")
@@ -175,20 +175,20 @@ def fairseq_languages(
 
     Raises InputError if the codes are unknown, checkpoint and user disagree, or a dictionary is missing.
     """
-    given = (source_language, target_language)
+    languages = (source_language, target_language)
     trained = _named_languages(load_checkpoint(checkpoint))
     dictionaries = sorted(path.name[5:-4] for path in checkpoint.parent.glob("dict.?*.txt"))
     if trained is not None and set(trained) <= set(dictionaries):
-        if any(mine not in (None, own) for mine, own in zip(given, trained, strict=True)):
+        if any(mine not in (None, own) for mine, own in zip(languages, trained, strict=True)):
             raise InputError(
-                f"it translates from {trained[0]} to {trained[1]}, not from {given[0] or trained[0]} to "
-                f"{given[1] or trained[1]}",
+                f"it translates from {trained[0]} to {trained[1]}, not from {languages[0] or trained[0]} to "
+                f"{languages[1] or trained[1]}",
                 checkpoint,
                 remedy=f"Pass these languages (--from {trained[0]} --to {trained[1]}; nmt.source_language, "
                 "nmt.target_language), or another checkpoint.",
             )
         return trained
-    source, target = (mine or own for mine, own in zip(given, trained or (None, None), strict=True))
+    source, target = (mine or own for mine, own in zip(languages, trained or (None, None), strict=True))
     if source is target is None and len(dictionaries) == 2 and "en" in dictionaries:
         source, target = sorted(dictionaries, key=lambda name: name == "en")
         logger.warning("%s names no languages: assuming %s to %s", checkpoint, source, target)
@@ -202,8 +202,8 @@ def fairseq_languages(
 
 def _named_languages(state: Mapping[str, Any]) -> tuple[str, str] | None:
     configuration = state.get("cfg") or {}
-    for found in (state.get("args"), configuration.get("task"), configuration.get("model")):
-        values = vars(found) if isinstance(found, argparse.Namespace) else found or {}
+    for settings in (state.get("args"), configuration.get("task"), configuration.get("model")):
+        values = vars(settings) if isinstance(settings, argparse.Namespace) else settings or {}
         source, target = values.get("source_lang"), values.get("target_lang")
         if source and target:
             return str(source), str(target)

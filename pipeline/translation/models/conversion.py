@@ -85,12 +85,14 @@ def normalise_checkpoint(
 def model_arguments(state: Mapping[str, Any], path: Path) -> argparse.Namespace:
     """Return the model's arguments from a checkpoint of any fairseq version. Raises InputError if there are
     none."""
-    found = state.get("args") or (state.get("cfg") or {}).get("model")
-    if isinstance(found, dict):
-        found = argparse.Namespace(**{**found, "arch": found.get("arch") or found.get("_name")})
-    if not isinstance(found, argparse.Namespace) or not getattr(found, "arch", None):
+    arguments = state.get("args") or (state.get("cfg") or {}).get("model")
+    if isinstance(arguments, dict):
+        arguments = argparse.Namespace(
+            **{**arguments, "arch": arguments.get("arch") or arguments.get("_name")}
+        )
+    if not isinstance(arguments, argparse.Namespace) or not getattr(arguments, "arch", None):
         raise InputError("it does not name its architecture", path)
-    return found
+    return arguments
 
 
 def architecture_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:

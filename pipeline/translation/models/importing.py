@@ -46,9 +46,9 @@ def download(text: str) -> tuple[Path, str]:
     hub = require("huggingface_hub", "hub")
     name, _, revision = text.partition("@")
     try:
-        found = hub.HfApi().model_info(name, revision=revision or None)
-        files = wanted([file.rfilename for file in found.siblings or []])
-        paths = [hub.hf_hub_download(name, file, revision=found.sha) for file in files]
+        info = hub.HfApi().model_info(name, revision=revision or None)
+        files = wanted([file.rfilename for file in info.siblings or []])
+        paths = [hub.hf_hub_download(name, file, revision=info.sha) for file in files]
     except Exception as error:  # the library does not wrap the errors of its HTTP client, which has changed
         raise InputError(
             f"{text} is neither a local path nor a model on the Hub: {one_line(error)[:_LONGEST_MESSAGE]}",
@@ -57,7 +57,7 @@ def download(text: str) -> tuple[Path, str]:
         ) from error
     if not paths:
         raise InputError(f"{name} on the Hub has no files of a translation model")
-    return Path(paths[0]).parent, f"{name}@{found.sha}"
+    return Path(paths[0]).parent, f"{name}@{info.sha}"
 
 
 def wanted(names: list[str]) -> list[str]:

@@ -160,11 +160,11 @@ def check_pieces(processor: Any, types: Sequence[str], path: Path) -> None:
     if getattr(processor, "any_character", False):
         words = {word for word in words if len(word.removesuffix("@@")) > 1} or words
     pieces = set(pieces_of(processor)).difference(specials)
-    found = len(words & pieces)
-    if found < 0.9 * min(len(words), len(pieces)):
+    known = len(words & pieces)
+    if known < 0.9 * min(len(words), len(pieces)):
         name = str(getattr(processor, "name", "the SentencePiece model"))
         raise InputError(
-            f"{name} is not of this vocabulary: {found} of {len(words)} types are among "
+            f"{name} is not of this vocabulary: {known} of {len(words)} types are among "
             f"its {len(pieces)} pieces",
             path,
             remedy=f"Use the {name} that the translation model was trained with.",

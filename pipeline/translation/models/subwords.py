@@ -231,8 +231,8 @@ class Tokenizers:
 
     def encode(self, sentences: list[str], out_type: type = str, num_threads: int = 1) -> list[list[str]]:
         """Return tokens of each sentence."""
-        found = self._tokenizer.encode_batch(sentences, add_special_tokens=False)
-        return [one.tokens for one in found]
+        encodings = self._tokenizer.encode_batch(sentences, add_special_tokens=False)
+        return [sentence.tokens for sentence in encodings]
 
     def known_pieces(self) -> set[str]:
         """Return the whole vocabulary."""
@@ -260,13 +260,13 @@ def language_token(language: str, vocabulary: Iterable[str]) -> str | None:
         for code in codes:
             if form.format(code) in words:
                 return form.format(code)
-    found = sorted(word for word in words if _TAG.fullmatch(word) and word.partition("_")[0] in codes)
-    if len(found) > 1:
+    tokens = sorted(word for word in words if _TAG.fullmatch(word) and word.partition("_")[0] in codes)
+    if len(tokens) > 1:
         raise InputError(
-            f"the model has several tokens for the language {language!r}: {', '.join(found)}",
+            f"the model has several tokens for the language {language!r}: {', '.join(tokens)}",
             remedy="Use one of them as the language.",
         )
-    return found[0] if found else None
+    return tokens[0] if tokens else None
 
 
 def language_tokens(vocabulary: Iterable[str]) -> list[str]:

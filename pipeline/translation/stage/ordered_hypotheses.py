@@ -132,14 +132,14 @@ def _block(recalled: Recalled, places: NDArray[np.int64], nbest: int) -> tuple[p
     cuts = np.searchsorted(first[order], recalled.bases)
     tables, counts = [], np.zeros(len(places), np.int64)
     for number in np.flatnonzero(np.diff(cuts)):
-        here = order[cuts[number] : cuts[number + 1]]
+        rows = order[cuts[number] : cuts[number + 1]]
         table = recalled.segments[number].read(["key", *HYPOTHESES.names])
         known = table.column("key").is_valid().to_numpy()
         heads = np.append(np.flatnonzero(known), table.num_rows)
-        left = first[here] - recalled.bases[number]
+        left = first[rows] - recalled.bases[number]
         # An imported set can have more hypotheses than requested.
-        counts[here] = np.minimum(heads[np.searchsorted(heads, left) + 1] - left, nbest)
-        tables.append(table.drop_columns("key").take(pa.array(ranges(left, counts[here]))))
+        counts[rows] = np.minimum(heads[np.searchsorted(heads, left) + 1] - left, nbest)
+        tables.append(table.drop_columns("key").take(pa.array(ranges(left, counts[rows]))))
     if sum(table["translation"].nbytes for table in tables) > _MOST_BYTES and len(places) > 1:
         del tables
         halves = [_block(recalled, half, nbest) for half in np.array_split(places, 2)]
@@ -220,9 +220,9 @@ def build_rows(
         waits = number.is_valid().to_numpy()
         wanted, own = np.unique(number.drop_null().to_numpy(), return_inverse=True)
         if hypotheses is None:
-            found, counts = HYPOTHESES.empty_table(), np.empty(0, np.int64)
+            hypotheses_of, counts = HYPOTHESES.empty_table(), np.empty(0, np.int64)
         else:
-            found, counts = hypotheses.fetch(wanted)
+            hypotheses_of, counts = hypotheses.fetch(wanted)
         # A row that is not translated stays one row without a hypothesis (-1).
         left, count = np.full(table.num_rows, -1), np.ones(table.num_rows, np.int64)
         left[waits], count[waits] = (np.cumsum(counts) - counts)[own], counts[own]
@@ -231,15 +231,17 @@ def build_rows(
         for name, value in lineage.items():
             values = pa.repeat(pa.scalar(value, COLUMNS[name].type), table.num_rows)
             table = table.append_column(COLUMNS[name], values)
-        return _joined(table, rows, found, ranges(left, count))
+        return _joined(table, rows, hypotheses_of, ranges(left, count))
 
     return complete
 
 
-def _joined(base: pa.Table, rows: NDArray[np.int64], found: pa.Table, places: NDArray[np.int64]) -> pa.Table:
+def _joined(
+    base: pa.Table, rows: NDArray[np.int64], hypotheses: pa.Table, places: NDArray[np.int64]
+) -> pa.Table:
     repeated = base if len(rows) == base.num_rows else base.take(pa.array(rows))
     voids = places < 0
-    taken = found.take(pa.array(places, mask=voids))
+    taken = hypotheses.take(pa.array(places, mask=voids))
     void = pa.array(voids)
     columns: dict[str, Any] = {name: repeated.column(name) for name in repeated.column_names}
     for name in HYPOTHESIS_COLUMNS:

@@ -61,19 +61,19 @@ def shared_references(pivots: Mapping[str, Path], resources: Resources) -> dict[
     scratch = resources.work / STEP / "query"
     rows = pq.read_table(run_query(query, tables, scratch, "references cannot be compared")).to_pylist()
     remove_directory(scratch)
-    found = {
+    shared = {
         "+".join(name for place, name in enumerate(pivots) if row["places"] >> place & 1): row["number"]
         for row in rows
     }
     for name in pivots:
-        own = {places: number for places, number in found.items() if name in places.split("+")}
+        own = {places: number for places, number in shared.items() if name in places.split("+")}
         if list(own) == [name]:
             logger.warning(
                 "pivot %s shares none of its %s references with another pivot. Are its sides swapped?",
                 name,
                 f"{own[name]:,}",
             )
-    return found
+    return shared
 
 
 def translated_of(pivot: str, resources: Resources) -> Path:
@@ -103,36 +103,45 @@ def join_pivots(pivots: Mapping[str, Path], pairs: str, output: Path, resources:
     full.
     """
     directories = {name: ShardDirectory(path) for name, path in pivots.items()}
-    rows = {name: one.total_rows for name, one in directories.items()}
+    rows = {name: directory.total_rows for name, directory in directories.items()}
     work = WorkDirectory(STEP, resources.work)
     with work.lock(), replaced_directory(output) as temporary:
         records: list[ShardRecord] = []
-        for one in directories.values():
-            for path, record in zip(one.paths, one.records, strict=True):
+        for directory in directories.values():
+            for path, record in zip(directory.paths, directory.records, strict=True):
                 records.append(replace(record, file=shard_name(len(records))))
                 link_or_copy(path, temporary / records[-1].file)
         if pairs == "all":
-            found, pair_records = _write_pairs(directories, temporary, work.path / "query")
-            rows |= found
+            counts, pair_records = _write_pairs(directories, temporary, work.path / "query")
+            rows |= counts
             records += pair_records
-        write_index(temporary, records, _description([one.description for one in directories.values()], rows))
+        write_index(
+            temporary,
+            records,
+            _description([directory.description for directory in directories.values()], rows),
+        )
     remove_directory(work.path / _TRANSLATED)
     return rows
 
 
 def _description(described: Sequence[Mapping[str, Any]], rows: Mapping[str, int]) -> dict[str, Any]:
     """Return the first pivot's description, extended by the model and the parameters of every pivot."""
-    names = [one["parameters"]["pivot"] for one in described]
+    names = [description["parameters"]["pivot"] for description in described]
     each = {
-        name: {key: one[key] for key in ("parameters", "fingerprints", "forward") if key in one}
-        for name, one in zip(names, described, strict=True)
+        name: {
+            key: description[key] for key in ("parameters", "fingerprints", "forward") if key in description
+        }
+        for name, description in zip(names, described, strict=True)
     }
     return {
         **described[0],
         "parameters": {**described[0]["parameters"], "pivot": "+".join(names), "pivots": each},
         "fingerprints": {f"model {name}": each[name]["fingerprints"]["model"] for name in names},
-        "libraries": merged(one["libraries"] for one in described),
-        **{key: sum(one.get(key, 0) for one in described) for key in ("sentences", "sentences_from_memory")},
+        "libraries": merged(description["libraries"] for description in described),
+        **{
+            key: sum(description.get(key, 0) for description in described)
+            for key in ("sentences", "sentences_from_memory")
+        },
         "pivots": dict(rows),
     }
 
@@ -142,7 +151,9 @@ def _write_pairs(
 ) -> tuple[dict[str, int], list[ShardRecord]]:
     """Write pairs of two translations in order of their lineage. Returns rows by pivots, and the shards."""
     schema = next(iter(directories.values())).schema.remove_metadata()
-    tables = {f"pivot{place}": _dataset(one.path) for place, one in enumerate(directories.values())}
+    tables = {
+        f"pivot{place}": _dataset(directory.path) for place, directory in enumerate(directories.values())
+    }
     firsts = ", ".join(f"first_{name} AS MATERIALIZED ({_FIRST.format(table=name)})" for name in tables)
     special = {
         "source": "a.source || '/' || b.source",

@@ -101,11 +101,11 @@ def compare(
     sources = [sentences[place] for place in other]
     own = translator.score(sources, [full[place].text for place in other])
     theirs = translator.score(sources, [quantised[place].text for place in other])
-    for place, best, found in zip(other, own, theirs, strict=True):
-        losses[place] = best - found
+    for place, best, quantised_best in zip(other, own, theirs, strict=True):
+        losses[place] = best - quantised_best
     ruined = [
-        _is_ruined(found, loss) - _is_ruined(best, -loss)
-        for found, best, loss in zip(quantised, full, losses, strict=True)
+        _is_ruined(quantised_best, loss) - _is_ruined(best, -loss)
+        for quantised_best, best, loss in zip(quantised, full, losses, strict=True)
     ]
     return measure_loss(options.compute_type, losses, ruined, len(sentences) - len(other))
 
@@ -123,16 +123,16 @@ def _is_ruined(hypothesis: Hypothesis, loss: float) -> bool:
 
 
 def measure_loss(
-    compute_type: str, given: Sequence[float], ruined: Sequence[int], identical: int
+    compute_type: str, differences: Sequence[float], ruined: Sequence[int], identical: int
 ) -> QuantisationLoss:
     """Return the loss on a non-empty sample, with upper bounds of one-sided 95% intervals.
 
-    given: mean log-probability per token in float32 minus that of the quantized type, both from the model in
-        float32 (natural log); 0 if the best hypotheses are equal, NaN if one is empty.
+    differences: mean log-probability per token in float32 minus that of the quantized type, both from the
+        model in float32 (natural log); 0 if the best hypotheses are equal, NaN if one is empty.
     ruined: 1 if only the quantized type's is empty, a loop or ruined, -1 if only that of float32 is, else 0.
     identical: number of sentences with the same best hypothesis in both types.
     """
-    losses = np.array(given)
+    losses = np.array(differences)
     losses = losses[np.isfinite(losses)]
     loss = bound = None
     if len(losses) > 1:
@@ -216,8 +216,8 @@ def _sampled_loss(
     files = JobFiles() if choice.model is None else JobFiles(kept=(choice.model,))
     gpu, workers = workplace.on_gpu, workplace.workers
     with open_jobs(resources, len(texts), jobs=1, workers=workers, gpu=gpu, travels=True) as jobs:
-        given = [(choice, workplace, texts)]
-        (loss,) = jobs.results(measured_on_worker, given, description="calibration", files=[files])
+        arguments = [(choice, workplace, texts)]
+        (loss,) = jobs.results(measured_on_worker, arguments, description="calibration", files=[files])
     write_json(record, asdict(loss))
     return loss
 

@@ -211,7 +211,7 @@ def warn_of_versions(recalled: Recalled, choice: EngineChoice) -> None:
     """Warn if other versions of libraries made some of the remembered translations."""
     wanted = _versions(choice)
     libraries = [segment.libraries for segment in recalled.needed()]
-    if others := [one for one in libraries if is_made_otherwise(one, wanted)]:
+    if others := [recorded for recorded in libraries if is_made_otherwise(recorded, wanted)]:
         logger.warning(
             "some translations in the memory were made with %s; the manifest lists all versions",
             described(others, wanted),
@@ -316,11 +316,11 @@ def _adopt(results: WorkDirectory, root: Path, run: str) -> None:
 
 def _finished(results: WorkDirectory) -> dict[bytes, list[Path]]:
     """Return the files of finished tasks, by the set of the memory to which they belong."""
-    found: dict[bytes, list[Path]] = {}
+    shards_of: dict[bytes, list[Path]] = {}
     for path, footer in results.finished():
         if (description := footer.metadata.get(SET_METADATA)) is not None:
-            found.setdefault(description, []).append(path)
-    return found
+            shards_of.setdefault(description, []).append(path)
+    return shards_of
 
 
 def _discard_all(results: WorkDirectory) -> None:

@@ -80,8 +80,8 @@ def finish_translations(resources: Resources) -> None:
     resources: those of :func:`round_trip`, or of
     :func:`~paraforge.translation.stage.translate.translate`.
     """
-    for one in (resources, forward_resources(resources)):
-        work = WorkDirectory("translation", one.work.resolve())
+    for resources_of_model in (resources, forward_resources(resources)):
+        work = WorkDirectory("translation", resources_of_model.work.resolve())
         if work.path.is_dir():
             with work.lock():
                 finish_tasks(work.path)

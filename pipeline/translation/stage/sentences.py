@@ -74,12 +74,12 @@ class EngineChoice:
 
     def libraries(self) -> tuple[str, ...]:
         """Return the distributions whose versions affect the result."""
-        found = {*engine_class(self.engine).LIBRARIES}
+        libraries = {*engine_class(self.engine).LIBRARIES}
         if self.model is not None:
             model = open_model(self.model, verify=False)
             for file in (model.source_sentencepiece, model.target_sentencepiece):
-                found.update(subword_libraries(file))
-        return tuple(sorted(found))
+                libraries.update(subword_libraries(file))
+        return tuple(sorted(libraries))
 
 
 def choose_engine(
@@ -112,14 +112,14 @@ def _resolved(
             remedy="Set resources.devices to GPUs or to the CPU, not to both.",
         )
     if resources.scheduler is None:
-        found = {device: kind.resolve(options, Placement(device)) for device in devices}
-        if len(set(found.values())) > 1:
-            kinds = ", ".join(f"{one.compute_type} of {device}" for device, one in found.items())
+        resolved = {device: kind.resolve(options, Placement(device)) for device in devices}
+        if len(set(resolved.values())) > 1:
+            kinds = ", ".join(f"{settings.compute_type} of {device}" for device, settings in resolved.items())
             raise InputError(
                 f"the fastest compute type differs between devices: {kinds}",
                 remedy="Set translate.compute_type to one of them.",
             )
-        return found[devices[0]]
+        return resolved[devices[0]]
     # Workers of a cluster can have devices that this machine lacks; they check their own.
     if options.compute_type != "auto":
         return options.on_device(devices[0])
@@ -241,10 +241,10 @@ def check_model(choice: EngineChoice) -> None:
     host has another copy."""
     if choice.model is None:
         return
-    found = open_model(choice.model).fingerprint
-    if found != choice.weights:
+    fingerprint = open_model(choice.model).fingerprint
+    if fingerprint != choice.weights:
         raise InputError(
-            f"its fingerprint is {found[:8]}, but was {choice.weights[:8]} when the run began",
+            f"its fingerprint is {fingerprint[:8]}, but was {choice.weights[:8]} when the run began",
             choice.model,
             remedy="Run the same command again.",
         )

@@ -111,19 +111,23 @@ def translate(
         distinct = find_distinct(corpus, work.path / "distinct", threads, parameters.maximum_sentences)
         sentences = len(distinct)
         choice = _choice(parameters, model, resources, sentences)
-        found: Remembered | None = None
+        remembered: Remembered | None = None
         hypotheses: HypothesisFile | None = None
         calibration: QuantisationLoss | None = None
         if sentences:
             workplace = plan_workplace(choice.engine, resources, sentences)
             if parameters.check_quantised:
                 choice, calibration = calibrated(choice, corpus, sentences, workplace, resources)
-            found = translate_unknown(choice, corpus, distinct, parameters, workplace, resources, work.path)
-            hypotheses = assemble(found.recalled, choice.options.nbest, work.path / "hypotheses", threads)
+            remembered = translate_unknown(
+                choice, corpus, distinct, parameters, workplace, resources, work.path
+            )
+            hypotheses = assemble(
+                remembered.recalled, choice.options.nbest, work.path / "hypotheses", threads
+            )
         notes = {name: corpus.description[name] for name in ("forward",) if name in corpus.description}
         if (limit := distinct.limit()) is not None:
             notes["chosen"] = {"maximum_sentences": limit}
-        step = rows_step(choice, hypotheses, found, lineage or {}, notes)
+        step = rows_step(choice, hypotheses, remembered, lineage or {}, notes)
         try:
             run_step(step, [ingested, distinct.places], output, resources)
         except InputError as error:
@@ -136,13 +140,15 @@ def translate(
     report = _report(ShardDirectory(output), choice, corpus.total_rows, distinct.row_counts())
     report.sentences = sentences
     report.calibration = calibration
-    if found is not None:
-        report.sentences_from_memory = found.from_memory
-        report.sentences_translated, report.sentences_failed = found.translated, found.failed
-        report.tasks = found.tasks
-        report.reused_tasks = report.tasks - (found.step.shards - found.step.reused)
-        if found.translated_now:
-            report.sentences_per_second = round(found.translated_now / max(found.step.seconds, 1e-3), 1)
+    if remembered is not None:
+        report.sentences_from_memory = remembered.from_memory
+        report.sentences_translated, report.sentences_failed = remembered.translated, remembered.failed
+        report.tasks = remembered.tasks
+        report.reused_tasks = report.tasks - (remembered.step.shards - remembered.step.reused)
+        if remembered.translated_now:
+            report.sentences_per_second = round(
+                remembered.translated_now / max(remembered.step.seconds, 1e-3), 1
+            )
     report.seconds = round(time.monotonic() - started, 3)
     _log(report)
     return report

@@ -100,8 +100,8 @@ class RecordedSteps:
             # other's workspace.
             self._stream = torch.cuda.Stream(device)
         graph = torch.cuda.CUDAGraph()
-        here = torch.cuda.current_stream(device)
-        self._stream.wait_stream(here)
+        stream = torch.cuda.current_stream(device)
+        self._stream.wait_stream(stream)
         with torch.cuda.stream(self._stream):
             # The recording ignores what other threads do on the device.
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
@@ -117,7 +117,7 @@ class RecordedSteps:
                         torch._C._cuda_endAllocateToPool(device.index or 0, self._pool)
                 raise
             graph.capture_end()
-        here.wait_stream(self._stream)
+        stream.wait_stream(self._stream)
         logger.debug("recorded a step for %s", state.shape)
         return graph
 

@@ -68,12 +68,12 @@ class Arena:
         return SearchState(shape, **tensors)
 
     def _stretch(self, name: str, count: int, kind: torch.dtype) -> Tensor:
-        there = self._stretches.get(name)
-        if there is None or len(there) < count:
-            size = count if there is None else max(count, int(_GROWTH * len(there)))
-            self._stretches[name] = there = torch.empty(size, dtype=kind, device=self._device)
+        stretch = self._stretches.get(name)
+        if stretch is None or len(stretch) < count:
+            size = count if stretch is None else max(count, int(_GROWTH * len(stretch)))
+            self._stretches[name] = stretch = torch.empty(size, dtype=kind, device=self._device)
             self.generation += 1
-        return there[:count]
+        return stretch[:count]
 
     def free(self) -> None:
         """Release the memory."""
@@ -297,7 +297,7 @@ class Harvest:
 
     def non_finite(self) -> list[bool]:
         """Return for each sentence whether a probability was NaN."""
-        return [bool(one) for one in self._arrays["non_finite"].tolist()]
+        return [bool(flag) for flag in self._arrays["non_finite"].tolist()]
 
     def results(self, most: int | None = None) -> list[list[Found]]:
         """Return the hypotheses of each sentence by descending score, at most ``most``."""
@@ -353,12 +353,12 @@ class Findings:
     def results(self, most: int | None = None) -> list[list[Found]]:
         """Return the hypotheses of each sentence, in order, by descending score, at most ``most`` each."""
         # Of a sentence that was searched twice, the later result.
-        found = {
+        arrays = {
             owner: result
             for harvest in self._harvests
             for owner, result in zip(harvest.owners, harvest.results(most), strict=True)
         }
-        return [found[number] for number in range(len(found))]
+        return [arrays[number] for number in range(len(arrays))]
 
 
 def to_host(tensor: Tensor) -> Tensor:

@@ -78,7 +78,7 @@ class _Loader:
     def layers(self, side: str, head_width: int) -> list[Layer]:
         # Queries are scaled here once, by 1 / sqrt(width of a head).
         scale = torch.tensor(head_width**-0.5)
-        found = []
+        layers = []
         for number in range(layers_of(self.file, side)):
             name = f"{side}/layer_{number}"
             width = self.file.shape(f"{name}/self_attention/linear_0/weight")[0] // 3
@@ -86,8 +86,8 @@ class _Loader:
             factors[:width] = scale
             attention = self.block(f"{name}/self_attention", factors)
             cross = self.block(f"{name}/attention", scale, "linear_2") if side == "decoder" else None
-            found.append(Layer(attention, self.block(f"{name}/ffn"), cross))
-        return found
+            layers.append(Layer(attention, self.block(f"{name}/ffn"), cross))
+        return layers
 
     def embedding(self, side: str, tokens: str) -> Embedding:
         weight = self.tensor(f"{tokens}/weight", rows=VOCABULARY_MULTIPLE)
@@ -109,8 +109,8 @@ class _Loader:
 
 def layers_of(file: ModelFile, side: str) -> int:
     """Return the number of layers of ``encoder`` or ``decoder``."""
-    found = (re.match(rf"{side}/layer_(\d+)/", name) for name in file.variables)
-    return 1 + max((int(match[1]) for match in found if match), default=-1)
+    matches = (re.match(rf"{side}/layer_(\d+)/", name) for name in file.variables)
+    return 1 + max((int(match[1]) for match in matches if match), default=-1)
 
 
 def check_architecture(file: ModelFile) -> None:
@@ -226,10 +226,10 @@ class TokenIds:
 
     def encode(self, tokens: list[str]) -> list[int]:
         """Return the identifiers of a source sentence as the encoder reads it."""
-        found = [self.source.get(token, self.source_unknown) for token in tokens]
+        ids = [self.source.get(token, self.source_unknown) for token in tokens]
         if self.add_source_start:
-            found.insert(0, self.source_start)
-        return [*found, self.source_end] if self.add_source_end else found
+            ids.insert(0, self.source_start)
+        return [*ids, self.source_end] if self.add_source_end else ids
 
 
 def open_vocabulary(folder: Path, file: ModelFile) -> TokenIds:

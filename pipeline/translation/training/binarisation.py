@@ -384,10 +384,10 @@ class PartWriter:
                     shutil.copyfile(path, self._directory / self.parts[-1] / path.name)
                 self._open(self.parts[-1], "train")
                 continue
-            here, pairs = pairs.slice(0, room), pairs.slice(room)
-            self.pairs += here.num_rows
+            part, pairs = pairs.slice(0, room), pairs.slice(room)
+            self.pairs += part.num_rows
             for number, builder in enumerate(self._sides.values()):
-                self.tokens[number] += _add(builder, here.column(number))
+                self.tokens[number] += _add(builder, part.column(number))
 
     def close(self) -> None:
         """Finish the last part."""

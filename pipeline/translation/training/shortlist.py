@@ -70,8 +70,8 @@ def _pieces_of_pairs(stems: Sequence[Path], types: int) -> Any:
         rows = np.arange(0, len(sentences), every)
         numbers = np.concatenate([sentences[row].numpy() for row in rows]).astype(np.int32)
         entries = np.ones(len(numbers), np.float32), numbers, offsets_of(sentences.sizes[rows])
-        found = sparse.csr_array(entries, (len(rows), len(SPECIAL_TYPES) + types))
-        blocks.append(found[:, len(SPECIAL_TYPES) :])
+        occurrences = sparse.csr_array(entries, (len(rows), len(SPECIAL_TYPES) + types))
+        blocks.append(occurrences[:, len(SPECIAL_TYPES) :])
     matrix = sparse.vstack(blocks, format="csr")
     matrix.sum_duplicates()
     matrix.data[:] = 1

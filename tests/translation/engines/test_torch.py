@@ -55,6 +55,11 @@ def test_architectures_are_fairseqs(changes: dict[str, Any], tiny_fairseq: Path,
     assert len({result.hypotheses[0].text for result in expected}) > 5
 
 
+def test_directory_without_a_model(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file: not a complete CTranslate2 model"):
+        ModelFile(tmp_path)
+
+
 def test_weights_stored_in_few_bits_are_read(tiny_fairseq: Path, tiny_model: Path, tmp_path: Path) -> None:
     from ctranslate2.converters import FairseqConverter
 

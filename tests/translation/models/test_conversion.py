@@ -361,3 +361,5 @@ def test_what_a_checkpoint_does_not_say_is_its_architectures_default(tmp_path: P
     assert (found["width"], found["feed_forward"], found["heads"], found["pre_norm"]) == (512, 1024, 4, False)
     assert (found["parameters"], found["shared_embeddings"]) == (20, True)
     assert vars(state["args"]).keys() == {"arch", "decoder_layers"}
+    state["model"]["decoder.embed_tokens.weight"] = torch.zeros(5, 4)
+    assert not architecture_of(state, tmp_path)["shared_embeddings"]  # two tables of the same shape

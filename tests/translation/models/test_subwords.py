@@ -116,6 +116,13 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def test_known_pieces_of_sentencepiece(model: Path) -> None:
+    processor = load_processor(model)
+    word = next(piece for number in range(1, 70) if len(piece := processor.id_to_piece(number)) > 2)
+    pieces = [word, "▁", "<unk>", "unheard-of"]
+    assert [*map(known_pieces(processor), pieces)] == [True, False, False, False]
+
+
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_pieces_spell_the_sentences(tmp_path: Path, kind: Literal["unigram", "bpe"]) -> None:
     train_vocabulary(SENTENCES, tmp_path / "m.spm", size=48, kind=kind)

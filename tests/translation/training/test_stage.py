@@ -303,6 +303,10 @@ def test_a_student_learns_translations_and_is_measured_on_references(tmp_path: P
     assert prepared.teacher == "0123456789abcdef"
     signature = training_signature(chosen, prepared, 7, "0" * 32)
     assert signature.endswith(f"|updates:7|seed:1|teacher:01234567|v:{versions.NMT}")
+    assert "|spm:unigram-70-shared|" in signature
+    separate = chosen.vocabulary.model_copy(update={"shared": False})
+    signature = training_signature(chosen.model_copy(update={"vocabulary": separate}), prepared, 7, "0" * 32)
+    assert "|spm:unigram-70-separate|" in signature
     # fairseq has four types of its own where SentencePiece has <unk>; the last is end-of-sentence.
     shift = len(SPECIAL_TYPES) - 1
     assert all(decode([number - shift for number in ids[:-1]]).endswith(" zz") for ids in trained)

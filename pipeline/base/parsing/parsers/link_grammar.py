@@ -65,9 +65,9 @@ class LinkGrammar:
         texts = [_one_line(sentence) for sentence in sentences]
         start = 0
         while start < len(texts):
-            found = self._run(texts[start:])
-            yield from found
-            start += len(found)
+            trees = self._run(texts[start:])
+            yield from trees
+            start += len(trees)
             if start < len(texts):
                 yield None
                 start += 1

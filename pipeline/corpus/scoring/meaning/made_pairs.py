@@ -62,39 +62,39 @@ def change_negation(text: str, rng: random.Random) -> str | None:
 
 def change_number(text: str, rng: random.Random) -> str | None:
     """Replace a number by another one, in digits or in words."""
-    found = [*_DIGITS.finditer(text), *_NUMBER.finditer(text)]
-    if not found:
+    matches = [*_DIGITS.finditer(text), *_NUMBER.finditer(text)]
+    if not matches:
         return None
-    one = rng.choice(found)
-    if one[0].isdecimal():
-        value = int(one[0][:15])
+    match = rng.choice(matches)
+    if match[0].isdecimal():
+        value = int(match[0][:15])
         instead = str(rng.choice([value + rng.randint(1, 9), value * 10 + rng.randint(1, 9), value // 2 + 1]))
         if int(instead) == value:
             instead = str(value + 1)
     else:
-        instead = rng.choice([word for word in _NUMBERS if word != one[0]])
-    return _put(text, one, instead)
+        instead = rng.choice([word for word in _NUMBERS if word != match[0]])
+    return _put(text, match, instead)
 
 
 def change_word(text: str, rng: random.Random) -> str | None:
     """Replace a word by an antonym."""
-    found = [one for one in _WORD.finditer(text) if _opposites().get(one[0].lower())]
-    if not found:
+    matches = [match for match in _WORD.finditer(text) if _opposites().get(match[0].lower())]
+    if not matches:
         return None
-    one = rng.choice(found)
-    return _put(text, one, rng.choice(_opposites()[one[0].lower()]))
+    match = rng.choice(matches)
+    return _put(text, match, rng.choice(_opposites()[match[0].lower()]))
 
 
 def change_person(text: str, rng: random.Random) -> str | None:
     """Replace a pronoun by one of the other gender."""
-    found = list(_PRONOUN.finditer(text))
-    one = rng.choice(found) if found else None
-    if one is None:
+    matches = list(_PRONOUN.finditer(text))
+    match = rng.choice(matches) if matches else None
+    if match is None:
         return None
-    instead = _PRONOUNS[one[0].lower()]
-    if one[0].lower() == "her" and not re.match(r" [a-z]", text[one.end() :]):
+    instead = _PRONOUNS[match[0].lower()]
+    if match[0].lower() == "her" and not re.match(r" [a-z]", text[match.end() :]):
         instead = "him"
-    return _put(text, one, instead)
+    return _put(text, match, instead)
 
 
 RULES: Final[Mapping[str, Callable[[str, random.Random], str | None]]] = {
@@ -109,15 +109,17 @@ RULES: Final[Mapping[str, Callable[[str, random.Random], str | None]]] = {
 @lru_cache(maxsize=1)
 def _opposites() -> dict[str, list[str]]:
     """Return the sorted antonyms of each word: only those made by an affix, if there are any."""
-    found: dict[str, list[str]] = {}
+    opposites: dict[str, list[str]] = {}
     for pair in antonym_pairs(near=False):
         if not _TOO_COMMON.intersection(pair):
-            for one, other in (pair, pair[::-1]):
-                found.setdefault(one, []).append(other)
-    for word, others in found.items():
-        affixed = [other for other in others if word == without_affix(other) or other == without_affix(word)]
-        found[word] = sorted(affixed or others)
-    return found
+            for first, second in (pair, pair[::-1]):
+                opposites.setdefault(first, []).append(second)
+    for word, others in opposites.items():
+        affixed = [
+            second for second in others if word == without_affix(second) or second == without_affix(word)
+        ]
+        opposites[word] = sorted(affixed or others)
+    return opposites
 
 
 def _put(text: str, place: re.Match[str], word: str) -> str:

@@ -76,7 +76,7 @@ def signs_of(
 
 
 @compiled
-def _read(ids: Any, rows: Any, properties: Any, found: Any) -> int:
+def _read(ids: Any, rows: Any, properties: Any, tokens: Any) -> int:
     """Write a side's words, with a contraction's apostrophe and ending as one word. Returns their number.
 
     `isn't` has the tokens `isn` and `'t`; `isn’t` and `isn ' t` become the same. `no . 5` becomes `no. 5`,
@@ -95,87 +95,87 @@ def _read(ids: Any, rows: Any, properties: Any, found: Any) -> int:
             elif properties[rows[ids[place + 1]]] & CLAUSE and not behind & CLAUSE:
                 begins = place == 0 or properties[rows[ids[place - 1]]] & CLAUSE > 0
                 token = _ANSWER if begins else token
-        found[count] = token
+        tokens[count] = token
         count += 1
         place += 1
     return count
 
 
 @compiled
-def _is_later(one: Any, other: Any, keys: Any) -> bool:
+def _is_later(first: Any, second: Any, keys: Any) -> bool:
     """Return whether the first side comes later in a canonical order: the shorter side is first; if the
     lengths are equal, the one whose first differing word has the smaller key.
     """
-    if len(one) != len(other):
-        return len(one) > len(other)
-    for place in range(len(one)):
-        if keys[one[place]] != keys[other[place]]:
-            return bool(keys[one[place]] > keys[other[place]])
+    if len(first) != len(second):
+        return len(first) > len(second)
+    for place in range(len(first)):
+        if keys[first[place]] != keys[second[place]]:
+            return bool(keys[first[place]] > keys[second[place]])
     return False
 
 
 @compiled
-def _match(one: Any, other: Any, to_other: Any, to_one: Any) -> None:
+def _match(first: Any, second: Any, to_second: Any, to_first: Any) -> None:
     """Match equal stems of both sides one to one, first those with an equal neighbor, then in order; -1 for
     none."""
-    n, m = len(one), len(other)
-    to_other[:n], to_one[:m] = _NONE, _NONE
+    n, m = len(first), len(second)
+    to_second[:n], to_first[:m] = _NONE, _NONE
     for i in range(n):
         for j in range(m):
-            if one[i] == other[j] and to_one[j] < 0:
-                to_other[i] = _LATER
-                if _context(one, other, i, j) > 0:
-                    to_other[i], to_one[j] = j, i
+            if first[i] == second[j] and to_first[j] < 0:
+                to_second[i] = _LATER
+                if _context(first, second, i, j) > 0:
+                    to_second[i], to_first[j] = j, i
                     break
     for i in range(n):
-        if to_other[i] == _LATER:
-            to_other[i] = _NONE
+        if to_second[i] == _LATER:
+            to_second[i] = _NONE
             for j in range(m):
-                if one[i] == other[j] and to_one[j] < 0:
-                    to_other[i], to_one[j] = j, i
+                if first[i] == second[j] and to_first[j] < 0:
+                    to_second[i], to_first[j] = j, i
                     break
 
 
 @compiled
-def _context(one: Any, other: Any, i: int, j: int) -> int:
+def _context(first: Any, second: Any, i: int, j: int) -> int:
     """Count the sides on which two words have the same neighboring stem or both end their sentence."""
-    before = one[i - 1] == other[j - 1] if i and j else i == j
-    last = i + 1 == len(one), j + 1 == len(other)
-    behind = last[0] and last[1] if last[0] or last[1] else one[i + 1] == other[j + 1]
+    before = first[i - 1] == second[j - 1] if i and j else i == j
+    last = i + 1 == len(first), j + 1 == len(second)
+    behind = last[0] and last[1] if last[0] or last[1] else first[i + 1] == second[j + 1]
     return int(before) + int(behind)
 
 
 @compiled
 def _near(words: Any, properties: Any, to_other: Any, i: int) -> int:
     """Count the sides of a word on which the next content word is matched."""
-    found = 0
+    count = 0
     for step in (-1, 1):
         k = i + step
         while 0 <= k < len(words) and not properties[words[k]] & CONTENT:
             k += step
-        found += 0 <= k < len(words) and to_other[k] >= 0
-    return found
+        count += 0 <= k < len(words) and to_other[k] >= 0
+    return count
 
 
 @compiled
 def _side(
-    words: Any, properties: Any, persons: Any, to_other: Any, found: Any, people: Any, sign: Any
+    words: Any, properties: Any, persons: Any, to_other: Any, sums: Any, people: Any, sign: Any
 ) -> bool:
     """Add up a side's properties: negations, negations with affixes, unmatched denials, how near its
     unmatched negations are to matched words, and remaining words; and its pronouns' persons, with `sign`.
     Returns whether it has numbers."""
     numbers = False
-    found[:] = 0
+    sums[:] = 0
     for i in range(len(words)):
         kind = properties[words[i]]
         numbers |= kind & NUMBER > 0
         people[persons[words[i]]] += sign
-        found[4] += kind & CONTENT > 0 and to_other[i] < 0
-        found[0] += kind & NEGATION > 0
-        found[1] += (kind & NEGATION > 0) + (kind & AFFIXED > 0)
-        found[2] += kind & DENIAL > 0 and to_other[i] < 0
+        sums[4] += kind & CONTENT > 0 and to_other[i] < 0
+        sums[0] += kind & NEGATION > 0
+        sums[1] += (kind & NEGATION > 0) + (kind & AFFIXED > 0)
+        sums[2] += kind & DENIAL > 0 and to_other[i] < 0
         if kind & NEGATION and to_other[i] < 0:
-            found[3] = max(found[3], _near(words, properties, to_other, i))
+            sums[3] = max(sums[3], _near(words, properties, to_other, i))
     return numbers
 
 
@@ -194,11 +194,11 @@ def _opposed(stem: int, base: int, antonyms: Any, other_stem: int, other_base: i
 
 
 @compiled
-def _cosine(one: Any, other: Any) -> Any:
+def _cosine(first: Any, second: Any) -> Any:
     """Return the cosine of two words, summed in order, so that every processor gives the same last digits."""
     total = np.float32(0)
-    for k in range(len(one)):
-        total += one[k] * other[k]
+    for k in range(len(first)):
+        total += first[k] * second[k]
     return total
 
 
@@ -213,9 +213,13 @@ def _signs(
     numbers, sure = np.empty((2, MOST_TOKENS)), np.empty((2, MOST_TOKENS), np.bool_)
     antonyms, replaced, placed = np.empty(3, np.int64), np.empty(3, np.float32), np.empty(2, np.int64)
     for row in range(len(signs)):
-        here = _read(first[first_offsets[row] : first_offsets[row + 1]], rows, words.properties, read[0])
-        there = _read(second[second_offsets[row] : second_offsets[row + 1]], rows, words.properties, read[1])
-        a, b = read[0, :here], read[1, :there]
+        first_size = _read(
+            first[first_offsets[row] : first_offsets[row + 1]], rows, words.properties, read[0]
+        )
+        second_size = _read(
+            second[second_offsets[row] : second_offsets[row + 1]], rows, words.properties, read[1]
+        )
+        a, b = read[0, :first_size], read[1, :second_size]
         turned = _is_later(a, b, words.keys)
         if turned:
             a, b = b, a
@@ -241,10 +245,10 @@ def _signs(
             for j in range(len(b)):
                 if to_a[j] >= 0:
                     continue
-                one, other = words.persons[a[i]], words.persons[b[j]]
-                if one and other:
-                    if one != other:
-                        gender = one + other == 9 and min(one, other) == 4
+                one, other_person = words.persons[a[i]], words.persons[b[j]]
+                if one and other_person:
+                    if one != other_person:
+                        gender = one + other_person == 9 and min(one, other_person) == 4
                         kind = 0 if gender else 1
                         placed[kind] = max(placed[kind], _context(stems_a, stems_b, i, j))
                     continue
@@ -307,8 +311,8 @@ def contradiction(signs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     A pair without any sign has 0. The last sign, that other words are left over, does not count alone.
     """
     least = _probability(np.zeros((1, signs.shape[1]), np.float32))[0]
-    found = np.where(signs[:, :-1].any(axis=1), (_probability(signs) - least) / (1 - least), 0)
-    return np.maximum(found, 0).astype(np.float32)
+    strength = np.where(signs[:, :-1].any(axis=1), (_probability(signs) - least) / (1 - least), 0)
+    return np.maximum(strength, 0).astype(np.float32)
 
 
 def _probability(signs: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:

@@ -66,17 +66,17 @@ def number_of(token: str) -> tuple[float, float]:
         return math.nan, _MULTIPLIERS.get(token.removesuffix("s"), 0.0)
     if _DECADE.fullmatch(token):
         return 1900.0 + int(token[:-1]), DIGITS
-    found = _DIGITS.fullmatch(token)
-    if found:
-        times = _SUFFIXES.get(found[3].removeprefix("-"), 1.0)
-        value = float(f"{int(found[1].replace(',', '')[:300])}.{found[2] or 0}") * times
+    match = _DIGITS.fullmatch(token)
+    if match:
+        times = _SUFFIXES.get(match[3].removeprefix("-"), 1.0)
+        value = float(f"{int(match[1].replace(',', '')[:300])}.{match[2] or 0}") * times
         return value, THREE_DIGITS if token.isdecimal() and len(token) == 3 else DIGITS
     digits = "".join(character if character.isdecimal() else " " for character in token).split()
     return -1.0 - sum(float(part[:15]) * 7.0**place for place, part in enumerate(digits[:300])) % 1e13, DIGITS
 
 
 @compiled
-def said_numbers(words: Any, values: Any, magnitudes: Any, found: Any, sure: Any) -> int:
+def said_numbers(words: Any, values: Any, magnitudes: Any, numbers: Any, sure: Any) -> int:
     """Write the numbers of a side, and whether each is certainly a number (*one*, *two*, *first*
     and *second* alone often are not, nor is `hundreds`). Returns the count of numbers."""
     count = place = 0
@@ -115,23 +115,23 @@ def said_numbers(words: Any, values: Any, magnitudes: Any, found: Any, sure: Any
                 break
             bare = bare and magnitude > 0
             place += 1
-        found[count] = total + current
+        numbers[count] = total + current
         sure[count] = not (bare or (place == begin and kind == 0 and 1 <= current <= 2))
         count += 1
     return count
 
 
 @compiled
-def missing_numbers(found: Any, sure: Any, others: Any) -> int:
+def missing_numbers(numbers: Any, sure: Any, others: Any) -> int:
     """Return how many certain numbers of one side the other side lacks."""
     missing = 0
-    for place in range(len(found)):
-        there = 0
+    for place in range(len(numbers)):
+        surplus = 0
         for k in range(len(others)):
-            there += abs(found[place] - others[k]) <= 1e-9 * abs(found[place])
+            surplus += abs(numbers[place] - others[k]) <= 1e-9 * abs(numbers[place])
         for k in range(place):
-            there -= abs(found[place] - found[k]) <= 1e-9 * abs(found[place])
-        missing += there <= 0 and sure[place]
+            surplus -= abs(numbers[place] - numbers[k]) <= 1e-9 * abs(numbers[place])
+        missing += surplus <= 0 and sure[place]
     return missing
 
 
@@ -210,13 +210,13 @@ def antonym_pairs(near: bool = True) -> Iterator[tuple[str, str]]:
 @lru_cache(maxsize=1)
 def antonyms() -> dict[str, frozenset[str]]:
     """Return the antonyms' stems for each stem that has some."""
-    found: dict[str, set[str]] = {}
+    antonyms_of: dict[str, set[str]] = {}
     for pair in antonym_pairs():
         first, second = map(stem, pair)
         if first != second:
-            found.setdefault(first, set()).add(second)
-            found.setdefault(second, set()).add(first)
-    return {word: frozenset(others) for word, others in found.items()}
+            antonyms_of.setdefault(first, set()).add(second)
+            antonyms_of.setdefault(second, set()).add(first)
+    return {word: frozenset(others) for word, others in antonyms_of.items()}
 
 
 @lru_cache(maxsize=1)
@@ -319,15 +319,15 @@ class WordBook:
 
     def _learn(self, words: Sequence[str]) -> None:
         """Add distinct unknown words."""
-        found = []
+        rows = []
         for word in words:
             self._rows[word] = len(self._rows)
             rest = without_affix(word)
             base = -1 if rest is None else self._number(rest)
             key = crc32(stem(word).encode("utf-8", "surrogatepass"))
             properties, value, person, magnitude = _about(word)
-            found.append((key, self._number(word), properties, value, person, magnitude, base))
-        columns = zip(*found, strict=True)
+            rows.append((key, self._number(word), properties, value, person, magnitude, base))
+        columns = zip(*rows, strict=True)
         self._known = [
             np.concatenate([known, np.array(column, known.dtype)])
             for known, column in zip(self._known, columns, strict=True)

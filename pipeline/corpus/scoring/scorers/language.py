@@ -76,8 +76,8 @@ class LanguageIdentification(Scorer):
         distinct = texts.dictionary_encode()
         lettered = pc.match_substring_regex(distinct.dictionary, _LETTER)
         languages = self._classify(distinct.dictionary.filter(lettered))
-        found = pc.replace_with_mask(pa.nulls(len(lettered), pa.string()), lettered, languages)
-        return found.take(distinct.indices)
+        codes = pc.replace_with_mask(pa.nulls(len(lettered), pa.string()), lettered, languages)
+        return codes.take(distinct.indices)
 
     def _classify(self, texts: Any) -> Any:
         if self._model is None:

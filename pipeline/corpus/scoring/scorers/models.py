@@ -209,8 +209,8 @@ class CrossEncoderScore(Scorer):
 
     def similarity(self, first: Sequence[str], second: Sequence[str], /) -> npt.NDArray[np.float64]:
         """Return the score of each pair in both directions, combined, (pairs,) float64."""
-        there, back = self._judge(first, second), self._judge(second, first)
-        scores = (there + back) / 2 if self._entailment is None else np.minimum(there, back)
+        forward, backward = self._judge(first, second), self._judge(second, first)
+        scores = (forward + backward) / 2 if self._entailment is None else np.minimum(forward, backward)
         return np.asarray(scores, dtype=np.float64)
 
     def _judge(self, first: Sequence[str], second: Sequence[str]) -> Any:

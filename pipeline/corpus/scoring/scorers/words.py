@@ -324,5 +324,7 @@ class SourceSimilarity(Scorer):
         """Return float32, at most 1; null without a foreign side, or if a side has no word."""
         from paraforge.corpus.scoring.lexical_table import foreign_units, units_of
 
-        found = self._lexical.similarities(foreign_units(pairs.source_text), units_of(pairs.reference_tokens))
-        return {"source_similarity": pa.array(found, from_pandas=True)}
+        similarities = self._lexical.similarities(
+            foreign_units(pairs.source_text), units_of(pairs.reference_tokens)
+        )
+        return {"source_similarity": pa.array(similarities, from_pandas=True)}

@@ -209,15 +209,15 @@ def apply_filters(
     codes = np.zeros(rows.num_rows, np.uint16)
     standing = alive.copy()
     code = first_code
-    for one in filters:
-        judged = rows.select(list(dict.fromkeys(one.columns)))
+    for rule in filters:
+        judged = rows.select(list(dict.fromkeys(rule.columns)))
         everything = bool(standing.all())
-        verdicts = one.judge(judged if everything else judged.filter(pa.array(standing)), shard)
+        verdicts = rule.judge(judged if everything else judged.filter(pa.array(standing)), shard)
         places = np.flatnonzero(standing)
         refused = verdicts > 0
-        if (highest := verdicts.max(initial=0)) > len(one.reasons):  # it would be the next filter's
-            raise InputError(f"the filter '{one.name}' rejects for reason {highest} of {len(one.reasons)}")
+        if (highest := verdicts.max(initial=0)) > len(rule.reasons):  # it would be the next filter's
+            raise InputError(f"the filter '{rule.name}' rejects for reason {highest} of {len(rule.reasons)}")
         codes[places[refused]] = code + verdicts[refused].astype(np.uint16) - 1
         standing[places[refused]] = False
-        code += len(one.reasons)
+        code += len(rule.reasons)
     return codes

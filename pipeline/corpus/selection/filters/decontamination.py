@@ -50,12 +50,12 @@ class WordNgrams:
         words = _split(sentences)
         lengths = pc.fill_null(pc.list_value_length(words), 0).to_numpy(zero_copy_only=False)
         places = np.repeat(np.arange(len(lengths)), lengths)
-        found = pc.index_in(pc.list_flatten(words), value_set=self._vocabulary)
+        ids = pc.index_in(pc.list_flatten(words), value_set=self._vocabulary)
         # -1 marks unknown words and the ends of sentences, which no n-gram contains.
-        numbers = np.full(len(found) + len(lengths) + self.order, -1, np.int32)
+        numbers = np.full(len(ids) + len(lengths) + self.order, -1, np.int32)
         owners = np.zeros(len(numbers), np.int64)
-        at = np.arange(len(found)) + places
-        numbers[at], owners[at] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False), places
+        at = np.arange(len(ids)) + places
+        numbers[at], owners[at] = pc.fill_null(ids, -1).to_numpy(zero_copy_only=False), places
         windows = np.lib.stride_tricks.sliding_window_view(numbers, self.order)
         starts = np.flatnonzero((windows >= 0).all(1))
         bytes_of = pa.py_buffer(np.ascontiguousarray(windows[starts]))
@@ -65,9 +65,9 @@ class WordNgrams:
     def found_in(self, sentences: pa.Array) -> Mask:
         """Return which normalized sentences contain one of the n-grams."""
         ngrams, owners = self._in(sentences)
-        found = np.zeros(len(sentences), bool)
-        found[owners[pc.is_in(ngrams, value_set=self._ngrams).to_numpy(zero_copy_only=False)]] = True
-        return found
+        has_ngram = np.zeros(len(sentences), bool)
+        has_ngram[owners[pc.is_in(ngrams, value_set=self._ngrams).to_numpy(zero_copy_only=False)]] = True
+        return has_ngram
 
 
 def _split(sentences: pa.Array) -> Any:

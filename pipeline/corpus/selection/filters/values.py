@@ -133,5 +133,8 @@ class LanguageParameters(FilterParameters):
         """See :class:`~paraforge.corpus.selection.filters.FilterParameters`."""
         accepted = pa.array(self.languages, pa.string())
         return value_filter(
-            self.reason, LANGUAGES, lambda found: pc.is_in(found, value_set=accepted).to_numpy(), self.missing
+            self.reason,
+            LANGUAGES,
+            lambda languages: pc.is_in(languages, value_set=accepted).to_numpy(),
+            self.missing,
         )

@@ -67,8 +67,8 @@ def sentence_keys(columns: Sequence[pa.ChunkedArray]) -> npt.NDArray[np.uint64]:
 
 def blank(texts: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     """Return which texts are empty or white space."""
-    found: npt.NDArray[np.bool_] = pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(texts)), 0).to_numpy()
-    return found
+    is_blank: npt.NDArray[np.bool_] = pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(texts)), 0).to_numpy()
+    return is_blank
 
 
 def reference_keys(rows: pa.Table) -> npt.NDArray[np.uint64]:
@@ -167,10 +167,10 @@ class NearRepeatsParameters(FilterParameters):
         near, starts = NearVectors(pairs.directory / self.reason, self.cosine), pairs.starts
         for vectors, scores in pairs.each(read, self.needs):
             near.add(vectors, scores)
-        found = near.find(pairs.pieces)
+        repeats = near.find(pairs.pieces)
 
         def judge(rows: pa.Table, shard: int) -> npt.NDArray[np.bool_]:
-            return found[starts[shard] : starts[shard + 1]] >= 0
+            return repeats[starts[shard] : starts[shard + 1]] >= 0
 
         # No columns are needed, because the references were read while comparing.
         return Filter(self.reason, ("rejected",), judge, fingerprint)

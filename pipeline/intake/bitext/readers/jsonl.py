@@ -52,10 +52,10 @@ def _parse(path: Path, block: LineBlock, columns: Mapping[str, str], strict: boo
     values: dict[str, list[Any]] = {name: [] for name in columns}
     malformed = np.zeros(len(block), dtype=bool)
     for row, line in enumerate(block.lines.to_pylist()):
-        found: Mapping[str, Any] = {}
+        parsed: Mapping[str, Any] = {}
         try:
             if line and not block.faults[row]:
-                found = _values(line, columns)
+                parsed = _values(line, columns)
         # A line of ten thousand brackets raises RecursionError.
         except (ValueError, TypeError, LookupError, RecursionError) as error:
             if strict:
@@ -66,7 +66,7 @@ def _parse(path: Path, block: LineBlock, columns: Mapping[str, str], strict: boo
                 raise InputError(problem, path, block.first + row, REJECT_MALFORMED) from error
             malformed[row] = True
         for name, collected in values.items():
-            collected.append(found.get(name, None if name == "score" else ""))
+            collected.append(parsed.get(name, None if name == "score" else ""))
     scores = values.pop("score", None)
     texts = {name: pa.array(collected, pa.string()) for name, collected in values.items()}
     rows = Block(block.numbers, texts, reason_codes(block))
@@ -77,11 +77,11 @@ def _parse(path: Path, block: LineBlock, columns: Mapping[str, str], strict: boo
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
         raise ValueError(f"the field {twice[:40]!r} occurs twice")
-    return found
+    return members
 
 
 # If a name occurs twice, it is unclear which text was meant; Python would silently use the last.

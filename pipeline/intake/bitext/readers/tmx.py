@@ -50,7 +50,7 @@ class TmxSource(NamedColumnSource):
 
     @model_validator(mode="after")
     def _languages(self) -> "TmxSource":
-        twice = [one for one, count in Counter(map(str.lower, self.names.values())).items() if count > 1]
+        twice = [name for name, count in Counter(map(str.lower, self.names.values())).items() if count > 1]
         if twice:
             raise ValueError(f"both sides are in {twice[0]!r}, but only one text per language is read")
         return self
@@ -72,12 +72,12 @@ class TmxSource(NamedColumnSource):
         in a strict reading, also if a unit is not well formed.
         """
         path, columns = paths[ONLY], {language.lower(): name for name, language in self.names.items()}
-        found: Counter[str] = Counter()
+        tags: Counter[str] = Counter()
         units = _units(path, reading)
         done = 0
-        while rows := [_row(unit, columns, found, reading) for unit in islice(units, _BLOCK_UNITS)]:
+        while rows := [_row(unit, columns, tags, reading) for unit in islice(units, _BLOCK_UNITS)]:
             if len(rows) < _BLOCK_UNITS:  # so that who reads only the first rows learns it too
-                _check_languages(found, columns, path)
+                _check_languages(tags, columns, path)
             yield Block(
                 lines=np.arange(done + 1, done + len(rows) + 1),
                 texts={name: pa.array([row[name] for row, _ in rows], pa.string()) for name in self.columns},
@@ -86,7 +86,7 @@ class TmxSource(NamedColumnSource):
             done += len(rows)
         if not done:
             raise InputError("no <tu> element: this is not a TMX file, or an empty one", path)
-        _check_languages(found, columns, path)
+        _check_languages(tags, columns, path)
 
 
 def tmx_texts(path: Path, units: int) -> dict[str, list[str]]:
@@ -95,38 +95,38 @@ def tmx_texts(path: Path, units: int) -> dict[str, list[str]]:
     Languages are in lower case and without region (``en`` for ``en-US`` and ``en-GB``), unless only one
     language would be left.
     """
-    found: dict[str, list[str]] = {}
+    texts_of: dict[str, list[str]] = {}
     for unit in islice(_units(path, Reading(strict=False)), units):
         for variant in () if unit is None else unit.iter("tuv"):
             texts = map(_text, islice(variant.iter("seg"), 1))
-            found.setdefault(_language(variant), []).extend(texts)
+            texts_of.setdefault(_language(variant), []).extend(texts)
     merged: dict[str, list[str]] = {}
-    for language, segments in found.items():
+    for language, segments in texts_of.items():
         merged.setdefault(re.split("[-_]", language)[0], []).extend(segments)
-    return merged if len(merged) > 1 else found
+    return merged if len(merged) > 1 else texts_of
 
 
-def _check_languages(found: Counter[str], columns: Mapping[str, str], path: Path) -> None:
+def _check_languages(tags: Counter[str], columns: Mapping[str, str], path: Path) -> None:
     for language, name in columns.items():
-        if not any(_matched(one, language) for one in found):
-            told = ", ".join(sorted(found)) or "none"
+        if not any(_matched(tag, language) for tag in tags):
+            told = ", ".join(sorted(tags)) or "none"
             problem = f"no segment in language {language!r} for {name}; languages found: {told}"
             raise InputError(problem, path)
 
 
 def _row(
-    unit: Element | None, columns: Mapping[str, str], found: Counter[str], reading: Reading
+    unit: Element | None, columns: Mapping[str, str], tags: Counter[str], reading: Reading
 ) -> tuple[dict[str, str], int]:
     """Return the texts of a row by column, and the code of the reason to reject it, or 0.
 
     unit: None if not well formed. columns: names of the columns by language.
-    found: counts the languages of all variants.
+    tags: counts the languages of all variants.
     """
     texts: dict[str, str] = {}
     for variant in () if unit is None else unit.iter("tuv"):
         language = _language(variant)
-        if len(found) < _MOST_LANGUAGES:
-            found[language] += 1
+        if len(tags) < _MOST_LANGUAGES:
+            tags[language] += 1
         best = max(columns, key=lambda wanted: _matched(language, wanted))
         name = columns[best] if _matched(language, best) else None
         segment = next(variant.iter("seg"), None)
@@ -152,14 +152,14 @@ def _matched(language: str, wanted: str) -> int:
     A tag matches itself and shorter tags: ``en-gb`` matches ``en-gb`` and ``en``.
     """
     tag = f"{language.replace('_', '-')}-"
-    return max(len(one) * tag.startswith(f"{one}-") for one in wanted.replace("_", "-").split("|"))
+    return max(len(code) * tag.startswith(f"{code}-") for code in wanted.replace("_", "-").split("|"))
 
 
 def _text(segment: Element) -> str:
     """Return the text of a segment without the markup of the translated document."""
     if not len(segment):
         return segment.text or ""
-    for code in [one for one in segment.iter() if one.tag in _CODE_ELEMENTS]:
+    for code in [element for element in segment.iter() if element.tag in _CODE_ELEMENTS]:
         tail = code.tail
         code.clear()
         code.text, code.tail = _PLACE if code.tag in _PLACEHOLDERS else "", tail

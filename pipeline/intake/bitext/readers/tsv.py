@@ -130,23 +130,23 @@ def _places(path: Path, columns: Mapping[str, int | str], first: list[str], head
 
 
 def _block(
-    path: Path, found: Rows, skipped: int, places: Mapping[str, int], width: int, strict: bool
+    path: Path, lines: Rows, skipped: int, places: Mapping[str, int], width: int, strict: bool
 ) -> Block:
-    fields = found.fields[skipped:]
+    fields = lines.fields[skipped:]
     widths = fields.value_lengths().to_numpy()
     starts = fields.offsets.to_numpy()[:-1]
     texts = {}
     for name, place in places.items():
         at = pa.array(starts + place, mask=widths <= place)  # null if the row has no such field
         texts[name] = pc.fill_null(fields.values.take(at), "")
-    rows = Block(found.numbers[skipped:], texts, found.codes[skipped:])
+    rows = Block(lines.numbers[skipped:], texts, lines.codes[skipped:])
 
     def problem(row: int) -> str:
         if not widths[row]:
             return f"unbalanced quotation marks, or not {counted(width, 'column')}"
         return f"{counted(int(widths[row]), 'column')}, but the first line has {width}"
 
-    rows.reject((widths != width) & ~found.blank[skipped:], "malformed", path, strict, problem)
+    rows.reject((widths != width) & ~lines.blank[skipped:], "malformed", path, strict, problem)
     if "score" in texts:
         rows.scores = parse_scores(texts.pop("score"), rows, path, strict)
     return rows
@@ -209,18 +209,18 @@ def separated_rows(path: Path, reading: Reading, separator: str | None) -> Itera
         while ahead and len(rows) < _MOST_ROWS:
             number, line, code = ahead[0]
             if '"' not in line:
-                found = line.split(separator)
+                cells = line.split(separator)
                 ahead.popleft()
             else:
-                found, taken = [], list[_Line]()
+                cells, taken = [], list[_Line]()
                 with suppress(csv.Error):
-                    found = next(csv.reader(lines(taken), delimiter=separator, strict=True))
-                if not found or (len(taken) > 1 and len(found) != (width or len(found))):
+                    cells = next(csv.reader(lines(taken), delimiter=separator, strict=True))
+                if not cells or (len(taken) > 1 and len(cells) != (width or len(cells))):
                     ahead.extendleft(reversed(taken[1:]))
-                    found, taken = [], taken[:1]
+                    cells, taken = [], taken[:1]
                 code = max(code for _, _, code in taken)
-            rows.append((number, found, code, not line))
-            width = width or len(found)
+            rows.append((number, cells, code, not line))
+            width = width or len(cells)
         numbers, every, codes, empty = zip(*rows, strict=True)
         yield Rows(
             np.array(numbers, np.int64),

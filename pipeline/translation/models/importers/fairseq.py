@@ -56,9 +56,11 @@ def checkpoint_of(path: Path) -> Path:
         return path
     folder = path
     named = [folder / name for name in _CHECKPOINTS if (folder / name).is_file()]
-    found = named or sorted(folder.glob("*.pt"))
-    if not named and len(found) > 1:
+    checkpoints = named or sorted(folder.glob("*.pt"))
+    if not named and len(checkpoints) > 1:
         raise InputError(
-            f"found {len(found)} checkpoints; name one", folder, remedy="Pass the checkpoint's own path."
+            f"found {len(checkpoints)} checkpoints; name one",
+            folder,
+            remedy="Pass the checkpoint's own path.",
         )
-    return found[0]
+    return checkpoints[0]

@@ -54,19 +54,22 @@ def languages_of(path: Path, source_language: str | None, target_language: str |
     """
     config = path / "tokenizer_config.json"
     values = read_json_object(config) if config.is_file() else {}
-    given = (source_language, target_language)
+    languages = (source_language, target_language)
     own = (str(values.get("source_lang") or ""), str(values.get("target_lang") or ""))
     codes = [two_letters(name) for name in own]  # families such as ROMANCE have none
     vocabulary = path / "vocab.json"
     if vocabulary.is_file() and language_tokens(read_json_object(vocabulary)):
         codes[1] = None  # a model of several targets
-    if any(asked and code and two_letters(asked) != code for asked, code in zip(given, codes, strict=True)):
+    if any(
+        asked and code and two_letters(asked) != code for asked, code in zip(languages, codes, strict=True)
+    ):
+        source, target = (asked or name for asked, name in zip(languages, own, strict=True))
         raise InputError(
-            f"it translates from {own[0]} to {own[1]}, not from {given[0] or own[0]} to {given[1] or own[1]}",
+            f"it translates from {own[0]} to {own[1]}, not from {source} to {target}",
             path,
             remedy="Use a model for this pair of languages.",
         )
-    return given[0] or codes[0] or "cs", given[1] or codes[1] or "en"
+    return languages[0] or codes[0] or "cs", languages[1] or codes[1] or "en"
 
 
 def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
@@ -191,8 +194,8 @@ def _affixes(path: Path, tokenizer: Any, subwords: Subwords, languages: Language
     tokens = list(map(str, tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"])))
     pieces = subwords.encode([text], out_type=str)[0]
     for start in range(len(tokens) - len(pieces) + 1):
-        found = tokens[start : start + len(pieces)]
-        if all(token in (piece, "<unk>") for token, piece in zip(found, pieces, strict=True)):
+        middle = tokens[start : start + len(pieces)]
+        if all(token in (piece, "<unk>") for token, piece in zip(middle, pieces, strict=True)):
             return {
                 "source_prefix": [*prefix, *tokens[:start]],
                 "source_suffix": tokens[start + len(pieces) :],
@@ -228,17 +231,17 @@ def _stored_weights(path: Path) -> set[str]:
     """Read the names of all weights. Raises InputError if a file is damaged or a pickle would run code."""
     from safetensors import SafetensorError, safe_open
 
-    found: set[str] = set()
+    names: set[str] = set()
     for file in _weight_files(path):
         try:
             if file.suffix == ".safetensors":
                 with safe_open(str(file), "pt") as tensors:
-                    found.update(tensors.keys())
+                    names.update(tensors.keys())
             else:
-                found.update(load_pickle(file))
+                names.update(load_pickle(file))
         except (SafetensorError, RuntimeError, OSError, ValueError, TypeError) as error:
             raise InputError(f"not weights, or damaged: {last_line(error)}", file) from error
-    return found
+    return names
 
 
 def _converter(path: Path) -> Any:
