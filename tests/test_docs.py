@@ -25,7 +25,7 @@ PAGES = [
 ]
 
 
-def test_the_generated_reference_is_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generated_reference_is_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["generate_docs.py", "--check"])
     with pytest.raises(SystemExit) as ended:
@@ -34,7 +34,7 @@ def test_the_generated_reference_is_up_to_date(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
+def test_links_between_pages_resolve(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         if "://" not in target:
@@ -42,7 +42,7 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_paths_that_pages_name_are_there(page: Path) -> None:
+def test_paths_named_in_pages_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     folders = "pipeline|tests|benchmarks|experiments|scripts|stages|results"
     for name in re.findall(rf"`((?:{folders})/[\w/.]*)`", text):
@@ -51,7 +51,7 @@ def test_paths_that_pages_name_are_there(page: Path) -> None:
         assert (ROOT / "experiments" / "tables" / f"{name}.yaml").is_file(), name
 
 
-def test_a_page_is_found_where_errors_say_it_is() -> None:
+def test_pages_named_in_errors_exist() -> None:
     assert Path(page("models")) == ROOT / "docs" / "models.md"
     named_page = re.compile(r"""page\(["']([\w-]+)["']\)|\b(?:docs/|[Ss]ee )([\w-]+)\.md""")
     named = {
@@ -67,7 +67,7 @@ def test_a_page_is_found_where_errors_say_it_is() -> None:
     assert {name for name in named if not (ROOT / "docs" / f"{name}.md").is_file()} == set()
 
 
-def test_keys_of_the_configuration_page_exist() -> None:
+def test_configuration_page_keys_exist() -> None:
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     rows = [line.split("|") for line in text.splitlines() if re.match(r"\| `[a-z]+\.", line)]
     keys = [key for row in rows for key in re.findall(r"`([\w.]+)`", row[1])]
@@ -84,13 +84,13 @@ def test_keys_of_the_configuration_page_exist() -> None:
     assert unknown == []
 
 
-def test_every_page_is_in_the_site() -> None:
+def test_site_contains_every_page() -> None:
     pages = {page.name for page in PAGES if page.parent.name == "docs"}
     assert {page.name for page in documentation.PAGES if page.parent.name == "docs"} == pages
 
 
 @pytest.mark.full
-def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+def test_site_builds_without_warnings(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
@@ -99,7 +99,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert "own bitext" in (tmp_path / "search" / "search_index.json").read_text(encoding="utf-8")
 
 
-def test_every_stage_has_a_file_a_section_and_a_version() -> None:
+def test_stages_have_file_section_and_version() -> None:
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
     for name, stage in stages.items():
         assert stage.get("cmd", stage.get("do", {}).get("cmd", "")).startswith(
@@ -175,7 +175,7 @@ def command_of(block: Block) -> list[str]:
 @pytest.mark.parametrize(
     "page", [page for page in documentation.PAGES if to_run(page)], ids=lambda page: page.name
 )
-def test_commands_run(page: Path, rebuilt: Path, tmp_path: Path) -> None:
+def test_documented_commands_run(page: Path, rebuilt: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"
     shutil.copytree(rebuilt, project, symlinks=True)
     for block in to_run(page):
@@ -204,7 +204,7 @@ def test_commands_run(page: Path, rebuilt: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", ALL, ids=lambda block: f"{block.page.name}:{block.line}")
-def test_blocks_name_their_language_and_hide_no_command(block: Block) -> None:
+def test_code_blocks_name_their_language(block: Block) -> None:
     assert block.language in LANGUAGES
     if block.language == "text":
         first = block.text.split(maxsplit=1)[0]
@@ -212,7 +212,7 @@ def test_blocks_name_their_language_and_hide_no_command(block: Block) -> None:
         assert first not in commands, "name its language: sh or python"
 
 
-def test_what_is_not_run_has_a_reason() -> None:
+def test_unrun_blocks_have_a_reason() -> None:
     skipped = [block for block in ALL if block.not_run]
     assert all(len(block.not_run.split()) >= 3 for block in skipped)
     assert all(is_run(block) for block in skipped)

@@ -82,14 +82,14 @@ def test_exp_show_and_diff_name_the_threshold_and_change_nothing(project: Path) 
     assert (project / "params.yaml").read_bytes() == before
 
 
-def test_exp_apply_brings_the_corpus_of_the_experiment(project: Path, finished_project: Path) -> None:
+def test_exp_apply_restores_experiment_corpus(project: Path, finished_project: Path) -> None:
     run("dvc", "exp", "apply", "closer", cwd=project)
     assert maximum(project) == 0.5 and choices_are_kept(project)
     assert corpus(project) != corpus(finished_project)
     run("paraforge", "verify", "data/corpus", cwd=project)
 
 
-def test_a_queued_experiment_leaves_the_workspace(project: Path, finished_project: Path) -> None:
+def test_queued_experiment_leaves_workspace(project: Path, finished_project: Path) -> None:
     run("dvc", "exp", "run", "--queue", "-n", "later", "-S", f"{OVERLAP}=0.6", "publish", cwd=project)
     assert "later" in run("dvc", "queue", "status", cwd=project).stdout
     assert choices_are_kept(project) and maximum(project) == 0.9
@@ -108,7 +108,7 @@ def test_params_diff_metrics_diff_and_plots(project: Path) -> None:
     assert choices_are_kept(project)
 
 
-def test_the_licence_of_a_source_runs_what_says_it_and_nothing_else(project: Path) -> None:
+def test_changed_license_reruns_only_publication(project: Path) -> None:
     parameters = read_parameters(project)
     parameters["ingest"]["sources"][0]["licence"] = "CC-BY-4.0"
     parameters["publish"]["licences"] = {"sample-news": "CC0-1.0"}
@@ -122,7 +122,7 @@ def test_the_licence_of_a_source_runs_what_says_it_and_nothing_else(project: Pat
     assert "| sample-captions | CC-BY-4.0 |" in card
 
 
-def test_checkout_after_a_switch_of_branches(project: Path, finished_project: Path) -> None:
+def test_checkout_after_branch_switch(project: Path, finished_project: Path) -> None:
     git(project, "branch", "-f", "other")
     git(project, "checkout", "-q", "other")
     run("dvc", "exp", "apply", "closer", cwd=project)
@@ -150,7 +150,7 @@ def test_push_pull_and_gc(project: Path, finished_project: Path, tmp_path: Path)
     assert choices_are_kept(copy)
 
 
-def test_a_changed_file_of_test_sentences_runs_select_again(finished_project: Path, tmp_path: Path) -> None:
+def test_changed_test_sentences_rerun_select(finished_project: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"
     shutil.copytree(finished_project, project)
 

@@ -63,7 +63,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return project
 
 
-def test_the_corpus_has_every_pair_and_verifies(project: Path) -> None:
+def test_corpus_is_complete_and_verifies(project: Path) -> None:
     counts = read_json(project / "data/corpus/_manifest.json")["counts"]
     assert counts["rows_in"] == PAIRS
     assert counts["kept"] + sum(counts["rejected"].values()) + sum(counts["failed"].values()) == PAIRS
@@ -72,7 +72,7 @@ def test_the_corpus_has_every_pair_and_verifies(project: Path) -> None:
     assert f"{counts['kept']}" in run(project, "paraforge", "summary")
 
 
-def test_nothing_runs_again_and_a_threshold_runs_two_stages(project: Path, tmp_path: Path) -> None:
+def test_rerun_does_nothing_and_threshold_runs_two_stages(project: Path, tmp_path: Path) -> None:
     copied = Path(shutil.copytree(project, tmp_path / "project", symlinks=True))
     assert repro(copied) == []
     threshold = "select.filters.paraphrase_score.minimum=0.2"
@@ -82,7 +82,7 @@ def test_nothing_runs_again_and_a_threshold_runs_two_stages(project: Path, tmp_p
     assert one["rows_in"] == other["rows_in"] and one["kept"] > other["kept"] > 0
 
 
-def test_two_workers_killed_once_give_the_same_bytes(project: Path, tmp_path: Path) -> None:
+def test_two_workers_killed_once_give_same_bytes(project: Path, tmp_path: Path) -> None:
     copied = tmp_path / "project"
     ignored = shutil.ignore_patterns("work", "cache")
     shutil.copytree(project, copied, symlinks=True, ignore=ignored)

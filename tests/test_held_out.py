@@ -111,7 +111,7 @@ def names(directory: Path) -> set[str]:
     return {name for text in texts(directory) for name in NAME.findall(text)}
 
 
-def test_the_stages_are_known() -> None:
+def test_training_stages_are_known() -> None:
     assert {"embeddings", "lexicon", "paraphraser", "triplets"} == {*TRAINED}
     assert {"ingest", "nmt", "translate", "paragram", "score", "select"} == makers("publish")
 
@@ -119,7 +119,7 @@ def test_the_stages_are_known() -> None:
 @pytest.mark.full
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("stage", TRAINED)
-def test_no_held_out_sentence_is_trained_on(stage: str, project: Path) -> None:
+def test_held_out_sentences_are_never_trained_on(stage: str, project: Path) -> None:
     held, kept = set[str](), set[str]()
     for name, split in open_published(project / "data/corpus").splits.items():
         found = held if name != "train" else kept
@@ -141,7 +141,7 @@ def test_no_held_out_sentence_is_trained_on(stage: str, project: Path) -> None:
         assert report["dropped"]["held_out"] >= len(held)
 
 
-def test_who_reads_a_published_corpus_leaves_out_its_splits_or_refuses(tmp_path: Path) -> None:
+def test_readers_of_corpus_exclude_held_out_splits(tmp_path: Path) -> None:
     """Also one whose manifest was lost: its index of shards names the files of all splits."""
     report = publish_pairs(tmp_path, rows=300, splits={"test": 50})
     corpus = tmp_path / "corpus"

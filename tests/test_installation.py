@@ -131,7 +131,7 @@ def user(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_clone_in_which_a_corpus_was_built_has_the_same_files(tmp_path: Path) -> None:
+def test_built_clone_packages_same_files(tmp_path: Path) -> None:
     shutil.copy(ROOT / "dvc.yaml", tmp_path)
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
     for pattern in outputs(tmp_path):
@@ -145,12 +145,12 @@ def test_a_clone_in_which_a_corpus_was_built_has_the_same_files(tmp_path: Path) 
     assert repository(tmp_path) == ["dvc.yaml", "metrics/notes.txt", "reports/mine.html", "stages/new.py"]
 
 
-def test_building_warns_of_nothing(built: tuple[Path, Path, str]) -> None:
+def test_build_has_no_warnings(built: tuple[Path, Path, str]) -> None:
     lines = [line for line in built[2].splitlines() if "byte-compiling is disabled" not in line]
     assert [line for line in lines if re.search(r"(?i)\bwarning\b|ignored|deprecat", line)] == []
 
 
-def test_an_sdist_has_what_the_repository_has(built: tuple[Path, Path, str]) -> None:
+def test_sdist_contains_repository(built: tuple[Path, Path, str]) -> None:
     unpacked = built[0]
     added = {"PKG-INFO", "setup.cfg"}
     there = {
@@ -164,12 +164,12 @@ def test_an_sdist_has_what_the_repository_has(built: tuple[Path, Path, str]) -> 
     assert {name for name in there - inside_links if "egg-info" not in name} - added == set(repository())
 
 
-def test_the_tests_of_an_sdist_run(built: tuple[Path, Path, str]) -> None:
+def test_sdist_tests_run(built: tuple[Path, Path, str]) -> None:
     unpacked = built[0]
     variables = {**os.environ, "PYTHONPATH": str(unpacked / ".mypy")}
     # Its files are those of the repository: some tests that read files of every kind are enough.
-    names = ("interface/configuration/test_composition.py::test_every_choice_composes",
-             "interface/configuration/test_composition.py::test_the_default_is_what_the_repository_holds",
+    names = ("interface/configuration/test_composition.py::test_all_choices_compose",
+             "interface/configuration/test_composition.py::test_default_matches_repository",
              "test_docs.py", "test_layers.py")  # fmt: skip
     command = [sys.executable, "-m", "pytest", "-n0", "-k", "not point_down and not text_exist"]
     done = subprocess.run(
@@ -184,7 +184,7 @@ def test_the_tests_of_an_sdist_run(built: tuple[Path, Path, str]) -> None:
     assert str(ROOT / "pipeline") not in done.stdout
 
 
-def test_the_same_pythons_are_named_everywhere() -> None:
+def test_python_versions_are_consistent() -> None:
     def text(name: str) -> str:
         return (ROOT / name).read_text(encoding="utf-8")
 
@@ -196,7 +196,7 @@ def test_the_same_pythons_are_named_everywhere() -> None:
         assert ranges and set(ranges) == {f"{classified[0]} to {classified[-1]}"}, name
 
 
-def test_make_test_checks_alike_on_every_python_and_in_a_year() -> None:
+def test_make_test_pins_checkers() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]
     # Types of packages that need a newer Python than this one would be read wrongly.
     assert "python_version" not in settings
@@ -204,7 +204,7 @@ def test_make_test_checks_alike_on_every_python_and_in_a_year() -> None:
     assert {"mypy", "ruff"} <= {*pinned}
 
 
-def test_a_users_own_packages_are_left_alone(installed: Path, user: Path) -> None:
+def test_user_packages_are_left_alone(installed: Path, user: Path) -> None:
     """Also by what opens an exported model."""
     pytest.importorskip("sentence_transformers")
     code = """
@@ -224,7 +224,7 @@ print(paraforge.__file__)
     assert Path(python(code, user, installed).strip()).is_relative_to(installed)
 
 
-def test_what_is_in_the_wheel(installed: Path) -> None:
+def test_wheel_content(installed: Path) -> None:
     (packages,) = installed.glob("lib/python*/site-packages")
     assert not any((packages / name).exists() for name in TREES)
     wanted = {
@@ -240,7 +240,7 @@ def test_what_is_in_the_wheel(installed: Path) -> None:
     assert {name for name in found if "__pycache__" not in name} == wanted
 
 
-def test_a_project_runs_end_to_end_far_from_a_clone(installed: Path, tmp_path: Path) -> None:
+def test_project_runs_outside_clone(installed: Path, tmp_path: Path) -> None:
     said = run(installed, "paraforge", "init", "my", cwd=tmp_path)
     assert "cd my && dvc repro" in said
     project = tmp_path / "my"
@@ -276,7 +276,7 @@ def test_a_project_runs_end_to_end_far_from_a_clone(installed: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("is_usable", [True, False], ids=["usable", "without pip, or of an older Python"])
-def test_setup_makes_an_environment_anew_that_cannot_be_used(tmp_path: Path, is_usable: bool) -> None:
+def test_setup_recreates_broken_environment(tmp_path: Path, is_usable: bool) -> None:
     shutil.copy(ROOT / "Makefile", tmp_path)
     scripts = {".venv/bin/python": f"exit {int(not is_usable)}", "python": 'echo "$@" > made; exit 1'}
     for name in ("pyproject.toml", "setup.py", "constraints.txt", *scripts):

@@ -42,7 +42,7 @@ def test_imports_point_down() -> None:
     run(str(Path(sys.executable).parent / "lint-imports"), "--no-cache", cwd=ROOT)
 
 
-def test_there_are_eight_wings_and_each_has_a_readme() -> None:
+def test_wings_have_readmes() -> None:
     assert LAYERS[0] == "stages"  # a link to the folder beside pipeline/
     assert packages(ROOT / "pipeline") == set(LAYERS)
     assert len(WINGS) == 8
@@ -52,12 +52,12 @@ def test_there_are_eight_wings_and_each_has_a_readme() -> None:
 
 
 @pytest.mark.parametrize("wing", WINGS)
-def test_every_room_has_its_place(wing: str) -> None:
+def test_every_room_has_a_layer(wing: str) -> None:
     missing = packages(ROOT / "pipeline" / wing) - set(rooms(wing))
     assert not missing, f"{missing} must be among the layers of {wing} in pyproject.toml"
 
 
-def test_the_picture_has_the_same_order() -> None:
+def test_architecture_picture_matches_layers() -> None:
     shown = picture()
     assert list(shown) == WINGS
     for wing, names in shown.items():
@@ -78,7 +78,7 @@ def test_the_picture_has_the_same_order() -> None:
     ],
     ids=["stages without training", "schema", "a lookup"],
 )
-def test_what_is_quick_does_not_import_what_takes_seconds(modules: str, heavy: str) -> None:
+def test_quick_commands_import_nothing_slow(modules: str, heavy: str) -> None:
     imported = run(sys.executable, "-c", f"import sys, {modules}; print(*sys.modules)", cwd=ROOT).stdout
     assert not {*heavy.split()} & {*imported.split()}
 
@@ -99,7 +99,7 @@ def exists(name: str) -> bool:
     return module == name or value is not None
 
 
-def test_names_of_modules_in_text_exist() -> None:
+def test_module_names_in_text_exist() -> None:
     """What is imported ahead of time, patched or referred to: a wrong name there would only make slow."""
     of_wing = re.compile(rf"\bparaforge\.(?:{'|'.join(LAYERS)})(?:\.[a-z_]\w*)+")
     names = set()
@@ -110,7 +110,7 @@ def test_names_of_modules_in_text_exist() -> None:
     assert [name for name in sorted(names) if not exists(name)] == []
 
 
-def test_every_dependency_is_imported() -> None:
+def test_dependencies_are_imported() -> None:
     declared = tomllib.loads(DECLARED)["project"]["dependencies"]
     modules = {re.split(r"[^\w]", one)[0].replace("pyyaml", "yaml") for one in declared}
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "pipeline").rglob("*.py")]

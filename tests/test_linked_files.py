@@ -26,7 +26,7 @@ def check_cache(project: Path) -> int:
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
-def test_nothing_writes_into_a_linked_file(finished_project: Path, tmp_path: Path) -> None:
+def test_linked_files_are_never_written(finished_project: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"
     subprocess.run(["cp", "-a", finished_project, project], check=True)  # with its links
     cached = inodes(project / ".dvc" / "cache")

@@ -51,7 +51,7 @@ sys.addaudithook(hide)
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
-def test_a_project_runs_without_what_only_linux_has(tmp_path: Path) -> None:
+def test_project_runs_without_linux_features(tmp_path: Path) -> None:
     seen = tmp_path / "seen.txt"
     hidden = tmp_path / "hidden"
     hidden.mkdir()

@@ -37,7 +37,7 @@ def project(new: Path, tmp_path: Path) -> Path:
     return shutil.copytree(new, tmp_path / "my", symlinks=True)
 
 
-def test_a_new_project_is_like_the_clone(new: Path) -> None:
+def test_new_project_matches_clone(new: Path) -> None:
     """Stages and choices are the clone's, parameters but for the name the sample's; git and DVC take it."""
     clone = (ROOT / "dvc.yaml").read_text(encoding="utf-8")
     assert (new / "dvc.yaml").read_text(encoding="utf-8") == clone.replace(
@@ -64,9 +64,7 @@ def test_a_new_project_is_like_the_clone(new: Path) -> None:
     assert read_versions(new) is not None
 
 
-def test_the_place_for_a_bitext_is_one_that_configure_takes(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bitext_placeholder_is_accepted_by_configure(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "data" / "raw").mkdir()
     bitext(project / "data" / "raw", "my.cs.gz", "my.en.gz")
     monkeypatch.chdir(project)
@@ -76,7 +74,7 @@ def test_the_place_for_a_bitext_is_one_that_configure_takes(
     assert {name.split("-", 1)[1] for name in names} == {"my.cs.gz", "my.en.gz"}
 
 
-def test_nothing_of_a_users_is_overwritten(tmp_path: Path) -> None:
+def test_user_files_are_not_overwritten(tmp_path: Path) -> None:
     for number in range(7):
         (tmp_path / f"thesis{number}.tex").touch()
     before = digests(tmp_path)
@@ -89,7 +87,7 @@ def test_nothing_of_a_users_is_overwritten(tmp_path: Path) -> None:
     assert digests(tmp_path) == before
 
 
-def test_without_dvc_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_without_dvc_makes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(creation, "importlib", type("None", (), {"util": type("", (), {"find_spec": print})}))
     with pytest.raises(MissingPackageError, match=r"\[pipeline\]"):
         run_command("init", tmp_path / "my")
@@ -97,7 +95,7 @@ def test_without_dvc_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("place", ["in a repository", pytest.param("no git", marks=pytest.mark.full)])
-def test_where_the_repository_is(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repository_of_project(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if place == "no git":
         monkeypatch.setattr(creation.shutil, "which", lambda name: None)
     else:
@@ -111,7 +109,7 @@ def test_where_the_repository_is(place: str, tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     "arguments", [[], ["my", "--english", "a", "--bitext", "a", "b"], ["my", "--upgrade", "--table", "a"]]
 )
-def test_options_that_do_not_go_together(
+def test_conflicting_init_options(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -121,12 +119,12 @@ def test_options_that_do_not_go_together(
     assert init.__doc__
 
 
-def test_what_git_or_dvc_refuses_is_an_error(tmp_path: Path) -> None:
+def test_git_or_dvc_failure_is_error(tmp_path: Path) -> None:
     with pytest.raises(ParaforgeError, match=f"failed in {tmp_path}: no room"):
         creation._run([sys.executable, "-c", "import sys; sys.exit('no room')"], tmp_path)
 
 
-def test_a_repository_of_any_name_is_found(tmp_path: Path) -> None:
+def test_repository_with_any_name_is_found(tmp_path: Path) -> None:
     for name in ("a ", "b\n", "c\udcff"):
         (tmp_path / name / "below").mkdir(parents=True)
         run("git", "init", "--quiet", cwd=tmp_path / name)
@@ -134,7 +132,7 @@ def test_a_repository_of_any_name_is_found(tmp_path: Path) -> None:
         assert creation._set_up_git(tmp_path / name / "below") == ["--subdir"]
 
 
-def test_a_project_of_other_steps_stops(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_project_with_other_steps_stops(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
     check_versions()
     monkeypatch.setattr(versions, "SELECT", versions.SELECT + 1)
@@ -150,7 +148,7 @@ def test_a_project_of_other_steps_stops(project: Path, monkeypatch: pytest.Monke
     ("older", "command"),
     [("a step", ["configure"]), ("a file", ["configure", "score=none"]), ("a step", ["plan", "--rate", "1"])],
 )
-def test_commands_refuse_a_project_of_other_steps_and_name_the_one_that_helps(
+def test_commands_refuse_outdated_project_with_remedy(
     older: str, command: list[str], project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(project)
@@ -168,7 +166,7 @@ def test_commands_refuse_a_project_of_other_steps_and_name_the_one_that_helps(
 
 
 @pytest.mark.parametrize("content", ["", "[", "a: 1\n", "paraforge: 1\n", "- stages", "\xff"])
-def test_a_damaged_versions_file_is_written_again(content: str, project: Path) -> None:
+def test_damaged_versions_file_is_rewritten(content: str, project: Path) -> None:
     (project / VERSIONS).write_text(content, encoding="latin-1")
     with pytest.raises(InputError, match=r"versions\.yaml: .*paraforge init --upgrade"):
         check_versions(project)
@@ -177,7 +175,7 @@ def test_a_damaged_versions_file_is_written_again(content: str, project: Path) -
 
 
 @pytest.mark.parametrize("content", [None, "stages: {train: {cmd: python train.py}}\n"])
-def test_a_directory_of_something_else_is_not_upgraded(content: str | None, tmp_path: Path) -> None:
+def test_other_directory_is_not_upgraded(content: str | None, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / "dvc.yaml").write_text(content)
     with pytest.raises(InputError, match="'paraforge init DIR' creates"):
@@ -186,7 +184,7 @@ def test_a_directory_of_something_else_is_not_upgraded(content: str | None, tmp_
 
 
 @pytest.mark.parametrize("mine", ["", "# mine\n"])
-def test_an_upgrade_replaces_dvc_yaml_unless_the_user_changed_it(
+def test_upgrade_replaces_unchanged_dvc_yaml(
     mine: str, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing else changes but the versions; what the user deleted stays deleted."""
@@ -216,9 +214,7 @@ def test_an_upgrade_replaces_dvc_yaml_unless_the_user_changed_it(
         assert texts == ([older, newer["dvc.yaml"]] if mine else [newer["dvc.yaml"]])
 
 
-def test_choices_of_a_project_go_before_those_of_paraforge(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_project_choices_take_precedence(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
     (project / "configs" / "select").mkdir()
     (project / "configs" / "select" / "quality.yaml").write_text("select: {deciles: [overlap_3]}\n")
@@ -238,7 +234,7 @@ def test_choices_of_a_project_go_before_those_of_paraforge(
 
 @pytest.mark.full
 @pytest.mark.parametrize("step", [1, 9, -1])
-def test_what_was_killed_midway_continues(
+def test_killed_init_or_upgrade_continues(
     new: Path, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed before any command that it starts or file that it writes: the same command makes the project."""

@@ -33,7 +33,7 @@ def project(finished_project: Path) -> Path:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("seconds", [0.5, 4.0])
 @pytest.mark.parametrize("kind", ["command", "stage"])
-def test_a_signal_is_code_130(
+def test_signal_exits_with_130(
     project: Path, tmp_path: Path, kind: str, seconds: float, number: signal.Signals
 ) -> None:
     """While it imports, and in the middle of its work."""
@@ -61,7 +61,7 @@ def test_a_signal_is_code_130(
 
 @pytest.mark.full
 @pytest.mark.parametrize("arguments", [["sample", "data/corpus", "-n", "1000"], ["--help"]])
-def test_a_closed_pipe_is_quiet(project: Path, arguments: list[str]) -> None:
+def test_closed_pipe_is_quiet(project: Path, arguments: list[str]) -> None:
     process = subprocess.Popen(
         ["paraforge", *arguments],
         cwd=project,
@@ -92,7 +92,7 @@ def test_a_closed_pipe_is_quiet(project: Path, arguments: list[str]) -> None:
         (UnicodeEncodeError("utf-8", "a\udce9", 1, 2, "surrogates not allowed"), (), 2, ["Rename it"]),
     ],
 )
-def test_errors_become_words_and_exit_codes(
+def test_errors_become_messages_and_exit_codes(
     monkeypatch: pytest.MonkeyPatch, error: Exception, closed: tuple[int, ...], code: int, said: list[str]
 ) -> None:
     monkeypatch.setattr(interrupts, "_is_closed", closed.__contains__)
@@ -111,9 +111,7 @@ def test_errors_become_words_and_exit_codes(
         (signal.SIGINT, "Ctrl-C: stopping after a checkpoint; press it again to stop at once"),
     ],
 )
-def test_a_signal_while_a_record_is_written(
-    number: int, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_signal_during_record_write(number: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A stream is not reentrant, and the signal's own message must not be written by the same thread."""
 
     class Stream(io.StringIO):
@@ -143,7 +141,7 @@ def test_a_signal_while_a_record_is_written(
     assert "Logging error" not in capsys.readouterr().err
 
 
-def test_a_second_ctrl_c_means_now_and_a_second_sigterm_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_ctrl_c_exits_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[int] = []
     monkeypatch.setattr(interrupts, "_exit_now", lambda: ended.append(number))
     with pytest.raises(Interrupted), graceful_interrupts():
@@ -193,7 +191,7 @@ CASES = [("write", "SIGTERM", "begun"), ("read", "SIGINT", "importing")]
 
 
 @pytest.mark.full
-def test_the_word_is_said_once() -> None:
+def test_interruption_is_reported_once() -> None:
     """All at the same time, as they sleep most of it."""
     processes = [
         subprocess.Popen(
@@ -232,7 +230,7 @@ threading.Thread(target=reach, args=("threads",)).start()
 
 @pytest.mark.full
 @pytest.mark.parametrize(("place", "number"), [("threads", signal.SIGTERM), ("taken down", signal.SIGINT)])
-def test_after_the_last_words_a_signal_is_code_130_or_comes_too_late(place: str, number: int) -> None:
+def test_signal_after_last_message(place: str, number: int) -> None:
     """At no time is the program killed by it, which would make a failure of what is finished."""
     process = subprocess.Popen(
         [sys.executable, "-c", ENDING, place], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -257,7 +255,7 @@ with interrupts.last_words():
 """
 
 
-def test_after_an_error_nothing_waits_for_threads() -> None:
+def test_errors_do_not_wait_for_threads() -> None:
     assert subprocess.run([sys.executable, "-c", WAITING], timeout=120).returncode == 3
 
 
@@ -286,7 +284,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("exit_is", ["raised", "swallowed"])
-def test_ctrl_c_in_a_terminal_is_said_once_and_ends_workers(tmp_path: Path, exit_is: str) -> None:
+def test_terminal_ctrl_c_ends_workers(tmp_path: Path, exit_is: str) -> None:
     """A terminal sends it to the workers, too, whose main module is the program's."""
     (tmp_path / "program.py").write_text(CHILDREN)
     command = [sys.executable, "-W", "ignore", str(tmp_path / "program.py"), exit_is]

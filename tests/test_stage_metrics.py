@@ -28,7 +28,7 @@ REPORTS: dict[str, Any] = {
 }
 
 
-def test_every_stage_has_both_files_in_dvc_yaml() -> None:
+def test_stages_have_both_metrics_files() -> None:
     measured = {stage for stage in STAGES if STAGES[stage].get("metrics")}
     for stage in measured:
         name = stage + ("-${item.name}" if "matrix" in STAGES[stage] else "")
@@ -38,7 +38,7 @@ def test_every_stage_has_both_files_in_dvc_yaml() -> None:
 
 
 @pytest.mark.parametrize("stage", sorted(STAGES.keys() - {"report"}))
-def test_a_stage_reads_and_writes_what_dvc_knows(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stages_read_and_write_declared_files(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The report finds what is beside the corpus; parameters say which model mines triplets."""
     module, calls = import_module(f"paraforge.stages.{stage}"), MagicMock()
     for name, value in vars(module).items():
@@ -55,7 +55,7 @@ def test_a_stage_reads_and_writes_what_dvc_knows(stage: str, monkeypatch: pytest
     assert expected - {"models/embeddings"} <= paths
 
 
-def test_make_clean_removes_what_every_stage_makes() -> None:
+def test_make_clean_removes_stage_outputs() -> None:
     removed = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nclean:")[2].split()
     outs = {
         out.partition("/$")[0] for stage in STAGES.values() for out in stage["outs"] if isinstance(out, str)
@@ -64,19 +64,19 @@ def test_make_clean_removes_what_every_stage_makes() -> None:
     assert not left, f"'clean' in the Makefile leaves {left}"
 
 
-def test_the_table_of_all_stages_fits_a_terminal() -> None:
+def test_metrics_table_fits_terminal() -> None:
     names = {"seconds"}.union(*_FIGURES.values())
     path = "metrics/headlines/embeddings-trigram.json"
     assert len("    ".join([path, *names])) < 180
 
 
 @pytest.mark.parametrize("stage", REPORTS)
-def test_figures_are_of_what_the_stage_reports(stage: str) -> None:
+def test_metrics_come_from_stage_report(stage: str) -> None:
     there = {field.name for field in fields(REPORTS[stage])}
     assert {figure for figure in _FIGURES[stage].values() if isinstance(figure, str)} <= there
 
 
-def test_metrics_of_pivots_are_sums_and_those_of_each() -> None:
+def test_pivot_metrics_are_sums_and_parts() -> None:
     alike = {"changes": {}, "shards": 1, "rate": 7}
     # Two pivots can have a source of the same name.
     x, more_x, y, all_x = (
@@ -98,7 +98,7 @@ def test_metrics_of_pivots_are_sums_and_those_of_each() -> None:
     assert of_pivots("nmt", trained)["forward"] is None
 
 
-def test_a_headline_and_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headline_and_full_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     said: list[str] = []
     monkeypatch.setattr(metrics, "say_result", said.append)

@@ -12,14 +12,14 @@ from tests.golden import GOLDEN, changes, current, made_otherwise
 BEFORE: dict[str, dict[str, Any]] = json.loads(GOLDEN.read_text(encoding="utf-8"))
 
 
-def test_outputs_of_the_corpus_are_as_their_numbers_say() -> None:
+def test_corpus_outputs_match_step_versions() -> None:
     """The stages that train nothing, so that a change of a formula is seen by 'make test', too."""
     assert changes(current("publish"), BEFORE) == []
 
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
-def test_outputs_are_as_their_numbers_say() -> None:
+def test_outputs_match_step_versions() -> None:
     now = current()
     assert changes(now, BEFORE) == []
     if made_otherwise(now["nmt"], BEFORE["nmt"]):
@@ -27,14 +27,14 @@ def test_outputs_are_as_their_numbers_say() -> None:
         pytest.skip("nmt is not compared: {} trained what is known, {} this".format(*libraries))
 
 
-def test_every_number_has_its_output() -> None:
+def test_step_versions_have_golden_output() -> None:
     names = {name.lower() for name in vars(versions) if name.isupper()}
     # No stage trains decoders: see pipeline/papers.
     assert BEFORE.keys() == names - {"decoders"}, "run 'python -m tests.golden'"
 
 
 @pytest.mark.parametrize("stage", BEFORE)
-def test_a_change_without_a_number_is_seen(stage: str) -> None:
+def test_unversioned_change_is_detected(stage: str) -> None:
     now = copy.deepcopy(BEFORE)
     name, output = next(iter(now[stage]["outputs"].items()))
     if output["floats"]:

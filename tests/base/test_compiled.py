@@ -55,7 +55,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("inner", "1000.0", "2000.0", "22111.0"),
     ],
 )
-def test_what_another_module_changes_is_compiled_again(
+def test_change_in_imported_module_recompiles(
     module: str, old: str, new: str, expected: str, kept: Path, tmp_path: Path
 ) -> None:
     directory = shutil.copytree(kept, tmp_path / "kept")

@@ -82,11 +82,11 @@ def test_each_kind_of_error_has_its_exit_code() -> None:
         ("abcdef", ["abcxyz"], None),
     ],
 )
-def test_a_similar_name_is_suggested(wrong: str, known: list[str], meant: str | None) -> None:
+def test_similar_name_is_suggested(wrong: str, known: list[str], meant: str | None) -> None:
     assert did_you_mean(wrong, known) == (f"; did you mean '{meant}'?" if meant else "")
 
 
-def test_every_extra_that_an_error_names_exists() -> None:
+def test_extras_named_in_errors_exist() -> None:
     """A call of `require` names an extra as a text, or by a constant EXTRA of some module."""
     named = {"fairseq": "paraforge doctor --install-fairseq"}
     found = set()
@@ -108,9 +108,7 @@ def test_every_extra_that_an_error_names_exists() -> None:
     assert {name: install_command(name) for name in named} == named
 
 
-def test_require_tells_a_missing_package_from_a_broken_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_require_distinguishes_missing_from_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "broken_package.py").write_text("import broken")
     with pytest.raises(ModuleNotFoundError, match="'broken'"):
@@ -120,7 +118,7 @@ def test_require_tells_a_missing_package_from_a_broken_one(
         require("no_such_package.part", "extra")
 
 
-def test_a_full_disk_says_what_to_do() -> None:
+def test_full_disk_error_says_what_to_do() -> None:
     for number in (errno.ENOSPC, errno.EDQUOT):
         assert "free some space" in describe_os_error(OSError(number, "full", "work/x"))
     for number in (errno.EIO, errno.ESTALE, errno.EROFS, errno.ENXIO, errno.ENODEV, errno.ETIMEDOUT):
@@ -130,7 +128,7 @@ def test_a_full_disk_says_what_to_do() -> None:
         assert describe_os_error(error).startswith(f"{words}: free some")
 
 
-def test_a_format_is_one_that_this_version_knows() -> None:
+def test_unknown_format_version_is_error() -> None:
     for known in (1, 2):
         check_format(known, 2, "x")
     with pytest.raises(InputError, match=r"x: written in format 3, but .* reads 2\. Upgrade paraforge"):
@@ -162,13 +160,13 @@ class Described(Section):
         ({"model": {"size": 0, "parts": [{"size": 2}]}}, "x.json: damaged: Value error, too many parts"),
     ],
 )
-def test_a_damaged_description_is_one_line(content: dict[str, Any], text: str) -> None:
+def test_damaged_description_is_one_line_error(content: dict[str, Any], text: str) -> None:
     with pytest.raises(InputError) as raised, describing("x.json"):
         Described.model_validate(content["model"])
     assert str(raised.value).startswith(text) and "\n" not in str(raised.value)
 
 
-def test_a_file_name_that_is_not_utf8_is_a_mistake_of_the_user(tmp_path: Path) -> None:
+def test_non_utf8_file_name_is_user_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"caf\\udce9.*: not UTF-8"), names_in_utf8():
         pq.write_table(pa.table({"x": [1]}), os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.parquet"))
     with pytest.raises(UnicodeEncodeError), names_in_utf8():
@@ -176,15 +174,13 @@ def test_a_file_name_that_is_not_utf8_is_a_mistake_of_the_user(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "no", "its own file"), OSError("without a number")])
-def test_an_error_that_says_enough_stays_as_it_is(error: OSError) -> None:
+def test_complete_error_is_not_wrapped(error: OSError) -> None:
     with pytest.raises(OSError, match=r"its own file|without a number") as raised, naming("a.tsv", "read"):
         raise error
     assert raised.value is error
 
 
-def test_an_error_of_the_disk_names_the_file_and_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_disk_error_names_file_and_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever writes: libraries raise errors that name no file."""
 
     def fail(*_: object, **__: object) -> None:

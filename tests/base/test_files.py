@@ -19,7 +19,7 @@ from paraforge.base import files
 from paraforge.base.files import sha256_directory, sweep, text_output, write_json
 
 
-def test_a_fingerprint_sees_linked_directories(tmp_path: Path) -> None:
+def test_fingerprint_follows_linked_directories(tmp_path: Path) -> None:
     for name in ("model", "elsewhere/inner"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "model" / "weights").write_text("weights")
@@ -36,9 +36,7 @@ def test_a_fingerprint_sees_linked_directories(tmp_path: Path) -> None:
     assert sha256_directory(tmp_path / "model") == named
 
 
-def test_a_fingerprint_does_not_depend_on_the_order_of_a_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fingerprint_ignores_directory_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b", "inner/a"):
         write_json(tmp_path / name, name)
     wanted = sha256_directory(tmp_path)
@@ -63,7 +61,7 @@ def refuse() -> None:
 
 
 @pytest.mark.parametrize("write", [write_a_file, write_a_directory])
-def test_what_a_killed_command_left_goes_with_the_next_one_that_writes_there(
+def test_next_writer_removes_leftovers_of_killed_command(
     write: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "node-1.example.org")
@@ -101,7 +99,7 @@ def test_what_a_killed_command_left_goes_with_the_next_one_that_writes_there(
     assert {*tmp_path.iterdir()} == {*written, tmp_path / "a.b"}
 
 
-def test_files_that_are_not_as_their_digests_say_are_named(tmp_path: Path) -> None:
+def test_files_with_wrong_digests_are_named(tmp_path: Path) -> None:
     for name in ("inner/a", "b", "c"):
         files.write_whole(tmp_path / name, name)
     files.write_digests(tmp_path)
@@ -119,7 +117,7 @@ def test_files_that_are_not_as_their_digests_say_are_named(tmp_path: Path) -> No
         assert message in str(problem)
 
 
-def test_digests_are_those_of_sha256_and_json_has_one_form(tmp_path: Path) -> None:
+def test_digests_are_sha256_and_json_is_canonical(tmp_path: Path) -> None:
     content = b"a" * ((1 << 20) + 1)  # more than one block
     (tmp_path / "file").write_bytes(content)
     assert files.sha256_file(tmp_path / "file") == hashlib.sha256(content).hexdigest()
@@ -132,12 +130,12 @@ def test_digests_are_those_of_sha256_and_json_has_one_form(tmp_path: Path) -> No
             write(math.nan)
 
 
-def test_sizes_have_the_largest_unit_of_which_there_is_one() -> None:
+def test_sizes_use_largest_fitting_unit() -> None:
     sizes = {0: "0 B", 999: "999 B", 1000: "1 kB", 10**6: "1.0 MB", 2.5e9: "2.5 GB", 1e15: "1000.0 TB"}
     assert {number: files.size(number) for number in sizes} == sizes
 
 
-def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+def test_failed_write_keeps_old_file(tmp_path: Path) -> None:
     path = tmp_path / "part.parquet"
     path.write_text("old")
     with (
@@ -153,7 +151,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     assert not {temporary, scratch, elsewhere} & files.unfinished_paths and not elsewhere.exists()
 
 
-def test_what_is_unfinished_goes_before_a_process_exits_at_once(tmp_path: Path) -> None:
+def test_unfinished_files_are_removed_at_immediate_exit(tmp_path: Path) -> None:
     with files.scratch_directory(tmp_path / "scratch"), files.atomic_path(tmp_path / "file") as temporary:
         temporary.touch()
         files.remove_unfinished()
@@ -168,7 +166,7 @@ def test_standard_output_stays_open(capsysbinary: pytest.CaptureFixture[bytes]) 
     assert capsysbinary.readouterr().out == "é\nmore".encode()
 
 
-def test_compressed_text_has_neither_a_time_nor_a_name(tmp_path: Path) -> None:
+def test_compressed_text_has_no_time_or_name(tmp_path: Path) -> None:
     for name in ("one.gz", "two.gz"):
         with text_output(tmp_path / name) as file:
             file.write("text\n")

@@ -26,7 +26,7 @@ def handlers_as_before() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_a_library_that_sets_its_level_anew_is_kept_from_sight(
+def test_library_resetting_its_log_level_stays_silent(
     is_terminal: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
@@ -44,16 +44,14 @@ def test_a_library_that_sets_its_level_anew_is_kept_from_sight(
     assert all(text in kept for text in ("closing comms", "memory is short", "20,000 pairs"))
 
 
-def test_a_log_on_a_full_disk_adds_nothing_to_the_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_full_disk_does_not_break_logging(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "score.log").symlink_to("/dev/full")
     configure_logging("score", tmp_path)
     logging.getLogger("paraforge").error("No space left on device: work")
     assert capsys.readouterr().err == "score: No space left on device: work\n"
 
 
-def test_a_worker_that_is_slow_to_end_is_no_news(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_slow_worker_shutdown_is_not_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging("score", tmp_path)
     logging.getLogger("distributed.nanny").warning("Worker process still alive, killing")
     logging.getLogger("distributed.nanny.memory").warning("exceeded its memory. Restarting")
@@ -62,7 +60,7 @@ def test_a_worker_that_is_slow_to_end_is_no_news(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize("brief", [True, False])
-def test_tracebacks_are_in_the_file_alone(
+def test_tracebacks_go_only_to_log_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], brief: bool
 ) -> None:
     """A scheduler that is lost gives two of them, and then an error of ours."""
@@ -77,9 +75,7 @@ def test_tracebacks_are_in_the_file_alone(
     assert (tmp_path / "score.log").read_text().count("ConnectionError: gone") == 2
 
 
-def test_a_brief_console_has_warnings_and_the_result(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_brief_console_shows_warnings_and_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging("score", tmp_path, brief=True)
     logging.getLogger("paraforge.corpus.scoring.score").info("details")
     logging.getLogger("paraforge.corpus.scoring.score").warning("no score at all")
@@ -88,7 +84,7 @@ def test_a_brief_console_has_warnings_and_the_result(
     assert "details" in (tmp_path / "score.log").read_text()
 
 
-def test_a_second_call_replaces_the_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_second_logging_setup_replaces_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("score", "select"):
         configure_logging(name, tmp_path)
     logging.getLogger("paraforge").info("once")
@@ -98,17 +94,17 @@ def test_a_second_call_replaces_the_first(tmp_path: Path, capsys: pytest.Capture
     assert not logging.getLogger("paraforge").isEnabledFor(logging.INFO)
 
 
-def test_counts_have_their_nouns() -> None:
+def test_counts_use_singular_or_plural() -> None:
     assert [counted(number, "pair") for number in (0, 1, 2000)] == ["0 pairs", "1 pair", "2,000 pairs"]
 
 
-def test_what_is_over_at_once_needs_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_instant_work_shows_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
     with progress(total=4, unit="pairs", description="train") as bar:
         bar.update(4)
     assert capsys.readouterr().err == ""
 
 
-def test_each_pass_counts_the_same_units(
+def test_progress_of_passes_counts_same_units(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("paraforge.base.progress.SECONDS_BETWEEN_LINES", 0.0)
@@ -120,7 +116,7 @@ def test_each_pass_counts_the_same_units(
     assert last.startswith("select: writing: 100%") and "20.0k of 20.0k rows" in last
 
 
-def test_lines_elsewhere_than_on_a_terminal(
+def test_progress_lines_without_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("paraforge.base.progress.SECONDS_BETWEEN_LINES", 0.0)
@@ -137,7 +133,7 @@ def test_lines_elsewhere_than_on_a_terminal(
     assert last.endswith("loss 0.5")
 
 
-def test_a_rate_is_written_alike_when_a_unit_takes_seconds() -> None:
+def test_slow_rates_use_same_format() -> None:
     rates = [
         _Bar.format_meter(8, 80, elapsed, unit=" updates", unit_scale=True, bar_format="{rate_fmt}")
         for elapsed in (2, 32)
@@ -145,7 +141,7 @@ def test_a_rate_is_written_alike_when_a_unit_takes_seconds() -> None:
     assert rates == ["4.00 updates/s", "4.00 s/updates"]
 
 
-def test_a_job_that_runs_twice_is_counted_once() -> None:
+def test_repeated_job_counts_once_in_progress() -> None:
     told: list[int] = []
     bar: Any = SimpleNamespace(update=told.append)
     counter = JobCounter([4, 2], bar)

@@ -39,7 +39,7 @@ def plain(text: str) -> str:
 
 @given(MARKUP)
 @example("<b>a</b> &lt; <!-- b -->")
-def test_escaped_text_is_shown_as_it_is(text: str) -> None:
+def test_escaped_text_renders_literally(text: str) -> None:
     seen = Seen(RENDER.render(f"# title {escape(text)} end"))
     assert seen.tags == ["h1"]
     assert seen.text == plain(f"title {text} end")
@@ -48,7 +48,7 @@ def test_escaped_text_is_shown_as_it_is(text: str) -> None:
 @given(MARKUP)
 @example("`a")
 @example("a``")
-def test_code_is_shown_as_it_is(text: str) -> None:
+def test_code_renders_literally(text: str) -> None:
     if not plain(text):
         return
     seen = Seen(RENDER.render(f"see {code(text)} here"))
@@ -58,7 +58,7 @@ def test_code_is_shown_as_it_is(text: str) -> None:
 
 @given(MARKUP, MARKUP)
 @example("a|b", "`a|b")
-def test_no_text_breaks_a_table(first: str, second: str) -> None:
+def test_any_text_fits_in_a_table(first: str, second: str) -> None:
     shown = plain(second) or "x"
     rows = [[first, second], [Code(shown), "y"]]
     seen = Seen(RENDER.render(table(["a", "b"], rows, right=[1])))
@@ -67,7 +67,7 @@ def test_no_text_breaks_a_table(first: str, second: str) -> None:
     assert seen.text == plain(f"a b {first} {second} {shown} y")
 
 
-def test_only_what_is_longer_than_the_limit_is_cut() -> None:
+def test_only_longer_texts_are_shortened() -> None:
     assert [clip(text, 5) for text in ("five\n5", " five ", "fives", None)] == ["five…", "five", "fives", ""]
 
 

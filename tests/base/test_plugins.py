@@ -21,7 +21,9 @@ from paraforge.translation import engines
     ],
     ids=["class", "loss", "engine"],
 )
-def test_the_package_is_to_be_repaired(opened: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_package_error_says_to_reinstall(
+    opened: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(losses, "found_modules", lambda _: {"a": "absent"})
     monkeypatch.setattr(engines, "ENGINES", {"a": "absent"})
     with pytest.raises(
@@ -30,7 +32,7 @@ def test_the_package_is_to_be_repaired(opened: Callable[[], object], monkeypatch
         opened()
 
 
-def test_no_package_takes_the_name_of_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugin_cannot_take_module_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the module has would be gone."""
     plugins._modules.cache_clear()
     entry = SimpleNamespace(name="softmax", value="theirs")
@@ -42,7 +44,7 @@ def test_no_package_takes_the_name_of_a_module(monkeypatch: pytest.MonkeyPatch) 
     plugins._modules.cache_clear()
 
 
-def test_classes_are_those_a_module_defines_in_the_order_of_the_modules_names(
+def test_classes_are_found_in_module_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, defined in (("other.a", "A"), ("paraforge.own.b", "B"), ("another.c", "C")):
@@ -55,6 +57,6 @@ def test_classes_are_those_a_module_defines_in_the_order_of_the_modules_names(
     assert [one.__name__ for one in plugins.found_classes("any", Exception)] == ["A", "B", "C"]
 
 
-def test_a_module_of_this_package_that_is_missing_is_a_defect() -> None:
+def test_missing_own_module_is_defect() -> None:
     with pytest.raises(ModuleNotFoundError):
         plugins.import_found("paraforge.absent")

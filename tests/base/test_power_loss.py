@@ -256,7 +256,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="read
 
 @needs_proc
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_cut_anywhere_leaves_whole_files(name: str, tmp_path: Path) -> None:
+def test_power_loss_leaves_complete_files(name: str, tmp_path: Path) -> None:
     before, write, whole = WRITERS[name]
     before(tmp_path)
     assert problems(tmp_path, write, whole, None) == []
@@ -281,9 +281,7 @@ def test_every_fsync_is_needed(name: str, tmp_path: Path) -> None:
         assert problems(place, write, whole, number), f"fsync {number + 1} of {disk.syncs} is not needed"
 
 
-def test_a_directory_that_cannot_be_synced_is_no_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unsyncable_directory_is_not_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some network file systems refuse; a file that cannot be synced is an error."""
     fsync = os.fsync
 

@@ -14,7 +14,7 @@ from paraforge.interface.configuration.parameters import Parameters
 from paraforge.translation.engines import ENGINES, engine_class
 
 
-def test_every_seed_is_1_by_default() -> None:
+def test_default_seeds_are_1() -> None:
     """What was drawn without a seed can be drawn again by another version."""
     assert issubclass(Parameters, Section)  # whose sections are all imported
     for engine in ENGINES:

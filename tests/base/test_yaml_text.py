@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(60)
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_file_is_refused_with_its_line(name: str, tmp_path: Path) -> None:
+def test_invalid_yaml_error_names_line(name: str, tmp_path: Path) -> None:
     text, line, problem = BAD[name]
     path = tmp_path / "my.yaml"
     path.write_text(text, encoding="utf-8")
@@ -67,7 +67,7 @@ def test_values_are_read_as_by_safe_load(value: object) -> None:
 
 @given(st.text())
 @example("a\x85b")
-def test_what_is_written_is_read_back(value: str) -> None:
+def test_written_yaml_reads_back(value: str) -> None:
     text = yaml_text({"name": value, "values": [value, None, True, 1.5]})
     assert yaml_text(["1e5", "-1.E+5", "e5", "1e5x"]) == "- '1e5'\n- '-1.E+5'\n- e5\n- 1e5x\n"
     assert read_yaml_text(text) == {"name": value, "values": [value, None, True, 1.5]}

@@ -12,7 +12,7 @@ SEED = 5
 STAGES = ("ingest", "translate", MEMORY)
 
 
-def test_every_stage_meets_every_fault() -> None:
+def test_every_stage_gets_every_fault() -> None:
     usual = {name: Undisturbed(["open"] * 90 + ["os.remove"] * 2, {}) for name in faults.stages()}
     drawn = [draw(SEED, number, usual) for number in range(1, 20_001)]
     assert drawn[:4000] == [draw(SEED, number, usual) for number in range(1, 4001)]
@@ -28,7 +28,7 @@ def test_every_stage_meets_every_fault() -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
-def test_a_handful_of_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_fault_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARAFORGE_RESULTS", str(tmp_path / "results"))
     machine = Machine(tmp_path / "place", STAGES)
     for number in range(1, 9):

@@ -47,14 +47,14 @@ MEASURED: dict[str, tuple[Figures, dict[str, float]]] = {
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_a_part(name: str, setting: Setting) -> None:
+def test_gpu_proof_part(name: str, setting: Setting) -> None:
     exact, more = MEASURED[name]
     found = PARTS[name][0](setting)
     assert exact.items() <= found.items()
     assert all((found[figure] or 0) > least for figure, least in more.items())
 
 
-def test_the_command(setting: Setting, tmp_path: Path) -> None:
+def test_gpu_proof_command(setting: Setting, tmp_path: Path) -> None:
     given = ["--model", setting.model, "--text", setting.text, "--device", "cpu", "--small"]
     done = CliRunner().invoke(app_of(main), [*given, "--only", "float32"])
     assert done.exit_code == 0, done.output
@@ -72,7 +72,7 @@ def test_the_command(setting: Setting, tmp_path: Path) -> None:
     assert isinstance(other.exception, InputError)
 
 
-def test_what_the_driver_says_of_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_figures_from_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     driver = tmp_path / "nvidia-smi"
     driver.write_text(
         '#!/bin/sh\necho "$1" >> "$0.log"\ncase "$*" in *=name*) echo "NVIDIA H100"; exit;; esac\n'

@@ -16,7 +16,7 @@ from benchmarks.speed import TASK, judged, last_rate
 NUMBERS = {"scores": [-1.0], "seconds": 1, "cpu_seconds": 1, "tokens": 2, "memory": 1}
 
 
-def test_a_way_that_fails_is_said_and_nothing_is_compared_with_it(
+def test_failed_engine_is_reported_and_not_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PARAFORGE_RESULTS", str(tmp_path))
@@ -40,7 +40,7 @@ def test_a_way_that_fails_is_said_and_nothing_is_compared_with_it(
     assert "fairseq, float32: not installed" in capsys.readouterr().out
 
 
-def test_only_hypotheses_of_one_beam_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comparison_needs_same_beam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARAFORGE_RESULTS", str(tmp_path))
     monkeypatch.setattr(engines, "read_bitext", lambda *_: (["A dog."], ["Pes."]))
 
@@ -63,7 +63,7 @@ def record(rate: float, name: str = "score", rows: int = 10) -> None:
     append(TASK, name, {"rows_per_second": rate}, command="make bench", rows=rows)
 
 
-def test_the_last_run_of_the_same_work_counts(results: Path) -> None:
+def test_latest_run_of_same_work_counts(results: Path) -> None:
     for rate in (5, 7):
         record(rate)
     record(8, rows=20)
@@ -72,14 +72,14 @@ def test_the_last_run_of_the_same_work_counts(results: Path) -> None:
     assert found is not None and found[0] == 7
 
 
-def test_translations_are_judged_with_their_rate() -> None:
+def test_translations_have_quality_and_rate() -> None:
     text = "The cat sat on the mat."
     figures = judged([text] * 4, 2.0, [text] * 4)
     assert figures["rows_per_second"] == 2
     assert figures["bleu"] == pytest.approx(100)
 
 
-def test_without_a_corpus_it_says_what_to_run(tmp_path: Path) -> None:
+def test_missing_corpus_error_names_command(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="make corpus"):
         speed.main(tmp_path)
 
@@ -99,9 +99,7 @@ def made() -> DistinctPairs:
     return DistinctPairs([*PAIRS, ("too short", "too short, too"), PAIRS[0]])
 
 
-def test_real_ones_come_first_and_numbers_decide(
-    made: DistinctPairs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_distinct_pairs_start_with_real_ones(made: DistinctPairs, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(made.pairs) == sorted(PAIRS)
     first = made.texts(np.arange(400))
     assert list(zip(*(side.to_pylist() for side in first), strict=True)) == made.pairs
@@ -116,7 +114,7 @@ SOURCES = ["the dog runs in the park", "a cat sleeps on the mat"]
 REFERENCES = [["a dog is running in a park", "a dog runs"], ["the cat is asleep", "a cat lies on a mat"]]
 
 
-def test_a_copy() -> None:
+def test_copying_is_recognized() -> None:
     copied = judge(SOURCES, REFERENCES, SOURCES)
     assert copied["self_bleu"] == pytest.approx(100)
     assert copied["similarity"] == pytest.approx(1, abs=0.01)

@@ -21,16 +21,16 @@ FILES = sorted((ROOT / "results").glob("*.jsonl"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_lines_are_measurements(path: Path) -> None:
+def test_result_lines_are_measurements(path: Path) -> None:
     assert read(path)
 
 
 @pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.stem)
-def test_a_page_is_what_the_data_give(page: Path) -> None:
+def test_results_page_matches_data(page: Path) -> None:
     assert page.read_text(encoding="utf-8") == render(pages.PAGES[page]), "run 'make results'"
 
 
-def test_every_table_of_the_papers_that_was_run_is_shown() -> None:
+def test_all_run_paper_tables_are_shown() -> None:
     places = [ROOT / "results" / f"{name}.yaml" for name in ("papers", "results")]
     sources = [place.read_text(encoding="utf-8") for place in places]
     shown = {task for text in sources for table in yaml.safe_load(text)["tables"] for task in table["tasks"]}
@@ -39,7 +39,7 @@ def test_every_table_of_the_papers_that_was_run_is_shown() -> None:
 
 
 @pytest.mark.parametrize("description", pages.PAGES.values(), ids=lambda path: path.stem)
-def test_every_table_of_encoders_has_what_nobody_trained_beside_them(description: Path) -> None:
+def test_encoder_tables_have_untrained_rows(description: Path) -> None:
     for entry in yaml.safe_load(description.read_text(encoding="utf-8"))["tables"]:
         table = Table.model_validate(entry)
         on_sets = any(str(name).startswith("sts") for name in [*table.columns, table.across])
@@ -47,7 +47,7 @@ def test_every_table_of_encoders_has_what_nobody_trained_beside_them(description
         assert not on_sets or table.yardstick or among
 
 
-def test_command_commit_machine_and_date_are_recorded(
+def test_measurement_records_command_commit_machine_and_date(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PARAFORGE_RESULTS", str(tmp_path))
@@ -62,7 +62,7 @@ def test_command_commit_machine_and_date_are_recorded(
 @pytest.mark.parametrize(
     "line", ['{"task": "speed"}', "{", '{"task": "other", "configuration": {}, "figures": {"x": 1}}']
 )
-def test_a_line_that_is_none_is_named(tmp_path: Path, line: str) -> None:
+def test_invalid_result_line_is_named(tmp_path: Path, line: str) -> None:
     good = json.dumps({"task": "speed", "configuration": {}, "figures": {"x": 1}})
     (tmp_path / "speed.jsonl").write_text(f"{good}\n{line}\n")
     with pytest.raises(ValueError, match=r"speed\.jsonl, line 2"):
@@ -77,12 +77,12 @@ PROGRAMS = sorted(
 )
 
 
-def test_every_line_has_its_command() -> None:
+def test_result_lines_have_commands() -> None:
     assert not [f"{line.task}: {line.configuration['name']}" for line in LINES if not line.command]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_the_newest_command_can_be_typed(program: str) -> None:
+def test_newest_recorded_command_parses(program: str) -> None:
     """Its options are options of the program."""
     typed = [
         (line.date or "", part)
@@ -107,7 +107,7 @@ def test_the_newest_command_can_be_typed(program: str) -> None:
     assert given <= known, f"{newest}: no option {', '.join(sorted(given - known))}"
 
 
-def test_programs_of_experiments_exist() -> None:
+def test_experiment_programs_exist() -> None:
     """The tables name modules and rows that are still here."""
     for name in names():
         for row in read_table(name)[1]:

@@ -95,7 +95,7 @@ with open_browser(root / "corpus") as opened:
 
 
 @pytest.mark.full
-def test_a_scorer_and_a_filter_from_outside_are_used_and_on_every_page(tmp_path: Path) -> None:
+def test_plugin_scorer_and_filter_are_used_everywhere(tmp_path: Path) -> None:
     install(tmp_path, "scorers", "shouting", SCORER)
     install(tmp_path, "filters", "endings", FILTER)
     scores, (rejected, words, signature) = map(json.loads, run(tmp_path, RUN).stdout.splitlines()[:2])
@@ -119,7 +119,7 @@ def test_a_scorer_and_a_filter_from_outside_are_used_and_on_every_page(tmp_path:
     assert "loudness_sd" in pq.read_schema(root / "tables" / "deciles.parquet").names
 
 
-def test_a_package_that_is_broken(tmp_path: Path) -> None:
+def test_broken_plugin_is_named(tmp_path: Path) -> None:
     publish_pairs(tmp_path / "data", rows=50)
     install(tmp_path, "filters", "endings", "import no_such_module")
     ran = run(tmp_path, COMMAND, "summary", str(tmp_path), expect=2)

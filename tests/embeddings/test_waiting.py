@@ -17,7 +17,7 @@ print(os.environ["OMP_WAIT_POLICY"])
 
 
 @pytest.mark.parametrize(("given", "expected"), [(None, "passive"), ("active", "active")])
-def test_threads_sleep_while_they_wait(given: str | None, expected: str) -> None:
+def test_idle_threads_sleep(given: str | None, expected: str) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
     if given is not None:
         environment["OMP_WAIT_POLICY"] = given

@@ -46,7 +46,7 @@ def write_exports(place: Path, names: tuple[str, str, str]) -> int:
     return len(links)
 
 
-def test_pairs_and_their_authors(example: ModuleType, tmp_path: Path) -> None:
+def test_tatoeba_pairs_and_authors(example: ModuleType, tmp_path: Path) -> None:
     number = write_exports(tmp_path / "exports", example.export_names("ces"))
     assert example.write_pairs("ces", tmp_path / "exports", tmp_path) == number
     pairs = (tmp_path / "pairs.tsv").read_text(encoding="utf-8").splitlines()
@@ -59,7 +59,7 @@ def test_pairs_and_their_authors(example: ModuleType, tmp_path: Path) -> None:
         assert row[2] == f"user{int(row[1]) % 7}" and row[4] == f"user{int(row[3]) % 7}"
 
 
-def test_a_damaged_line_is_named(example: ModuleType, tmp_path: Path) -> None:
+def test_damaged_export_line_is_named(example: ModuleType, tmp_path: Path) -> None:
     names = example.export_names("ces")
     write_exports(tmp_path / "exports", names)
     (tmp_path / "exports" / names[0]).write_bytes(bz2.compress(b"1\tces\n"))
@@ -69,7 +69,7 @@ def test_a_damaged_line_is_named(example: ModuleType, tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(1200)
-def test_from_the_export_to_a_record(
+def test_export_to_record(
     example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, value in environment().items():

@@ -32,7 +32,7 @@ def made(source: str) -> list[tuple[str, str]]:
     ]
 
 
-def test_pairs_of_each_source(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_experiment_pairs_per_source(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(data / "leakage" / "multi30k_train.contaminated_rows.tsv", ["row\tset", "1\t2014.images"])
     put(data / FILES["captions"], ["a\tb\t\tc", "in\ta set", "d\te"])
     put(data / "captions" / "val.en5.tsv.gz", ["f\tg"])
@@ -57,7 +57,7 @@ def test_pairs_of_each_source(data: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert made("ppdb") == made("paranmt") == [("a", "b")]
 
 
-def test_word_vectors_are_those_of_ppmi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_word_vectors_match_ppmi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them: their products are the square root of the matrix times itself, without the rare words."""
     rng = random.Random(1)
     blocks = [[" ".join(rng.choices("abcdefg", k=6)) for _ in range(30)] + ["rare a b"], ["c"]]
@@ -96,7 +96,7 @@ def test_words_are_counted_over_all_blocks(data: Path) -> None:
     assert list(vectors.sentences(["books", "ppdb"])) == [["b a", "c a b"], ["a", "b", "c"]]
 
 
-def test_judgements_and_how_far_a_domain_is_from_the_others(data: Path) -> None:
+def test_judgments_and_domain_distance(data: Path) -> None:
     put(data / "transfer" / "x.tsv", ["label\tid\tid\tone\tother", "1\t2\t3\ta\tb", "0\t2\t3\tc\td"])
     put(data / "sts" / "x.tsv", ["4.0\ta\tb", "3.9\tc\td", "\te\tf"])
     put(data / "adequacy" / "x.tsv", ["0.3\ta\tb", "0.29\tc\td"])
@@ -113,7 +113,7 @@ def test_judgements_and_how_far_a_domain_is_from_the_others(data: Path) -> None:
         assert adequacy.share(inputs, both, shift) == pytest.approx(real)
 
 
-def test_pairs_of_equal_and_of_other_meaning() -> None:
+def test_pairs_of_equal_and_different_meaning() -> None:
     rng = random.Random(1)
     text = "It is true, he has two very big dogs."
     others = {train_contradiction.reworded(text, rng, {"true,": ["right,"]}) for _ in range(300)}

@@ -31,7 +31,7 @@ from tests.experiments.conftest import SMALL, run
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_table_is_one_that_can_be_run(name: str) -> None:
+def test_experiment_tables_are_runnable(name: str) -> None:
     table, rows = read_table(name)
     assert table.title and table.about
     encoder: TypeAdapter[EncoderParameters] = TypeAdapter(EncoderParameters)
@@ -46,7 +46,7 @@ def test_every_table_is_one_that_can_be_run(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in names() if (ROOT / "results" / f"{name}.jsonl").is_file()])
-def test_what_is_recorded_has_the_figures_of_the_paper_that_its_table_has(name: str) -> None:
+def test_recorded_rows_have_paper_figures(name: str) -> None:
     """They are not recorded again where only they change: change them in the line, too."""
     table, rows = read_table(name)
     papers = {
@@ -59,7 +59,7 @@ def test_what_is_recorded_has_the_figures_of_the_paper_that_its_table_has(name: 
         assert title not in papers or line.paper == papers[title], title
 
 
-def test_rows_are_recorded_once_with_mean_and_deviation(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_recorded_once_with_deviation(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(data / "work")
     lines = read(data / "results" / "small.jsonl")
     assert [line.configuration["name"] for line in lines] == [
@@ -86,7 +86,7 @@ def test_rows_are_recorded_once_with_mean_and_deviation(data: Path, monkeypatch:
     assert read(data / "results" / "small.jsonl") == lines
 
 
-def test_figures_that_a_seed_lacks_are_left_out(data: Path) -> None:
+def test_figures_missing_for_a_seed_are_skipped(data: Path) -> None:
     """Whole numbers that all seeds have stay whole; others are means to two decimals."""
     table, rows = read_table("small")
     found: list[dict[str, dict[str, Any]]] = [
@@ -106,7 +106,7 @@ def test_figures_that_a_seed_lacks_are_left_out(data: Path) -> None:
     assert isinstance(line.figures["pairs"], int)
 
 
-def test_a_task_has_a_figure_for_each_way_of_training() -> None:
+def test_task_has_figure_per_training() -> None:
     ways = [("fixed", 80.0), ("fine-tuned", 84.0), ("fine-tuned, L2", 85.0), ("from random", 77.0)]
     tasks = [
         {"name": "SST binary", "training": way, "accuracy": value, "pearson": None, "f1": None}
@@ -124,7 +124,7 @@ def test_a_task_has_a_figure_for_each_way_of_training() -> None:
     }
 
 
-def test_a_row_that_fails_says_why_and_the_others_run(data: Path) -> None:
+def test_failing_row_is_explained_and_others_run(data: Path) -> None:
     broken = [["paraforge", "evaluate", "no-such-model", "{sts}", "-o", "{out}/scores.json", "--force"]]
     crashing = [["python", "-m", "experiments.no_such_module"]]
     _, _, overlap = SMALL["rows"]
@@ -147,7 +147,7 @@ def test_a_row_that_fails_says_why_and_the_others_run(data: Path) -> None:
     assert {line.configuration["name"] for line in read(data / "results" / "small.jsonl")} == {"overlap"}
 
 
-def test_tenths_are_of_the_ranking_by_a_score(data: Path) -> None:
+def test_deciles_follow_score_ranking(data: Path) -> None:
     """Pairs whose sides share a growing number of words."""
     words = [f"w{number}" for number in range(30)]
     rows = [
@@ -175,7 +175,7 @@ def test_tenths_are_of_the_ranking_by_a_score(data: Path) -> None:
     assert {*limited._chosen} != {*otherwise._chosen}
 
 
-def test_a_cell_depends_on_all_that_its_figures_depend_on(data: Path) -> None:
+def test_cell_key_covers_its_inputs(data: Path) -> None:
     _, rows = read_table("small")
     found = list(cells("small", rows, [1, 2]))
     keys = {cell.key("data", []) for cell in found}
@@ -187,9 +187,7 @@ def test_a_cell_depends_on_all_that_its_figures_depend_on(data: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["EMBEDDINGS", "DECODERS", "LEXICON"])
-def test_models_that_are_trained_otherwise_by_now_are_trained_again(
-    data: Path, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
+def test_changed_training_retrains_models(data: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     _, rows = read_table("small")
     bench = program.Bench(data / "work", [], 1)
     before = [bench.place(cell, rows) for cell in cells("small", rows, [1])]
@@ -198,7 +196,7 @@ def test_models_that_are_trained_otherwise_by_now_are_trained_again(
     assert not {*before} & {*after}
 
 
-def test_pairs_of_the_own_domain_are_told_from_the_most_similar_others(data: Path) -> None:
+def test_own_domain_pairs_are_separated(data: Path) -> None:
     store, held_out = Pool(data / "pool", []).choose(["word"], Pairs(sources=["ppdb"], limit=60))
     encoder = Average(random_table(len(store.vocabularies["word"]), 8, 1.0, 1), "word")
     found = training._in_domain(encoder, store, held_out)
@@ -219,7 +217,7 @@ def test_pairs_of_the_own_domain_are_told_from_the_most_similar_others(data: Pat
     assert found["held_out_found"] == pytest.approx(100 * nearest)
 
 
-def test_pairs_of_every_source_are_a_row_each(data: Path) -> None:
+def test_each_source_of_pairs_is_a_row(data: Path) -> None:
     """Tables extract lexicons of these pairs: the file is an input of `paraforge lexicon extract`."""
     lexicon.main("ppdb", data / "ppdb.parquet")
     rows = pq.read_table(data / "ppdb.parquet").to_pylist()

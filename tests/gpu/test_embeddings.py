@@ -45,7 +45,7 @@ def trained(
     ],
     ids=str,
 )
-def test_a_device_trains_as_the_cpu(
+def test_device_trains_like_cpu(
     encoder: dict[str, Any], training: dict[str, Any], device: str, tmp_path: Path
 ) -> None:
     expected, on_cpu = trained(tmp_path / "cpu", "cpu", encoder, training)

@@ -28,7 +28,7 @@ def run(engine: str, model: Path, device: str, compute_type: str, **more: int) -
 
 
 @pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
-def test_the_device_multiplies(engine: str) -> None:
+def test_device_multiplies_correctly(engine: str) -> None:
     multiply(engine, "cuda:0")
 
 
@@ -40,7 +40,7 @@ def test_the_device_multiplies(engine: str) -> None:
         ("torch", "bfloat16", 0.9),
     ],
 )
-def test_hypotheses_are_those_of_the_cpu(
+def test_gpu_hypotheses_match_cpu(
     engine: str, compute_type: str, least: float, models: dict[str, Path]
 ) -> None:
     expected = run(engine, models[engine], "cpu", "float32")
@@ -51,7 +51,7 @@ def test_hypotheses_are_those_of_the_cpu(
     assert sum(same) / len(same) >= least
 
 
-def test_batches_that_do_not_fit_are_halved(models: dict[str, Path]) -> None:
+def test_too_large_gpu_batches_are_halved(models: dict[str, Path]) -> None:
     import torch
 
     held = torch.empty(int(torch.cuda.mem_get_info()[0] * 0.97), dtype=torch.uint8, device="cuda")

@@ -48,7 +48,7 @@ def same(one: list[list[Found]], other: list[list[Found]]) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES, ids=str)
-def test_replayed_steps_are_the_search(device: torch.device) -> None:
+def test_replayed_steps_match_search(device: torch.device) -> None:
     plain, replaying, recorded = searches(device)
     batches = [sentences(20, seed=seed, cap=9) for seed in (1, 2, 1)]
     for batch in batches:
@@ -60,7 +60,7 @@ def test_replayed_steps_are_the_search(device: torch.device) -> None:
 
 @pytest.mark.parametrize("device", DEVICES, ids=str)
 @pytest.mark.parametrize("memory", [True, False])
-def test_a_step_that_fails_while_it_is_recorded_is_run_as_it_is(
+def test_failed_recording_runs_step_directly(
     memory: bool, device: torch.device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain, replaying, recorded = searches(device)
@@ -86,7 +86,7 @@ def test_a_step_that_fails_while_it_is_recorded_is_run_as_it_is(
 
 
 @pytest.mark.gpu
-def test_steps_are_recorded_again_after_memory_was_freed() -> None:
+def test_steps_are_recorded_again_after_freeing() -> None:
     plain, replaying, recorded = searches(torch.device("cuda", 0))
     stream = None
     for seed in range(3):
@@ -112,7 +112,7 @@ def test_recordings_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.gpu
-def test_a_search_is_on_its_own_device_whatever_the_current_one() -> None:
+def test_search_uses_its_own_device() -> None:
     last = torch.device("cuda", torch.cuda.device_count() - 1)
     plain, replaying, _ = searches(last)
     batch = sentences(40)
@@ -125,7 +125,7 @@ def test_a_search_is_on_its_own_device_whatever_the_current_one() -> None:
 
 
 @pytest.mark.gpu
-def test_a_thread_can_make_any_device_its_current_one() -> None:
+def test_thread_can_switch_devices() -> None:
     names = ["auto", "cuda", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
     for name in names:
         prepare_thread(device_of(Placement(name)))

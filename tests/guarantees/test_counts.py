@@ -52,7 +52,7 @@ def lines_of(project: Path) -> dict[tuple[str, int], str]:
     }
 
 
-def test_every_line_is_kept_or_rejected_or_failed(published: Path) -> None:
+def test_counts_of_lines_add_up(published: Path) -> None:
     lines = lines_of(published)
     kept, others = (rows(published / "data" / name) for name in ("corpus", "rejected"))
     found = Counter((row["source"], row["line"]) for row in (*kept, *others))
@@ -74,7 +74,7 @@ def test_every_line_is_kept_or_rejected_or_failed(published: Path) -> None:
     }
 
 
-def test_every_stage_counts_the_same_rows(published: Path) -> None:
+def test_stages_count_same_rows(published: Path) -> None:
     total = len(lines_of(published))
     for name in ("ingested", "translated", "scored", "selected"):
         assert len(rows(published / "data" / name)) == total, name
@@ -125,14 +125,14 @@ def test_finished_stages_leave_only_what_a_later_run_reuses(published: Path) -> 
         *("lexicon", "paraphraser", "triplets"),
     ],
 )
-def test_a_stage_ends_if_another_run_has_its_work_directory(published: Path, step: str) -> None:
+def test_locked_work_directory_ends_stage(published: Path, step: str) -> None:
     stage = "translate" if step == "translation" else step.partition("-")[0]
     with inside(published), WorkDirectory(step).lock(), pytest.raises(WorkLockedError):
         run_stage(stage)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_corpora_do_not_verify(published: Path, tmp_path: Path, damage: Any) -> None:
+def test_damaged_corpora_fail_verification(published: Path, tmp_path: Path, damage: Any) -> None:
     project = copy(published, tmp_path / "project", work=False)
     with inside(project):
         for name in ("corpus", "rejected"):
@@ -162,7 +162,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
 
 
 @pytest.mark.full
-def test_a_known_sentence_is_never_translated_again(
+def test_known_sentence_is_never_translated_again(
     published: Path, tmp_path: Path, asked: Counter[str]
 ) -> None:
     project = copy(published, tmp_path / "project", work=False)
@@ -198,7 +198,7 @@ def test_a_known_sentence_is_never_translated_again(
 
 
 @pytest.mark.full
-def test_what_is_left_for_later_is_counted_and_later_translated(
+def test_postponed_sentences_are_counted_and_translated_later(
     published: Path, tmp_path: Path, asked: Counter[str]
 ) -> None:
     project = copy(published, tmp_path / "project", work=False)
@@ -229,7 +229,7 @@ def test_what_is_left_for_later_is_counted_and_later_translated(
     assert rows(project / "data/translated") == wanted
 
 
-def test_what_was_translated_before_the_process_died_is_kept(
+def test_translations_before_process_death_are_kept(
     published: Path, tmp_path: Path, asked: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At most the task in hand, of 30 sentences, is lost."""

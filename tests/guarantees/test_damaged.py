@@ -49,7 +49,9 @@ def last_of_each_kind(directory: Path) -> list[Path]:
 
 @pytest.mark.parametrize("damage", [truncate, remove])
 @pytest.mark.parametrize(("stage", "name"), CASES)
-def test_one_damaged_input(finished: Path, tmp_path: Path, stage: str, name: str, damage: Damage) -> None:
+def test_damaged_input_is_error(
+    finished: Path, tmp_path: Path, stage: str, name: str, damage: Damage
+) -> None:
     wanted = result(finished, stage)
     for number, original in enumerate(last_of_each_kind(finished / name)):
         if original.name == "_README.md" and damage is truncate:
@@ -61,7 +63,7 @@ def test_one_damaged_input(finished: Path, tmp_path: Path, stage: str, name: str
 
 
 @pytest.mark.parametrize(("stage", "name"), [case for case in CASES if case[1].startswith("data/")])
-def test_a_flipped_bit_in_any_column(finished: Path, tmp_path: Path, stage: str, name: str) -> None:
+def test_flipped_bit_in_any_column(finished: Path, tmp_path: Path, stage: str, name: str) -> None:
     wanted = result(finished, stage)
     project = copy(finished, tmp_path / "project", work=False)
     found = sorted((project / name).glob("*.parquet"))
@@ -80,7 +82,7 @@ def test_a_flipped_bit_in_any_column(finished: Path, tmp_path: Path, stage: str,
 
 @pytest.mark.parametrize("killed", [False, True], ids=["finished", "killed"])
 @pytest.mark.parametrize("stage", STAGES)
-def test_one_damaged_file_of_the_work_directory(
+def test_damaged_work_file_is_error_or_remade(
     finished: Path, tmp_path: Path, stage: str, killed: bool
 ) -> None:
     """Each kind of file that a stage keeps, or that is there when it is killed in the middle, is cut once: it
@@ -102,7 +104,7 @@ def test_one_damaged_file_of_the_work_directory(
             check(project, stage, path, wanted)
 
 
-def test_directories_that_are_not_aligned_are_refused(finished: Path, tmp_path: Path) -> None:
+def test_misaligned_directories_are_error(finished: Path, tmp_path: Path) -> None:
     """The numbers of rows are equal: only what the indices name tells them apart."""
     project = copy(finished, tmp_path / "project")
     change(project, {"translate.fake.defects": 0.5})

@@ -61,7 +61,9 @@ def check_resumed(project: Path, stage: str, wanted: dict[str, dict[str, str]]) 
 
 @pytest.mark.parametrize("left", ["half", 2, 3])
 @pytest.mark.parametrize("stage", STAGES)
-def test_killed_once(finished: Path, tmp_path: Path, stage: str, left: str | int) -> None:
+def test_killed_stage_resumes_to_same_bytes(
+    finished: Path, tmp_path: Path, stage: str, left: str | int
+) -> None:
     """Before the middle one of the stage's renames, or when two or three are left: then an output that is not
     renamed as a whole has some of its files."""
     project = copy(finished, tmp_path / "project", work=False)
@@ -73,7 +75,7 @@ def test_killed_once(finished: Path, tmp_path: Path, stage: str, left: str | int
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_disk_that_is_full_in_the_middle(finished: Path, tmp_path: Path, stage: str) -> None:
+def test_disk_full_during_stage(finished: Path, tmp_path: Path, stage: str) -> None:
     """No file may become longer than half of the longest that the stage writes."""
     project = copy(finished, tmp_path / "project", work=False)
     wanted = result(finished, stage)

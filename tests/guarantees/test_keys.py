@@ -102,7 +102,7 @@ def changed(value: BaseModel, before: str = "") -> Iterator[tuple[str, Any]]:
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 @pytest.mark.parametrize("name", KEYS)
-def test_every_parameter_is_in_the_key(name: str) -> None:
+def test_parameters_are_in_key(name: str) -> None:
     one = KEYS[name]
     before, missing = one.of(one.parameters), set()
     for place, other in changed(one.parameters):
@@ -127,7 +127,7 @@ def test_every_parameter_is_in_the_key(name: str) -> None:
         (paraphraser_stage.versions, "PARAPHRASER", KEYS["paraphraser"]),
     ],
 )
-def test_the_number_of_the_step_is_in_the_key(
+def test_step_version_is_in_key(
     module: ModuleType, constant: str, of: Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = of.of(of.parameters)
@@ -135,7 +135,7 @@ def test_the_number_of_the_step_is_in_the_key(
     assert of.of(of.parameters) != before
 
 
-def test_what_is_worked_on_is_in_the_key() -> None:
+def test_input_is_in_key() -> None:
     """Data, model, kind and number, beside the parameters."""
     held: Any = SimpleNamespace(digest="1")
     other: Any = SimpleNamespace(fingerprint=lambda: "other", records=[SimpleNamespace(sha256="1")])
@@ -160,7 +160,7 @@ def test_what_is_worked_on_is_in_the_key() -> None:
     assert [len({repr(one) for one in group}) for group in groups] == [len(group) for group in groups]
 
 
-def test_how_a_file_of_pairs_is_read_is_in_the_fingerprint(tmp_path: Path) -> None:
+def test_pair_file_options_are_in_fingerprint(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text("a\tb\n", encoding="utf-8")
     own = PairFileParameters(path=str(path))
@@ -179,7 +179,7 @@ def test_how_a_file_of_pairs_is_read_is_in_the_fingerprint(tmp_path: Path) -> No
     assert len(found) == len(changes) + 5
 
 
-def test_languages_counts_and_added_scorers_are_in_the_key_of_a_score(
+def test_score_key_covers_languages_counts_and_plugins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(score.language, "LanguageIdentification", lambda languages: None)

@@ -62,12 +62,12 @@ CASES = [
 ]
 
 
-def test_every_stage_has_changes() -> None:
+def test_stages_have_parameter_changes() -> None:
     assert not CHANGES.keys() ^ STAGES.keys(), "CHANGES needs values of each stage that change its result"
 
 
 @pytest.mark.parametrize(("stage", "changed"), CASES)
-def test_a_changed_parameter_gives_what_a_first_run_gives(
+def test_changed_parameter_matches_fresh_run(
     finished: Path, tmp_path: Path, stage: str, changed: dict[str, Any]
 ) -> None:
     """Whatever depends on it is made again: a key that forgets a parameter finds the former work."""
@@ -82,7 +82,7 @@ def test_a_changed_parameter_gives_what_a_first_run_gives(
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_parameters_that_dvc_does_not_know_change_nothing(finished: Path, tmp_path: Path, stage: str) -> None:
+def test_parameters_unknown_to_dvc_change_nothing(finished: Path, tmp_path: Path, stage: str) -> None:
     """DVC runs a stage again if a parameter of its own has changed: it reads no other."""
     own = [name for name in STAGES[stage]["params"] if isinstance(name, str)]
     own = [name.replace("${item.name}", "word") for name in own]
@@ -113,7 +113,7 @@ def scheduler() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_three_workers_give_the_bytes_of_one(
+def test_three_workers_give_same_bytes_as_one(
     finished: Path, tmp_path: Path, scheduler: str, stage: str
 ) -> None:
     project = copy(finished, tmp_path / "project", work=False)
@@ -136,7 +136,7 @@ def other_shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "stage", [stage for stage in STAGES if stage not in (*TRAINED, "paragram", "report")]
 )
-def test_other_shards_hold_the_same_rows(finished: Path, other_shards: Path, stage: str) -> None:
+def test_other_shard_sizes_hold_same_rows(finished: Path, other_shards: Path, stage: str) -> None:
     compared = 0
     for name in outputs(stage):
         one, other = (_rows(project / name) for project in (finished, other_shards))

@@ -37,7 +37,7 @@ def run(*arguments: str | Path) -> str:
     return str(run_command(*arguments, app=app).output)
 
 
-def test_everything_at_once(place: Path) -> None:
+def test_all_evaluations_at_once(place: Path) -> None:
     output = run(
         *("evaluate", place / "model", "--sts", place / "sts", "--similarity", place / "words.csv"),
         *("--transfer", place / "transfer", "--by-length", "--baseline", "tfidf", "--baseline", "jaccard"),
@@ -74,7 +74,7 @@ def test_numbers_out_of_range_are_refused(arguments: tuple[object, ...]) -> None
     assert "Invalid value for" in run_command(*arguments, app=app, expect=2).output
 
 
-def test_sif_of_each_set_and_fitted(place: Path) -> None:
+def test_sif_per_set_and_fitted(place: Path) -> None:
     said = run("sif", place / "vectors", place / "each", "--counts", place / "counts.txt")
     assert "1 component(s) of each set removed" in said
     run("sif", place / "vectors", place / "fit", "--counts", place / "counts.txt", "--fit", place / "sts")
@@ -92,7 +92,7 @@ def test_sif_of_each_set_and_fitted(place: Path) -> None:
     assert description["about"]["vectors_fingerprint"] == table(True).fingerprint
 
 
-def test_what_sif_is_fitted_on(place: Path) -> None:
+def test_texts_that_sif_is_fitted_on(place: Path) -> None:
     lines = place / "lines.txt"
     lines.write_text("the dog runs\na cat sits\n")
 
@@ -118,7 +118,7 @@ def test_weights_need_counts_or_sentences(place: Path, weights: str) -> None:
         run("sif", place / "vectors", place / "w", "--weights", weights)
 
 
-def test_word_vectors_of_other_models(tmp_path: Path, place: Path) -> None:
+def test_evaluation_of_external_word_vectors(tmp_path: Path, place: Path) -> None:
     save_word_model(tmp_path / "trigrams", "trigram")
     for name in ("general", str(tmp_path / "trigrams")):
         with pytest.raises(InputError, match="not the mean of its words"):
@@ -129,7 +129,7 @@ def test_word_vectors_of_other_models(tmp_path: Path, place: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [["--components", "0"], ["--fit", "sts"]])
-def test_counts_without_punctuation_are_completed_and_named(
+def test_punctuation_counts_are_completed_with_warning(
     place: Path, options: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """A warning whatever is fitted; with sentences no mark weighs 1 for want of a count."""

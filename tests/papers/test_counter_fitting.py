@@ -43,12 +43,12 @@ def slow(vectors: Vectors, synonyms: set[Pair], antonyms: set[Pair]) -> Vectors:
     return {**vectors, **fitted}
 
 
-def test_words_with_the_least_cosine_are_neighbors() -> None:
+def test_neighbors_are_words_above_minimum_cosine() -> None:
     unit = module._normalised(np.array([[1, 0], [4, 3], [3.9, 3.1]], np.float32))
     assert module._neighbours(unit).tolist() == [[0, 1], [1, 2]]
 
 
-def test_vectors_are_those_of_the_slow_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counter_fitting_matches_slow_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BLOCK", 3)
     generator = np.random.default_rng(3)
     common = generator.normal(size=6)
@@ -70,7 +70,7 @@ def test_vectors_are_those_of_the_slow_way(monkeypatch: pytest.MonkeyPatch) -> N
     assert np.linalg.norm(fitted.vectors - table.vectors) > 1
 
 
-def test_the_command_leaves_out_pairs_that_are_judged(tmp_path: Path) -> None:
+def test_command_excludes_evaluation_pairs(tmp_path: Path) -> None:
     vectors, fitted = tmp_path / "vectors.txt", tmp_path / "fitted.txt"
     vectors.write_text("hot 1 0.2\ncold 1 0.1\nwarm 0.5 -1\nicy 1 -1\nother 3 4\n")
     (tmp_path / "synonyms.txt").write_text("Hot warm\ncold icy\nhot cold\n")
@@ -85,7 +85,7 @@ def test_the_command_leaves_out_pairs_that_are_judged(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.vectors, expected.vectors)
 
 
-def test_bad_pairs_are_refused(tmp_path: Path) -> None:
+def test_invalid_pairs_are_error(tmp_path: Path) -> None:
     table = WordVectors(["a", "b"], np.eye(2, dtype=np.float32))
     with pytest.raises(InputError, match="no pair of synonyms or antonyms has vectors of both words"):
         counter_fit(table, {("a", "c"), ("a", "a")}, set())

@@ -42,7 +42,7 @@ def tf_idf_cosine(first: list[str], second: list[str], documents: list[list[str]
 
 
 @pytest.mark.parametrize(("name", "terms"), [("tfidf", words_and_marks), ("tfidf-trigrams", trigrams)])
-def test_tf_idf_against_a_loop(name: str, terms: Callable[[str], list[str]]) -> None:
+def test_tf_idf_matches_loop(name: str, terms: Callable[[str], list[str]]) -> None:
     documents = [terms(text) for text in TEXTS]
     expected = [tf_idf_cosine(terms(a), terms(b), documents) for a, b in zip(FIRST, SECOND, strict=True)]
     model = make_baseline(name, TEXTS)
@@ -57,7 +57,7 @@ def test_jaccard() -> None:
     assert words_and_marks("It's 5 o'clock!") == ["it", "'", "s", "5", "o", "'", "clock", "!"]
 
 
-def test_chrf_against_its_definition() -> None:
+def test_chrf_matches_definition() -> None:
     """F-score with beta 2 of the means of precision and recall of character n-grams, 1 to 6; orders that a
     side has no n-gram of are left out."""
 
@@ -107,7 +107,7 @@ def test_tf_idf_of_nothing() -> None:
 
 
 @pytest.mark.full
-def test_yardsticks_on_real_sets(data_directory: Path) -> None:
+def test_baselines_on_real_sets(data_directory: Path) -> None:
     """Figures measured elsewhere on the same sets. Jaccard: to the digit. Trigrams: within 0.2, as the
     sentences that the document frequencies came from are not known."""
     years = {"2012", "2013", "2014", "2017", "stsb-dev", "SICK_trial"}

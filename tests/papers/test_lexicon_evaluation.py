@@ -39,7 +39,7 @@ def lexicon(tmp_path_factory: pytest.TempPathFactory) -> Lexicon:
 
 
 @pytest.mark.parametrize("minimum_pairs", [1, 6])
-def test_scores_are_those_of_the_entries(lexicon: Lexicon, minimum_pairs: int) -> None:
+def test_lexicon_scores_come_from_entries(lexicon: Lexicon, minimum_pairs: int) -> None:
     pairs = [(f"w{u}", f"w{v}") for u in range(0, 40, 3) for v in range(1, 40, 5)]
     scores = lexicon_scores(lexicon, pairs, minimum_pairs)
     entries = lexicon.entries({word for pair in pairs for word in pair}).to_pylist()
@@ -82,7 +82,7 @@ def test_table_13(lexicon: Lexicon, tmp_path: Path) -> None:
     assert evaluate_lexicon(lexicon.path, lists, minimum_pairs=10_000)["list"]["found"] == 0
 
 
-def test_the_command_flattens_the_figures(lexicon: Lexicon, tmp_path: Path) -> None:
+def test_command_flattens_figures(lexicon: Lexicon, tmp_path: Path) -> None:
     (tmp_path / "SimLex-999.txt").write_text("w0\tw1\t3\nw2\tw3\t1\nw4\tnowhere\t2\n", encoding="utf-8")
     entries = lexicon.entries(["w0", "w1", "w2"]).to_pylist()
     text = "".join(f"{e['word']}\t{e['paraphrase']}\t{e['cross_pmi']}\n" for e in entries)
@@ -104,7 +104,7 @@ def test_the_command_flattens_the_figures(lexicon: Lexicon, tmp_path: Path) -> N
 
 
 @pytest.mark.full
-def test_membership_in_ppdb_is_a_yardstick(data_directory: Path) -> None:
+def test_ppdb_membership_is_a_baseline(data_directory: Path) -> None:
     """A list of PPDB XXXL pairs without scores gives 52.4 on SimLex-999."""
     ppdb = next((data_directory / "ppdb").glob("ppdb-1.0-xxxl-lexical*"))
     lists = read_lists([data_directory / "wordsim" / "SimLex-999.txt"], [ppdb])

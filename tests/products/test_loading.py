@@ -30,7 +30,7 @@ def save_word_model(directory: Path, unit: str = "word") -> SentenceModel:
     return model
 
 
-def test_the_built_in_scorer_compares_and_has_no_vectors() -> None:
+def test_built_in_scorer_compares_without_vectors() -> None:
     for name in ("general", str(general.DIRECTORY)):
         opened = open_model(name)
         (same, other) = opened.model.similarity(["A dog runs."] * 2, ["A dog is running.", "It rains."])
@@ -39,7 +39,7 @@ def test_the_built_in_scorer_compares_and_has_no_vectors() -> None:
             paraforge.load(name)
 
 
-def test_a_trained_model(tmp_path: Path) -> None:
+def test_trained_model_is_loaded(tmp_path: Path) -> None:
     trained = save_word_model(tmp_path / "model")
     opened = open_model(str(tmp_path / "model"))
     assert opened.kind == "trained average, 5 dimensions"
@@ -49,9 +49,7 @@ def test_a_trained_model(tmp_path: Path) -> None:
     assert open_model(str(tmp_path / "trigrams")).words is None
 
 
-def test_every_model_has_vectors_and_similarities_of_texts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_give_vectors_and_similarities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By one function: lists, columns and single texts; 0 for a text without a vector."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     save_word_model(tmp_path / "trained")
@@ -94,7 +92,7 @@ def test_every_model_has_vectors_and_similarities_of_texts(
                 model.similarity(first, second)
 
 
-def test_a_model_that_adapts_is_not_taken_for_a_file(tmp_path: Path) -> None:
+def test_adapting_model_is_not_a_fixed_file(tmp_path: Path) -> None:
     """Each block of lines would have vectors of another model."""
     save_sif(WordAverage(table(True), WEIGHTING, of_each_set=1), tmp_path / "each")
     (tmp_path / "lines.tsv").write_text("the dog\ta cat\n")
@@ -102,7 +100,7 @@ def test_a_model_that_adapts_is_not_taken_for_a_file(tmp_path: Path) -> None:
         here.run_command("embed", tmp_path / "each", tmp_path / "lines.tsv", tmp_path / "o.npy")
 
 
-def test_what_is_no_model(tmp_path: Path) -> None:
+def test_invalid_model_directories(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such model"):
         open_model(str(tmp_path / "missing"))
     with pytest.raises(InputError, match="not a model"):

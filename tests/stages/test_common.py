@@ -66,7 +66,7 @@ def set_value(name: str) -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_parameter_that_changes(stage: str, project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_parameter_changed_during_run(stage: str, project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     names = [name for name in STAGES[stage]["params"] if isinstance(name, str)]
     assert run(stage, lambda: None) == 0
     text = Path("params.yaml").read_text()
@@ -77,7 +77,7 @@ def test_a_parameter_that_changes(stage: str, project: Path, capfd: pytest.Captu
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_parameters_of_other_stages_may_change(stage: str, project: Path) -> None:
+def test_other_stage_parameters_may_change(stage: str, project: Path) -> None:
     mine = {name.partition(".")[0] for name in STAGES[stage]["params"] if isinstance(name, str)}
     other = min(read_parameters(Path()).keys() - mine)
     assert run(stage, lambda: set_value(other)) == 0, other
@@ -98,7 +98,7 @@ def rewritten(path: Path) -> None:
         (WITH_FILES[0], lambda path: path.write_text("longer\n")),
     ],
 )
-def test_a_file_that_changes(
+def test_file_changed_during_run(
     stage: str, edit: Callable[[Path], object], project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     named = project.parent / "named.txt"
@@ -110,7 +110,7 @@ def test_a_file_that_changes(
 
 
 @pytest.mark.parametrize("small", [0, 100])
-def test_content_counts_where_times_can_lie(
+def test_file_content_counts_when_times_are_unreliable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
 ) -> None:
     """A small file is read again even if no time has changed, a large one if any has."""
@@ -127,7 +127,7 @@ def test_content_counts_where_times_can_lie(
     assert common._has_changed(path, before)
 
 
-def test_a_file_that_is_missing_all_the_time_has_not_changed(tmp_path: Path) -> None:
+def test_missing_file_has_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "named.txt"
     before = common._look_at(path)
     assert not common._has_changed(path, before)
@@ -135,7 +135,7 @@ def test_a_file_that_is_missing_all_the_time_has_not_changed(tmp_path: Path) -> 
     assert common._has_changed(path, before)
 
 
-def test_an_error_of_the_disk_is_one_line(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_disk_error_of_stage_is_one_line(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     def fail() -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -145,7 +145,7 @@ def test_an_error_of_the_disk_is_one_line(project: Path, capfd: pytest.CaptureFi
     assert "in fail" in Path("logs/ingest.log").read_text()
 
 
-def test_a_log_that_cannot_be_written_is_an_error_in_one_line(
+def test_unwritable_log_is_one_line_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -155,7 +155,7 @@ def test_a_log_that_cannot_be_written_is_an_error_in_one_line(
     assert "File exists: 'logs'" in caplog.text
 
 
-def test_what_a_failed_stage_has_finished_is_kept(project: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_stage_keeps_finished_work(project: Path, caplog: pytest.LogCaptureFixture) -> None:
     def main(parameters: Parameters) -> None:
         ingest.main(parameters)
         set_value("ingest.rows_per_shard")
@@ -172,7 +172,7 @@ def test_what_a_failed_stage_has_finished_is_kept(project: Path, caplog: pytest.
     assert "rows" in Path("logs/ingest.log").read_text()
 
 
-def test_a_model_needs_a_name(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embeddings_stage_needs_model_name(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["stage"])
     with pytest.raises(InputError, match=r"there is no model ''; params\.yaml has word"):
         embeddings.main(common.parameters_of("embeddings"))

@@ -48,7 +48,7 @@ def project(english: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return project
 
 
-def test_every_sentence_is_kept_or_rejected_or_failed(project: Path, english: Path) -> None:
+def test_round_trip_counts_add_up(project: Path, english: Path) -> None:
     lines = english.read_text(encoding="utf-8").splitlines()
     ingested = [row for row in rows(project / "data/ingested") if not row["rejected"]]
     assert {row["reference"] for row in ingested} == {*lines[:200]}
@@ -74,7 +74,7 @@ def test_every_sentence_is_kept_or_rejected_or_failed(project: Path, english: Pa
     assert report["failed"][told] == there["failed"][told.removeprefix("forward: ")] > 0
 
 
-def test_the_corpus_says_that_its_foreign_side_is_made(project: Path) -> None:
+def test_card_says_foreign_side_is_machine_made(project: Path) -> None:
     manifest = read_json(project / "data/corpus/_manifest.json")
     meanings = {column["name"]: column["description"] for column in manifest["columns"]}
     assert meanings["source_text"] == "machine translation of the reference into another language"
@@ -87,7 +87,7 @@ def test_the_corpus_says_that_its_foreign_side_is_made(project: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_limit_is_of_the_forward_translation(project: Path, tmp_path: Path) -> None:
+def test_sentence_limit_applies_to_forward_translation(project: Path, tmp_path: Path) -> None:
     copied = Path(shutil.copytree(project, tmp_path / "project", symlinks=True))
     with inside(copied):
         shutil.rmtree("work")
@@ -104,7 +104,7 @@ def test_a_limit_is_of_the_forward_translation(project: Path, tmp_path: Path) ->
 
 
 @pytest.mark.full
-def test_a_second_run_translates_nothing_and_the_way_there_is_planned(project: Path, tmp_path: Path) -> None:
+def test_second_round_trip_translates_nothing(project: Path, tmp_path: Path) -> None:
     copied = Path(shutil.copytree(project, tmp_path / "project", symlinks=True))
     before = digests(copied / "data/translated")
     with inside(copied):
@@ -123,7 +123,7 @@ def test_a_second_run_translates_nothing_and_the_way_there_is_planned(project: P
 
 
 @pytest.mark.parametrize("name", ["a.en", "a.txt.gz"])
-def test_english_alone_is_looked_at(name: str, tmp_path: Path) -> None:
+def test_only_english_is_checked_for_language(name: str, tmp_path: Path) -> None:
     found = look_at_english(bitext(tmp_path, "a.cs", name)[1])
     assert (found.kind, found.lines, found.languages) == ("references", 200, {"reference": "en"})
 
@@ -135,7 +135,7 @@ def test_english_alone_is_looked_at(name: str, tmp_path: Path) -> None:
         ({"a": "en", "b": "cs"}, "it has columns.*one per line"),
     ],
 )
-def test_only_one_english_text_is_taken(columns: dict[str, str], message: str, tmp_path: Path) -> None:
+def test_several_english_columns_are_error(columns: dict[str, str], message: str, tmp_path: Path) -> None:
     pytest.importorskip("py3langid")
     czech, english = bitext(tmp_path, "a.cs", "a.en")
     texts = {"cs": czech, "en": english}
@@ -192,7 +192,7 @@ def fake(**forward: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_cannot_be_done_is_refused_before_anything_runs(
+def test_invalid_round_trip_is_early_error(
     changed: dict[str, Any], problem: str | None, tmp_path: Path
 ) -> None:
     content = read_parameters(make_project(tmp_path / "project"))
@@ -204,7 +204,7 @@ def test_what_cannot_be_done_is_refused_before_anything_runs(
         check_parameters(content, "params.yaml")
 
 
-def test_references_in_another_language_are_refused(tmp_path: Path) -> None:
+def test_references_in_other_language_are_error(tmp_path: Path) -> None:
     pytest.importorskip("py3langid")
     czech, english = bitext(tmp_path, "a.cs", "a.en")
     with without_git_and_dvc():
@@ -219,7 +219,7 @@ def test_references_in_another_language_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_several_pivots_make_a_round_trip_each(english: Path, tmp_path: Path) -> None:
+def test_each_pivot_makes_a_round_trip(english: Path, tmp_path: Path) -> None:
     project = make_project(tmp_path / "project", "resources.workers=1")
     content = read_parameters(project)
     source = {"format": "moses", "paths": {"reference": str(english)}}
@@ -250,7 +250,7 @@ def test_several_pivots_make_a_round_trip_each(english: Path, tmp_path: Path) ->
 
 
 @pytest.mark.full
-def test_both_models_are_trained_on_one_bitext(tmp_path: Path) -> None:
+def test_both_models_train_on_one_bitext(tmp_path: Path) -> None:
     """As the sample shows it: the references of the sample, and two tiny models of its pairs."""
     project = make_project(tmp_path / "project", TRAINED, pairs=300)
     content = read_parameters(project)

@@ -67,7 +67,7 @@ def test_each_sentence_is_parsed_once(tmp_path: Path, monkeypatch: pytest.Monkey
     assert sorted(parser.seen) == sorted(SENTENCES)
 
 
-def test_a_run_that_is_stopped_anywhere_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parsing_resumes_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = _run(monkeypatch, tmp_path / "whole", CountingParser(), SENTENCES)
     for stop_after in range(0, 60, 15):
         root = tmp_path / str(stop_after)

@@ -51,7 +51,7 @@ def test_link_grammar() -> None:
 @needs_link_parser
 @settings(max_examples=5)
 @given(st.lists(st.text(max_size=25), min_size=1, max_size=4))
-def test_whatever_the_text_every_sentence_has_its_own_answer(texts: list[str]) -> None:
+def test_every_sentence_gets_its_own_tree(texts: list[str]) -> None:
     known = "A man is riding a horse."
     found = open_parser("link-grammar").parse([known, *texts, known])
     assert len(found) == len(texts) + 2
@@ -73,7 +73,7 @@ def _program(directory: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> Non
 
 
 @pytest.mark.parametrize("at_once", [4, 200])
-def test_a_sentence_that_kills_the_program_or_is_too_long_costs_itself_alone(
+def test_crash_or_long_sentence_loses_only_that_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     _program(tmp_path, monkeypatch, '!*) echo width set to 16381;; bad) exit 1;; *) echo "(S $line)";;')
@@ -87,7 +87,7 @@ def test_a_sentence_that_kills_the_program_or_is_too_long_costs_itself_alone(
         describe_parser("link-grammar")
 
 
-def test_a_program_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_parser_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _program(tmp_path, monkeypatch, '!*) echo width set to 16381;; bad) sleep 60;; *) echo "(S $line)";;')
     monkeypatch.setattr(link_grammar, "_START_SECONDS", 1)
     monkeypatch.setattr(link_grammar, "_PATIENCE", 0)
@@ -116,7 +116,7 @@ def _fake_stanza(monkeypatch: pytest.MonkeyPatch, pipeline: Any) -> None:
     monkeypatch.setitem(sys.modules, "stanza", module)
 
 
-def test_stanzas_trees_belong_to_their_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stanza_trees_match_their_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in with Stanza's interface: paragraphs in, trees that print as brackets out."""
 
     def pipeline(language: str, **options: Any) -> Any:
@@ -242,7 +242,7 @@ def written(tree: Any, words: bool) -> str:
 
 
 @given(trees())
-def test_a_skeleton_is_the_tree_without_its_words(tree: Any) -> None:
+def test_skeleton_is_tree_without_words(tree: Any) -> None:
     assert skeleton(f"(ROOT {written(tree, True)})") == written(tree, False)
     # It has lost all that can be lost, and its top is the template.
     assert skeleton(written(tree, False)) == written(tree, False)
@@ -252,14 +252,14 @@ def test_a_skeleton_is_the_tree_without_its_words(tree: Any) -> None:
 
 
 @given(st.text(alphabet="() ab.\t", max_size=30))
-def test_any_text_is_a_tree_or_a_value_error(text: str) -> None:
+def test_any_text_parses_or_raises_value_error(text: str) -> None:
     try:
         assert re.fullmatch(r"\([^()]*( \([^()]+\))*\)", template_of(text))
     except ValueError as error:
         assert "bracket" in str(error) or "tree" in str(error)
 
 
-def test_nesting_has_an_end() -> None:
+def test_nesting_depth_is_limited() -> None:
     assert skeleton("(S " * 200 + ")" * 200).count("(") == 200
     for depth in (201, 5000):
         with pytest.raises(ValueError, match="200 deep"):

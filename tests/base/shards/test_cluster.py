@@ -29,16 +29,16 @@ needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="open
 
 
 @pytest.mark.parametrize("kind", [CancelledError, CommClosedError])
-def test_a_scheduler_that_goes_away_is_an_error_that_says_what_to_do(kind: type[Exception]) -> None:
+def test_lost_scheduler_error_says_what_to_do(kind: type[Exception]) -> None:
     with pytest.raises(IncompleteError, match="Finished work is kept"), watched_connection():
         raise kind("scheduler-connection-lost")
 
 
-def test_outside_of_a_cluster_there_is_one_process() -> None:
+def test_single_process_without_cluster() -> None:
     assert worker_number() == 0
 
 
-def test_workers_that_go_away_are_waited_for(
+def test_lost_workers_are_waited_for(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A quarter of an hour from when the last one was seen. Only those with a GPU count, if it needs one."""
@@ -62,7 +62,7 @@ def test_workers_that_go_away_are_waited_for(
     assert caplog.messages[1:] == ["the scheduler has no worker; waiting for one"]
 
 
-def test_local_workers_have_what_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_workers_get_configured_resources(monkeypatch: pytest.MonkeyPatch) -> None:
     local = Mock(return_value=nullcontext())
     monkeypatch.setattr(cluster, "_local_cluster", local)
     monkeypatch.setattr("distributed.Client", Mock(return_value=nullcontext()))
@@ -72,7 +72,7 @@ def test_local_workers_have_what_they_are_given(monkeypatch: pytest.MonkeyPatch)
     assert {name: local.call_args.kwargs.get(name) for name in wanted} == wanted
 
 
-def test_a_local_cluster_that_does_not_start_or_end_is_told_or_ended_again(
+def test_local_cluster_that_fails_to_start_or_stop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made = Mock(close=Mock(side_effect=[AssertionError("can only join a started process"), None]))
@@ -87,7 +87,7 @@ def test_a_local_cluster_that_does_not_start_or_end_is_told_or_ended_again(
         pass
 
 
-def test_a_first_worker_is_waited_for_and_errors_of_jobs_are_given_back(
+def test_waits_for_first_worker_and_returns_job_errors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(cluster, "_POLL_SECONDS", 0)
@@ -102,7 +102,7 @@ def test_a_first_worker_is_waited_for_and_errors_of_jobs_are_given_back(
 
 
 @pytest.mark.full
-def test_a_cluster_ends_although_a_worker_is_being_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cluster_ends_while_worker_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = WorkerProcess.kill
     refused: list[str] = []
 
@@ -120,7 +120,7 @@ def test_a_cluster_ends_although_a_worker_is_being_started_again(monkeypatch: py
 
 
 @pytest.mark.full
-def test_a_worker_that_dies_while_it_starts_is_a_clear_error() -> None:
+def test_worker_dying_at_start_is_clear_error() -> None:
     """dask.config says what a worker is to run first."""
     dies = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     refused = pytest.raises(IncompleteError, match=r"do not start.*resources\.workers to 1")
@@ -142,7 +142,7 @@ def certificates(directory: Path) -> dict[str, str]:
 
 @needs_openssl
 @pytest.mark.full
-def test_certificates_in_dasks_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tls_certificates_from_dask_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The right ones compute; others, or none, do not connect."""
     from distributed import LocalCluster
 
@@ -174,7 +174,7 @@ def test_certificates_in_dasks_settings(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1", "ucx://127.0.0.1:8786"])
-def test_an_address_that_dask_cannot_use(address: str) -> None:
+def test_invalid_dask_address(address: str) -> None:
     """Without a port, or of a protocol that is not installed."""
     before = threading.enumerate()
     with (
@@ -186,7 +186,7 @@ def test_an_address_that_dask_cannot_use(address: str) -> None:
     assert "IO loop" not in [one.name for one in threading.enumerate() if one not in before]
 
 
-def test_a_scheduler_without_tls_is_warned_of_once(
+def test_scheduler_without_tls_warns_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(*_: object, **__: object) -> None:

@@ -44,7 +44,7 @@ def oracle(numbers: list[int | None]) -> tuple[list[int], list[int]]:
     numbers=st.lists(st.none() | st.integers(0, 12), max_size=60),
     cuts=st.lists(st.integers(0, 60), max_size=4),
 )
-def test_agrees_with_a_dictionary_however_the_stream_is_cut(
+def test_groups_match_dictionary_for_any_split(
     tmp_path_factory: pytest.TempPathFactory, numbers: list[int | None], cuts: list[int]
 ) -> None:
     edges = sorted({0, len(numbers), *(cut for cut in cuts if cut < len(numbers))})
@@ -64,7 +64,7 @@ def ranked(directory: Path, keys: NDArray[np.uint64]) -> GroupRanks:
     return GroupRanks(directory)
 
 
-def test_any_range_can_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_of_any_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups, "_BATCH_ROWS", 100)
     numbers = np.random.default_rng(1).integers(0, 300, 2000).tolist()
     ranks = ranked(tmp_path / "ranks", keys_of(numbers))
@@ -74,12 +74,12 @@ def test_any_range_can_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert (got[0].tolist(), got[1].tolist()) == (earlier[start:stop], first[start:stop])
 
 
-def test_keys_that_agree_in_one_half_are_different(tmp_path: Path) -> None:
+def test_keys_equal_in_half_their_bits_differ(tmp_path: Path) -> None:
     keys = np.array([[7, 1], [7, 2], [8, 1], [7, 1], [2**64 - 1, 0], [0, 2**64 - 1]], dtype=np.uint64)
     assert ranked(tmp_path, keys).of(0, 6)[1].tolist() == [0, 1, 2, 0, 4, 5]
 
 
-def test_a_signal_while_ranking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signal_during_ranking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While DuckDB is busy, which is told at once; then all is ranked anew."""
     numbers = np.random.default_rng(3).integers(0, 8000, 20_000).tolist()
     directory = tmp_path / ODD
@@ -92,7 +92,7 @@ def test_a_signal_while_ranking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [path.name for path in directory.iterdir()] == ["ranks.npy"]
 
 
-def test_a_signal_ends_a_long_query_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signal_ends_long_query_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def signalled(_: object) -> None:
         time.sleep(0.2)
         raise SystemExit(130)
@@ -102,12 +102,12 @@ def test_a_signal_ends_a_long_query_at_once(tmp_path: Path, monkeypatch: pytest.
         run_query("SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b", {}, tmp_path, "")
 
 
-def test_a_query_that_fails_says_what_cannot_be_done(tmp_path: Path) -> None:
+def test_failed_query_names_its_task(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"pairs cannot be found: .*nonsense"):
         run_query("SELECT nonsense", {}, tmp_path / "query", "pairs cannot be found")
 
 
-def test_a_database_fits_in_its_directory(tmp_path: Path) -> None:
+def test_database_stays_in_its_directory(tmp_path: Path) -> None:
     """It takes more than its memory, which goes to the disk, and leaves nothing, even if it fails."""
     directory = tmp_path / ODD
     with pytest.raises(InputError, match="nonsense"), scratch_database(directory, "20MB") as database:
@@ -120,7 +120,7 @@ def test_a_database_fits_in_its_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [[[3, 3]], [[4, 3]], [[0, 1], [1, 2]]])
-def test_rows_have_to_rise(tmp_path: Path, rows: list[list[int]]) -> None:
+def test_rows_must_ascend(tmp_path: Path, rows: list[list[int]]) -> None:
     with pytest.raises(ValueError, match="ascending"):
         rank_groups(((keys_of(one), np.array(one)) for one in rows), tmp_path / "ranks")
 
@@ -133,7 +133,7 @@ def test_known_values() -> None:
     ]
 
 
-def test_equal_texts_have_equal_keys_and_other_texts_others() -> None:
+def test_keys_equal_only_for_equal_texts() -> None:
     keys = text_keys(pa.array(["a", "ab", "a", "á"]), pa.array(["bc", "c", "bc", "bc"]))
     assert keys[0].tolist() == keys[2].tolist()
     assert len({tuple(key) for key in keys.tolist()}) == 3
@@ -166,7 +166,7 @@ def joined(links: list[tuple[int, int]]) -> list[int]:
 
 
 @given(LINKS, st.integers(1, 7), st.integers(1, 9))
-def test_clusters_are_joined_sets(
+def test_clusters_are_connected_components(
     tmp_path_factory: pytest.TempPathFactory, links: list[tuple[int, int]], rows: int, block: int
 ) -> None:
     place = tmp_path_factory.mktemp("clusters")
@@ -187,7 +187,7 @@ def test_clusters_are_joined_sets(
     st.integers(1, 20),
     st.integers(1, 30),
 )
-def test_the_smallest_keys_in_the_order_of_the_stream(keys: list[int], size: int, per_table: int) -> None:
+def test_smallest_keys_in_stream_order(keys: list[int], size: int, per_table: int) -> None:
     drawn = Smallest(size)
     table = pa.table({"key": pa.array(keys, pa.uint64()), "row": np.arange(len(keys))})
     drawn.add(table.slice(0, 0))
@@ -197,7 +197,7 @@ def test_the_smallest_keys_in_the_order_of_the_stream(keys: list[int], size: int
     assert drawn.rows()["row"].to_pylist() == [row for row, key in enumerate(keys) if key <= last]
 
 
-def test_memory_holds_twice_the_sample_in_few_pieces() -> None:
+def test_memory_is_bounded_by_twice_the_sample() -> None:
     drawn = Smallest(100)
     keys = np.random.default_rng(1).integers(0, 2**63, 20_000).astype(np.uint64)
     for first in range(0, len(keys), 50):

@@ -17,7 +17,7 @@ def ahead_of(work: Callable[[int], int], pieces: Iterable[int], threads: int) ->
 
 
 @pytest.mark.parametrize("depth", [1, 3])
-def test_the_same_items_come_in_order_and_an_error_after_those_before_it(depth: int) -> None:
+def test_prefetch_keeps_order_and_raises_in_place(depth: int) -> None:
     def failing() -> Iterator[int]:
         yield from range(50)
         raise ValueError("here")
@@ -31,7 +31,7 @@ def test_the_same_items_come_in_order_and_an_error_after_those_before_it(depth: 
         assert [*items] == seen
 
 
-def test_leaving_early_stops_the_thread_which_begins_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leaving_early_stops_prefetch_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, waited_for, made = threading.Event(), threading.Event(), []
     shutdown = ThreadPoolExecutor.shutdown
 
@@ -56,7 +56,7 @@ def test_leaving_early_stops_the_thread_which_begins_nothing_more(monkeypatch: p
 
 
 @pytest.mark.parametrize("made", [in_threads, ahead_of])
-def test_giving_up_waits_for_no_thread(made: Callable[..., Generator[int, None, None]]) -> None:
+def test_leaving_does_not_wait_for_threads(made: Callable[..., Generator[int, None, None]]) -> None:
     """The garbage collector gives up generators, also while a thread starts (`threads_of`)."""
     begun, released = threading.Event(), threading.Event()
 
@@ -82,7 +82,7 @@ def test_giving_up_waits_for_no_thread(made: Callable[..., Generator[int, None, 
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-def test_no_more_pieces_wait_than_twice_the_threads(threads: int) -> None:
+def test_pending_items_are_at_most_twice_the_threads(threads: int) -> None:
     taken = 0
 
     def pieces() -> Iterator[int]:

@@ -67,17 +67,17 @@ def test_a_containers_share(form: str, quota: str, cores: int | None) -> None:
         *({"memory_limit": one} for one in ("", "4 gigs", "50%", "-1", "none", "GB")),
     ],
 )
-def test_what_no_stage_could_use_is_refused_before_the_first_one(content: dict[str, object]) -> None:
+def test_unusable_resources_are_refused_first(content: dict[str, object]) -> None:
     with pytest.raises(ValidationError, match="should match pattern"):
         Resources.model_validate(content)
 
 
 @pytest.mark.parametrize("size", ["auto", "4GB", "4 GiB", "0.5GB", "512MB", "4000000000", "4G", "800kB"])
-def test_sizes_of_memory_are_understood(size: str) -> None:
+def test_memory_sizes_are_parsed(size: str) -> None:
     assert job_memory(Resources(memory_limit=size)) > 0
 
 
-def test_directories_can_begin_with_the_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_directory_is_expanded_in_directories(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     content = {"work": "~/work", "translation_memory": "~/memory", "worker_cache": "~/cache"}
     resources = Resources.model_validate(content)
@@ -86,7 +86,7 @@ def test_directories_can_begin_with_the_home_directory(monkeypatch: pytest.Monke
     assert Resources(work=Path("~nobody.here/work")).work == Path("~nobody.here/work")
 
 
-def test_a_block_has_its_own_number_of_threads() -> None:
+def test_thread_count_is_limited_within_a_block() -> None:
     before = torch.get_num_threads()
     with torch_threads(before + 1):
         assert torch.get_num_threads() == before + 1

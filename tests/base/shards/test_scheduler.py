@@ -93,7 +93,7 @@ def thread_of(_: int) -> int:
     return threading.get_ident()
 
 
-def test_workers_are_threads_of_as_few_processes_as_can_hold_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_share_as_few_processes_as_possible(monkeypatch: pytest.MonkeyPatch) -> None:
     two = Resources(workers=2, in_process_rows=0)
     with open_jobs(two, 100, at_once=2) as jobs:  # one process, which is this one
         assert jobs.results(meet, [(1,), (2,), (3,), (4,)], description="meet") == [1, 2, 3, 4]
@@ -116,7 +116,7 @@ def test_workers_are_threads_of_as_few_processes_as_can_hold_them(monkeypatch: p
     assert started == [(2, 1), (2, 2), (2, 2), (3, 2), (2, 2)]
 
 
-def test_jobs_know_where_their_workers_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_know_their_worker_number(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("announced", "connect"):
         monkeypatch.setattr(scheduler, name, lambda *_, name=name: nullcontext(name))
     with open_jobs(Resources(workers=2, in_process_rows=0), 100, gpu=True) as jobs:
@@ -129,7 +129,7 @@ def test_jobs_know_where_their_workers_are(monkeypatch: pytest.MonkeyPatch) -> N
             assert jobs._client == client
 
 
-def test_errors_come_through(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_jobs_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="third"):
         dict(Jobs().run(fail, ARGUMENTS, description="test"))
     with pytest.raises(TypeError, match="can't multiply"):
@@ -139,7 +139,7 @@ def test_errors_come_through(monkeypatch: pytest.MonkeyPatch) -> None:
         Jobs().results(square, [(1,)], description="test")
 
 
-def test_the_log_says_where_a_job_failed(caplog: pytest.LogCaptureFixture) -> None:
+def test_log_names_place_of_failed_job(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, scheduler.__name__), threads_of_a_cluster() as client:
         for jobs in (Jobs(), Jobs(client)):
             ((_, found),) = jobs.attempt(square, [("no number",)], description="test")
@@ -200,7 +200,7 @@ _KILLED = (KilledWorker("job", SimpleNamespace(address="a worker"), 2), "its wor
     ("failures", "tries", "problem"),
     [(0, 1, _RETRY), (2, 3, _RETRY), (9, 3, _RETRY), (1, 2, _KILLED), (9, 2, _KILLED)],
 )
-def test_a_job_that_can_be_retried_is_tried_again(
+def test_retryable_job_is_retried(
     tmp_path: Path, failures: int, tries: int, problem: tuple[Exception, str]
 ) -> None:
     """Three times, or once more if it may have been another job that killed its workers."""
@@ -211,7 +211,7 @@ def test_a_job_that_can_be_retried_is_tried_again(
     assert found == "done" if failures < tries else problem[1] in str(found)
 
 
-def test_a_worker_that_differs_from_the_others_is_named(
+def test_worker_with_other_versions_is_named(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It has another version of the program, or an error that may be its host's alone."""
@@ -228,9 +228,7 @@ def test_a_worker_that_differs_from_the_others_is_named(
 
 
 @pytest.mark.full
-def test_a_worker_that_gives_no_sign_of_life_loses_its_tasks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silent_worker_loses_its_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.base.shards.cluster._SILENT_SECONDS", 1)
     resources = Resources(workers=2, in_process_rows=0, memory_limit="1GB")
     arguments = [(str(tmp_path / "mark"),)] * 6
@@ -240,7 +238,7 @@ def test_a_worker_that_gives_no_sign_of_life_loses_its_tasks(
 
 
 @pytest.mark.full
-def test_on_workers_as_dask_starts_them_outside_of_the_tests(capfd: pytest.CaptureFixture[str]) -> None:
+def test_workers_started_by_dask_itself(capfd: pytest.CaptureFixture[str]) -> None:
     """An error comes back, and no worker writes its traceback."""
     method = dask.config.set({"distributed.worker.multiprocessing-method": "spawn"})
     with method, open_jobs(Resources(workers=2, in_process_rows=0), rows=10) as jobs:
@@ -261,7 +259,7 @@ def tell_of_another_run(rows: int) -> int:
     return rows
 
 
-def test_rows_are_told_while_a_job_runs_but_not_those_of_another_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_counts_only_rows_of_this_run(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[int, int]] = []
 
     def tell(_: object, index: int, rows: int) -> None:
@@ -277,7 +275,7 @@ def test_rows_are_told_while_a_job_runs_but_not_those_of_another_run(monkeypatch
 
 
 @pytest.mark.full
-def test_a_second_cluster_on_a_host_warns_of_nothing() -> None:
+def test_second_cluster_on_host_does_not_warn() -> None:
     resources = Resources(workers=2, in_process_rows=0)
     with warnings.catch_warnings(record=True) as caught, open_jobs(resources, 10), open_jobs(resources, 10):
         pass
@@ -309,18 +307,18 @@ def run(work: Callable[[int], int]) -> list[int]:
 
 
 @pytest.mark.full
-def test_ctrl_c_is_left_to_the_parent() -> None:
+def test_workers_ignore_ctrl_c() -> None:
     assert run(squared_in_spite_of_ctrl_c) == [number**2 for number in range(20)]
 
 
 @pytest.mark.full
-def test_a_process_that_dies_is_one_line() -> None:
+def test_dead_worker_is_one_log_line() -> None:
     with pytest.raises(IncompleteError, match=r"a worker process died.*--workers"):
         run(dies_at_seven)
 
 
 @pytest.mark.full
-def test_processes_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+def test_workers_end_with_killed_parent(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", PROGRAM, str(tmp_path)], cwd=ROOT) as parent:
         while len(list(tmp_path.iterdir())) < 2:
             assert parent.poll() is None

@@ -48,7 +48,7 @@ def test_result_and_report(place: Path) -> None:
     assert products == [3 * line for line in range(95)]
 
 
-def test_a_second_run_reuses_and_a_changed_parameter_does_not(place: Path) -> None:
+def test_second_run_reuses_unless_parameter_changed(place: Path) -> None:
     run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
     again = run_step(multiply_step(3), [place / "in"], place / "again", resources(place, batch_tokens=7))
     assert again.reused == 10 and digests(place / "out") == digests(place / "again")
@@ -57,7 +57,7 @@ def test_a_second_run_reuses_and_a_changed_parameter_does_not(place: Path) -> No
     assert ShardDirectory(place / "out").read(0)["product"].to_pylist()[1] == 4
 
 
-def test_keys_hold_all_that_decides_the_result_and_nothing_else(place: Path) -> None:
+def test_keys_cover_exactly_what_decides_results(place: Path) -> None:
     """Also the place of a shard: equal shards are several results."""
     write_input(place / "equal", rows=3, rows_per_shard=1, line=7)
     one = replace(multiply_step(3), fingerprints={"model": "1"})
@@ -81,7 +81,7 @@ def test_keys_hold_all_that_decides_the_result_and_nothing_else(place: Path) -> 
     assert not {*shard_keys(one, both[0])} & {*shard_keys(one, both[1])}  # the later one's columns are used
 
 
-def test_shards_of_other_parameters_are_removed_when_the_new_ones_are_published(place: Path) -> None:
+def test_old_shards_are_removed_after_publication(place: Path) -> None:
     former, step = (replace(multiply_step(factor), name="select") for factor in (3, 5))
     for one in (former, step):
         run_step(one, [place / "in"], place / "out", resources(place))
@@ -89,7 +89,7 @@ def test_shards_of_other_parameters_are_removed_when_the_new_ones_are_published(
     assert left == set(shard_keys(step, ShardView(place / "in")))
 
 
-def test_a_worker_builds_again_for_other_arguments(place: Path) -> None:
+def test_worker_rebuilds_for_other_arguments(place: Path) -> None:
     shard, work = place / "in" / "shard-00001.parquet", place / "work"
     for factor in (2, 3):
         step = replace(multiply_step(3), arguments={"factor": factor})
@@ -98,7 +98,7 @@ def test_a_worker_builds_again_for_other_arguments(place: Path) -> None:
         assert made["product"].to_pylist()[0] == 10 * factor
 
 
-def test_results_are_not_read_with_other_input(place: Path) -> None:
+def test_results_do_not_open_with_other_input(place: Path) -> None:
     run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
     assert ShardView(place / "in", place / "out").total_rows == 95
     write_input(place / "in", rows=95, line=7)
@@ -106,7 +106,7 @@ def test_results_are_not_read_with_other_input(place: Path) -> None:
         ShardView(place / "in", place / "out")
 
 
-def test_a_failing_shard_is_reported_and_the_rest_is_kept(place: Path) -> None:
+def test_failing_shard_is_reported_and_others_kept(place: Path) -> None:
     with pytest.raises(IncompleteError, match=r"1 of 10 shards failed.*\n.*shard 4 \(.*cannot multiply 44"):
         run_step(multiply_step(3, fail_at=44), [place / "in"], place / "out", resources(place))
     assert not (place / "out").exists()
@@ -118,16 +118,14 @@ def test_a_failing_shard_is_reported_and_the_rest_is_kept(place: Path) -> None:
             run_step(multiply_step(3, fail_at=44), [place / "all"], place / "none", resources(place))
 
 
-def test_a_changed_input_shard_is_refused(place: Path) -> None:
+def test_changed_input_shard_is_error(place: Path) -> None:
     shard = place / "in" / "shard-00003.parquet"
     shard.write_bytes(shard.read_bytes() + b"x")
     with pytest.raises(InputError, match=r"shard-00003\.parquet: cannot be read"):
         run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
 
 
-def test_more_input_reuses_the_shards_that_did_not_change(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_added_input_reuses_unchanged_shards(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
     write_input(place / "more", rows=120)
     attempt = Mock(return_value=())
@@ -141,7 +139,7 @@ def test_more_input_reuses_the_shards_that_did_not_change(
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.full)])
-def test_two_shards_at_once_give_the_same_files(place: Path, device: str) -> None:
+def test_two_threads_give_same_files(place: Path, device: str) -> None:
     """In this process, or on workers of a local cluster, which declare a device."""
     run_step(multiply_step(3), [place / "in"], place / "one", resources(place))
     both = replace(multiply_step(3), at_once=2, device=device)
@@ -154,14 +152,14 @@ def test_two_shards_at_once_give_the_same_files(place: Path, device: str) -> Non
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
-def test_in_process_a_spoilt_process_stops_the_run(place: Path, at_once: int) -> None:
+def test_broken_process_stops_in_process_run(place: Path, at_once: int) -> None:
     step = Step("give", 1, {}, build_spoilt, {"log": str(place / "lives"), "lives": 1}, at_once=at_once)
     with pytest.raises(Spoilt):
         run_step(step, [place / "in"], place / "out", resources(place, workers=at_once))
 
 
 @pytest.mark.full
-def test_a_process_that_is_spoilt_is_replaced_and_nothing_is_lost(place: Path) -> None:
+def test_broken_worker_is_replaced_without_loss(place: Path) -> None:
     log = place / "lives"
     step = Step("give", 1, {}, build_spoilt, {"log": str(log), "lives": 1})
     report = run_step(step, [place / "in"], place / "out", resources(place, workers=2))
@@ -170,7 +168,7 @@ def test_a_process_that_is_spoilt_is_replaced_and_nothing_is_lost(place: Path) -
 
 
 @pytest.mark.parametrize("rows", [9, 11])
-def test_a_lost_or_added_row_stops_the_run_and_nothing_is_published(place: Path, rows: int) -> None:
+def test_lost_or_added_row_stops_run_before_publication(place: Path, rows: int) -> None:
     step = Step("wrong", 1, {}, build_rows, {"rows": rows})
     with pytest.raises(IncompleteError, match=f"wrong: shard 0 has {rows} rows, its input has 10"):
         run_step(step, [place / "in"], place / "out", resources(place))
@@ -181,7 +179,7 @@ def build_refused() -> Any:
     raise InputError("no such model")
 
 
-def test_what_cannot_begin_fails_no_shard(place: Path) -> None:
+def test_failed_start_fails_no_shard(place: Path) -> None:
     with pytest.raises(InputError, match=r"^no such model"):
         run_step(Step("refused", 1, {}, build_refused), [place / "in"], place / "out", resources(place))
     step = Step("nothing", 1, {}, build_nothing)
@@ -204,7 +202,7 @@ def upgrade(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("library", ["ctranslate2", "sentencepiece", "pyarrow"])
-def test_an_upgrade_in_mid_run(
+def test_library_upgrade_during_run(
     tmp_path: Path, upgrade: dict[str, str], library: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What is finished is used, the index names both versions, and one warning says so."""
@@ -222,7 +220,7 @@ def test_an_upgrade_in_mid_run(
     assert caplog.text.count(f"several versions of libraries ({library} 1.0, 2.0)") == 1
 
 
-def test_a_worker_records_its_own_versions(tmp_path: Path, upgrade: dict[str, str]) -> None:
+def test_worker_records_its_versions(tmp_path: Path, upgrade: dict[str, str]) -> None:
     write_input(tmp_path / "in", rows=10)
     work = WorkDirectory("multiply", tmp_path / "work")
     (key,) = shard_keys(STEP, ShardView(tmp_path / "in"))
@@ -237,18 +235,18 @@ def test_a_worker_records_its_own_versions(tmp_path: Path, upgrade: dict[str, st
      ({"a": "1", "b": "3"}, "b 3 (2 is installed)"), ({"a": "1"}, "b unknown (2 is installed)"),
      ({}, "a unknown (1 is installed), b unknown (2 is installed)")],
 )  # fmt: skip
-def test_one_other_version_is_enough(made: dict[str, str], otherwise: str) -> None:
+def test_single_differing_version_is_reported(made: dict[str, str], otherwise: str) -> None:
     wanted = {"a": "1", "b": "2"}
     assert is_made_otherwise(made, wanted) is bool(otherwise)
     assert described([made], wanted) == otherwise
 
 
-def test_a_library_that_is_not_installed_is_none() -> None:
+def test_missing_library_has_no_version() -> None:
     assert own_versions(["no-such-library"]) == {"no-such-library": "none"}
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_libraries_of_engines_are_distributions(engine: str) -> None:
+def test_engine_libraries_are_distributions(engine: str) -> None:
     versions = installed(engine_class(engine).LIBRARIES)
     assert "pyarrow" in versions
     # What translates is elsewhere, or nothing does.

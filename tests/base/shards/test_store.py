@@ -33,7 +33,7 @@ from tests.damage import empty, flip, truncate
 
 
 @given(pieces=st.lists(st.integers(0, 17), max_size=8), rows_per_shard=st.integers(1, 12))
-def test_shards_depend_on_the_rows_alone(
+def test_shards_depend_only_on_rows(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[int], rows_per_shard: int
 ) -> None:
     schema = schema_of(["line", "source_text"])
@@ -64,7 +64,7 @@ def test_shards_depend_on_the_rows_alone(
     assert read == rows.to_pylist()
 
 
-def test_a_shard_that_threads_cannot_write_is_an_error(tmp_path: Path) -> None:
+def test_unwritable_shard_is_error(tmp_path: Path) -> None:
     rows = pa.table({"line": range(20)})
     with ThreadPoolExecutor(2) as pool:
         writer = ShardWriter(tmp_path / "shards", rows.schema, 3, pool=pool)
@@ -74,7 +74,7 @@ def test_a_shard_that_threads_cannot_write_is_an_error(tmp_path: Path) -> None:
             writer.write(rows)
 
 
-def test_view_zips_columns_of_the_same_rows_and_later_directories_win(tmp_path: Path) -> None:
+def test_view_joins_columns_and_later_directory_wins(tmp_path: Path) -> None:
     for name, table in {
         "base": pa.table({"line": [1, 2], "rejected": pa.array([None, None], pa.string())}),
         "side": pa.table({"overlap_3": [0.5, 0.1], "rejected": ["x", None]}),
@@ -94,7 +94,7 @@ def test_view_zips_columns_of_the_same_rows_and_later_directories_win(tmp_path: 
         ShardView(tmp_path / "base", tmp_path / "more")
 
 
-def test_damage_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+def test_damaged_shard_error_names_file(tmp_path: Path) -> None:
     path = tmp_path / "shard-00000.parquet"
     text = [f"dobrý den {i * i * 7919}" for i in range(5000)]
     write_index(tmp_path, [write_shard(pa.table({"source_text": text}), path)], {})
@@ -106,7 +106,7 @@ def test_damage_is_an_error_that_names_the_file(tmp_path: Path) -> None:
             ShardDirectory(tmp_path).read(0)
 
 
-def test_rows_other_than_the_index_says(tmp_path: Path) -> None:
+def test_row_count_differing_from_index(tmp_path: Path) -> None:
     path = tmp_path / "shard-00000.parquet"
     record = write_shard(pa.table({"a": [1, 2]}), path)
     write_index(tmp_path, [record], {"step": "a"})
@@ -125,7 +125,7 @@ def test_rows_other_than_the_index_says(tmp_path: Path) -> None:
         read_aligned([path, other])
 
 
-def test_a_file_beside_shards_is_there_or_missing_or_never_was(tmp_path: Path) -> None:
+def test_companion_file_present_missing_or_never_written(tmp_path: Path) -> None:
     write_index(tmp_path, [], accompanied_by(["a", "b"]))
     (tmp_path / "a").touch()
     assert (file_beside(tmp_path, "a"), file_beside(tmp_path, "c")) == (tmp_path / "a", None)
@@ -133,7 +133,7 @@ def test_a_file_beside_shards_is_there_or_missing_or_never_was(tmp_path: Path) -
         file_beside(tmp_path, "b")
 
 
-def test_a_shard_is_compressed_and_only_values_that_repeat_have_a_dictionary(tmp_path: Path) -> None:
+def test_dictionary_encoding_only_for_repeated_values(tmp_path: Path) -> None:
     table = pa.table({"source": ["a"] * 9, "source_text": [*"abcdefghi"]})
     write_shard(table, tmp_path / "shard.parquet")
     columns = map(pq.read_metadata(tmp_path / "shard.parquet").row_group(0).column, (0, 1))
@@ -141,7 +141,7 @@ def test_a_shard_is_compressed_and_only_values_that_repeat_have_a_dictionary(tmp
     assert found == [("ZSTD", True, True), ("ZSTD", False, True)]
 
 
-def test_row_groups_are_read_together_up_to_the_wanted_rows(tmp_path: Path) -> None:
+def test_row_groups_are_batched_to_requested_rows(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": range(9)}), tmp_path / "a.parquet", row_group_size=2)
     with open_parquet(tmp_path / "a.parquet") as file:
         assert [*row_groups(file, 4)] == [((0, 1), 4), ((2, 3), 4), ((4,), 1)]
@@ -151,7 +151,7 @@ OUTSIDE = ["../other.parquet", "/etc/passwd", "a/b.parquet", "..", ".", "", "a\\
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_no_index_leads_out_of_its_own_directory(name: str, tmp_path: Path) -> None:
+def test_index_cannot_name_files_outside(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not a plain file name"):
         plain_name(name)
     shard = {"file": name, "rows": 1, "sha256": "0"}
@@ -176,7 +176,7 @@ def test_every_column_has_a_description() -> None:
         schema_of(["no_such_column"])
 
 
-def test_a_damaged_footer_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+def test_damaged_footer_error_names_file(tmp_path: Path) -> None:
     path = tmp_path / "shard.parquet"
     table = pa.table({"reference": ["a", "b"], "translation": ["c", "d"], "line": [1, 2]})
     write_parquet(table, path)
@@ -196,7 +196,7 @@ def test_a_damaged_footer_is_an_error_that_names_the_file(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_view_is_of_shards_that_were_made_from_each_other(tmp_path: Path, reverse: bool) -> None:
+def test_view_needs_shards_with_common_origin(tmp_path: Path, reverse: bool) -> None:
     translated, made_in_order = pa.table({"translated": [1, 2]}), {"step": "translate"}
     first = write_table(tmp_path / "translated", translated, 1, **made_in_order)
     # The same shards in another order.

@@ -18,7 +18,7 @@ from paraforge.base.shards.work import (
 )
 
 
-def test_the_order_of_libraries_does_not_change_a_shard(tmp_path: Path) -> None:
+def test_library_order_does_not_change_shard(tmp_path: Path) -> None:
     work = WorkDirectory("step", tmp_path)
     found = []
     for names in ("ab", "ba"):
@@ -27,7 +27,7 @@ def test_the_order_of_libraries_does_not_change_a_shard(tmp_path: Path) -> None:
     assert found[0] == found[1]
 
 
-def test_truncated_and_swapped_shards_are_not_believed(tmp_path: Path) -> None:
+def test_truncated_or_swapped_shards_are_rejected(tmp_path: Path) -> None:
     work = WorkDirectory("step", tmp_path)
     assert work.find("k1") is None and libraries_of(work.file("k1")) == {}
     assert work.commit("k1", pa.table({"a": list(range(5000))})) == work.find("k1")
@@ -43,7 +43,7 @@ def test_truncated_and_swapped_shards_are_not_believed(tmp_path: Path) -> None:
     assert work.find("k1") is None
 
 
-def test_the_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
+def test_second_writer_is_told_the_first(tmp_path: Path) -> None:
     work = WorkDirectory("step", tmp_path)
     program = (
         "import sys; from pathlib import Path; from paraforge.base.shards.work import WorkDirectory\n"
@@ -72,14 +72,12 @@ def test_the_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("why", "said"), [((), "interrupted: finished work is kept in"), (("why",), "why$")])
-def test_an_interruption_says_what_is_kept_or_what_it_said_before(
-    tmp_path: Path, why: tuple[str, ...], said: str
-) -> None:
+def test_interruption_message_says_what_is_kept(tmp_path: Path, why: tuple[str, ...], said: str) -> None:
     with pytest.raises(Interrupted, match=f"^{said}"), WorkDirectory("step", tmp_path).lock():
         raise Interrupted(*why)
 
 
-def test_a_failed_replacement_leaves_the_old_directory(tmp_path: Path) -> None:
+def test_failed_replacement_keeps_old_directory(tmp_path: Path) -> None:
     output = tmp_path / "out"
     output.mkdir()
     (output / "kept").write_text("old")
@@ -89,7 +87,7 @@ def test_a_failed_replacement_leaves_the_old_directory(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out"] and (output / "kept").exists()
 
 
-def test_a_file_of_the_user_is_not_replaced_by_a_directory(tmp_path: Path) -> None:
+def test_user_file_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis").write_text("years of work")
     refused = pytest.raises(InputError, match="thesis: is a file, but must be a directory")
     with refused, replaced_directories(tmp_path / "other", tmp_path / "thesis"):
@@ -106,9 +104,7 @@ def contents(root: Path) -> dict[str, str]:
     return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.is_file()}
 
 
-def test_a_directory_that_cannot_be_put_in_place_leaves_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_rename_keeps_old_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text("old")
@@ -126,7 +122,7 @@ def test_a_directory_that_cannot_be_put_in_place_leaves_the_old_one(
     assert contents(tmp_path) == {"one/file": "new", "two/file": "old"}
 
 
-def test_writers_at_work_are_left_alone(tmp_path: Path) -> None:
+def test_active_writers_are_left_alone(tmp_path: Path) -> None:
     with replaced_directory(tmp_path / "out") as first:
         with replaced_directory(tmp_path / "out") as second:
             (second / "file").write_text("second")
@@ -136,7 +132,7 @@ def test_writers_at_work_are_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.txt", "README.md", "a.parquet"])
-def test_text_is_copied_and_data_is_linked(tmp_path: Path, name: str) -> None:
+def test_text_is_copied_but_data_hard_linked(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("{}")
     link_or_copy(tmp_path / name, tmp_path / f"copy-{name}")
     with pytest.MonkeyPatch.context() as patched:
@@ -146,7 +142,7 @@ def test_text_is_copied_and_data_is_linked(tmp_path: Path, name: str) -> None:
     assert (tmp_path / name).samefile(tmp_path / f"copy-{name}") == name.endswith(".parquet")
 
 
-def test_whatever_a_killed_writer_left_is_no_hindrance(tmp_path: Path) -> None:
+def test_leftovers_of_killed_writer_do_not_block(tmp_path: Path) -> None:
     """Files and directories, whole or not, of any host: the holder of the lock is the only writer."""
     work = WorkDirectory("step", tmp_path)
     record = work.commit("kept", pa.table({"a": [1]}))
@@ -166,9 +162,7 @@ def test_whatever_a_killed_writer_left_is_no_hindrance(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("step", "left"), [("ingest", {"new", "files/used"}), ("score", None)])
-def test_a_finished_stage_removes_what_is_quick_to_make_again(
-    tmp_path: Path, step: str, left: set[str] | None
-) -> None:
+def test_finished_stage_removes_cheap_results(tmp_path: Path, step: str, left: set[str] | None) -> None:
     work = WorkDirectory(step, tmp_path)
     with work.lock():
         for key in ("old", "new"):

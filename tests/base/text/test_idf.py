@@ -24,7 +24,7 @@ from paraforge.base.text.idf import (
 from paraforge.base.text.tokens import tokenize_column
 
 
-def test_idf_is_the_logarithm_of_sentences_by_sentences_with_the_word() -> None:
+def test_idf_matches_definition() -> None:
     background = Background("b", 8, {"a": 4, "b": 8, "more": 9})
     expected = [math.log(2), 0, math.log(8), 0]
     assert background.idf(["a", "b", "absent", "more"]).tolist() == pytest.approx(expected)
@@ -64,14 +64,14 @@ def test_malformed_frequencies(tmp_path: Path, line: str) -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=8))
-def test_a_word_counts_once_per_sentence(rows: list[list[int]]) -> None:
+def test_word_counts_once_per_sentence(rows: list[list[int]]) -> None:
     expected = Counter(word for row in rows for word in set(row))
     ids = np.array([word for row in rows for word in row], np.int32)
     counts = sentence_counts(ids, np.cumsum([0, *map(len, rows)]), 10)
     assert counts.tolist() == [expected[word] for word in range(10)]
 
 
-def test_a_sentence_counts_its_repeats() -> None:
+def test_repeated_sentence_counts_each_time() -> None:
     tokens = tokenize_column(pa.array(["a b a", "", "b"]))
     values = np.array([{"a": 1.0, "b": 4.0}.get(word, 0.0) for word in tokens.vocabulary])
     means = sentence_means(tokens, values)
@@ -93,9 +93,7 @@ def test_entropy(counts: list[int], value: float) -> None:
 FREQUENCIES = "the 600\ndog 300\nruns 100\n"
 
 
-def test_words_that_a_list_lacks_are_estimated_from_the_text(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_missing_words_are_estimated_from_text(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Of running words: the probabilities of a text of which 20 of 100 tokens are full stops."""
     (tmp_path / "listed-here.txt").write_text(FREQUENCIES)
     background = background_of_frequencies(tmp_path / "listed-here.txt")
@@ -115,7 +113,7 @@ def test_words_that_a_list_lacks_are_estimated_from_the_text(
     assert completed.completed(text) is completed
 
 
-def test_the_most_frequent_missing_words_are_named(caplog: pytest.LogCaptureFixture) -> None:
+def test_frequent_missing_words_are_named(caplog: pytest.LogCaptureFixture) -> None:
     text = {"the": 10, "a": 1, "b": 1, "x": 1, "z": 3, "y": 3, "w": 1}
     lacking = Background("named here", 10, {"the": 5}, partial=True).missing(text)
     assert lacking == {word: count for word, count in text.items() if word != "the"}
@@ -123,7 +121,7 @@ def test_the_most_frequent_missing_words_are_named(caplog: pytest.LogCaptureFixt
 
 
 @pytest.mark.parametrize("missing", [0, 1])
-def test_a_list_that_lacks_few_words_is_left_as_it_is(
+def test_list_with_few_missing_words_is_unchanged(
     tmp_path: Path, missing: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "few.txt").write_text(FREQUENCIES)
@@ -133,7 +131,7 @@ def test_a_list_that_lacks_few_words_is_left_as_it_is(
     assert not caplog.messages
 
 
-def test_counts_of_a_text_of_ones_own_are_whole() -> None:
+def test_counts_of_own_text_are_integers() -> None:
     """A word that it lacks was not there."""
     background = Background("own", 3, {"the": 3})
     assert background.completed(tokenize_column(pa.array(["a dog", "barks ."]))) is background

@@ -106,7 +106,7 @@ OTHER_SEPARATORS = "a\u0085b\nc\u2028d\ne\u2029f\ng\x0bh\x0ci\nj\x1c\x1d\x1ek\nl
         ("\ufeffa\n\ufeffb\n", ["a", "\ufeffb"], {"byte_order_mark": 1}),
     ],
 )
-def test_where_lines_end_and_what_is_dropped(
+def test_line_ends_and_dropped_characters(
     tmp_path: Path, content: str, lines: list[str], changes: dict[str, int]
 ) -> None:
     found, _, changed = read(write(tmp_path / "a", content))
@@ -116,7 +116,7 @@ def test_where_lines_end_and_what_is_dropped(
 @pytest.mark.parametrize(
     ("bad", "message"), [(b"\xff", "3: not UTF-8"), (b"x" * (1 << 20) + b"y", "3: a line of")]
 )
-def test_lines_before_a_wrong_one_are_read(tmp_path: Path, bad: bytes, message: str) -> None:
+def test_lines_before_invalid_line_are_read(tmp_path: Path, bad: bytes, message: str) -> None:
     path = write(tmp_path / "a.txt", b"a\nb\n" + bad + b"\nc\n" + bad + b"\n")
     found: list[str] = []
     with pytest.raises(InputError, match=f"a.txt:{message}"):
@@ -150,14 +150,14 @@ def test_invalid_utf8_can_be_counted_instead(tmp_path: Path) -> None:
         ("a.txt", b"one\rtwo\rthree\r", "carriage returns alone"),
     ],
 )
-def test_what_is_no_text(tmp_path: Path, name: str, content: str | bytes, message: str) -> None:
+def test_non_text_input_is_error(tmp_path: Path, name: str, content: str | bytes, message: str) -> None:
     for block_bytes in (7, 1 << 22):
         with pytest.raises(InputError, match=message):
             read(write(tmp_path / name, content), block_bytes=block_bytes)
 
 
 @pytest.mark.parametrize("block_bytes", [64, 1000, 2500, 1 << 22])
-def test_an_overlong_line_is_marked_cut_and_passed_over(tmp_path: Path, block_bytes: int) -> None:
+def test_overlong_line_is_cut_and_skipped(tmp_path: Path, block_bytes: int) -> None:
     content = f"a\n{'x' * 999}\n{'y' * 1000}\n{'z' * 1001}\n{'š' * 20_000}\nb\n{'w' * 30_000}"
     path = write(tmp_path / "a.txt", content)
     lines, reasons, _ = read(path, max_line_bytes=1000, block_bytes=block_bytes)
@@ -169,14 +169,14 @@ def test_an_overlong_line_is_marked_cut_and_passed_over(tmp_path: Path, block_by
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_a_line_at_the_limit_is_whole_wherever_blocks_end(tmp_path: Path, end: str) -> None:
+def test_line_at_limit_is_complete(tmp_path: Path, end: str) -> None:
     path = write(tmp_path / "a.txt", f"{'y' * 100}{end}b\n".encode())
     for block_bytes in range(95, 105):
         lines, reasons, _ = read(path, max_line_bytes=100, block_bytes=block_bytes)
         assert (lines, reasons) == (["y" * 100, "b"], {})
 
 
-def test_an_endless_line_does_not_fill_memory(tmp_path: Path) -> None:
+def test_endless_line_has_bounded_memory(tmp_path: Path) -> None:
     import tracemalloc
 
     path = write(tmp_path / "a.xz", b"a\n" + bytes(60_000_000) + b"\nb\n")
@@ -198,7 +198,7 @@ def pairs(a: Path, b: Path, **options: int) -> list[tuple[str, str]]:
     return got
 
 
-def test_parallel_files_of_very_different_length_stay_in_step(tmp_path: Path) -> None:
+def test_parallel_files_of_different_size_stay_aligned(tmp_path: Path) -> None:
     short = [str(n) for n in range(3000)]
     long = [f"{n} " * (n % 50) for n in range(3000)]
     a = write(tmp_path / "a.gz", "\n".join(short))
@@ -206,7 +206,7 @@ def test_parallel_files_of_very_different_length_stay_in_step(tmp_path: Path) ->
     assert pairs(a, b, block_bytes=777) == list(zip(short, long, strict=True))
 
 
-def test_blank_lines_are_those_of_spaces_and_tabs(tmp_path: Path) -> None:
+def test_blank_lines_have_only_spaces_and_tabs(tmp_path: Path) -> None:
     path = write(tmp_path / "a", "a\n\n \t\n\u00a0\n\x0b\n\r\nb\r\n")
     assert list(numbered_lines(path)) == [(1, "a"), (4, "\u00a0"), (5, "\x0b"), (7, "b")]
     assert [number for number, _ in numbered_lines(path, blank=True)] == [*range(1, 8)]
@@ -236,7 +236,7 @@ def read_all(path: Path) -> bytes:
 
 
 @pytest.mark.parametrize("suffix", COMPRESSORS)
-def test_what_was_written_is_known_by_its_bytes_not_by_its_name(tmp_path: Path, suffix: str) -> None:
+def test_compression_is_detected_from_bytes(tmp_path: Path, suffix: str) -> None:
     for name in (f"a.tsv{suffix}", "a.tsv"):
         (tmp_path / name).write_bytes(COMPRESSORS[suffix](DATA))
         blocks = [DATA[start : start + 7000] for start in range(0, len(DATA), 7000)]
@@ -296,7 +296,7 @@ def test_damaged_or_truncated(tmp_path: Path, suffix: str, damage: Callable[[byt
         *((name, b"plain", rf"named \{name}, but its content is not") for name in (".gz", ".GZ", ".zstd")),
     ],
 )
-def test_missing_or_empty_or_not_what_its_name_says(
+def test_missing_empty_or_misnamed_file(
     tmp_path: Path, suffix: str, content: bytes | None, message: str
 ) -> None:
     path = tmp_path / f"a{suffix}"
@@ -308,7 +308,7 @@ def test_missing_or_empty_or_not_what_its_name_says(
         read_all(tmp_path)
 
 
-def test_a_file_that_needs_much_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_needing_much_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "_XZ_MEMORY", 1 << 20)
     with pytest.raises(InputError, match=r"a\.xz: unusual.*[Mm]emory.*Decompress it"):
         read_all(write(tmp_path / "a.xz", DATA))
@@ -321,7 +321,7 @@ def test_a_file_that_needs_much_memory_is_refused(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("lost", [3, 500, 990])
 @pytest.mark.parametrize("blank", [False, True])
-def test_where_parallel_files_lose_their_step(tmp_path: Path, lost: int, blank: bool) -> None:
+def test_error_names_line_where_files_diverge(tmp_path: Path, lost: int, blank: bool) -> None:
     chance = random.Random(lost)
     lines = ["word " * chance.randint(1, 30) for _ in range(1000)]
     others = [line.replace("word", "words") for line in lines]
@@ -355,7 +355,7 @@ def test_long_files_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz", "a.parquet"])
-def test_a_pointer_of_git_lfs_is_named(tmp_path: Path, name: str) -> None:
+def test_git_lfs_pointer_is_named(tmp_path: Path, name: str) -> None:
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"
     (tmp_path / name).write_text(pointer)
     with pytest.raises(InputError, match=r"a Git LFS pointer .* 'git lfs pull'"):

@@ -70,18 +70,18 @@ SAME = [
 
 
 @pytest.mark.parametrize(("first", "second"), SAME)
-def test_what_a_reader_does_not_see_is_no_difference(first: str, second: str) -> None:
+def test_invisible_differences_are_ignored(first: str, second: str) -> None:
     for form in (folded, normalise):
         one, other = form(pa.array([first, second])).to_pylist()
         assert one == other
 
 
-def test_as_many_are_invisible_as_in_unicode() -> None:
+def test_invisible_characters_match_unicode() -> None:
     """Of DerivedCoreProperties.txt, Default_Ignorable_Code_Point."""
     assert len(re.findall(f"[{IGNORABLE}]", "".join(map(chr, range(sys.maxunicode + 1))))) == 4174
 
 
-def test_signs_are_not_each_other() -> None:
+def test_different_signs_stay_different() -> None:
     texts = ["❤️", "☹️", "I ❤️ it.", "I ☹️ it."]
     assert len(set(folded(pa.array(texts)).to_pylist())) == len(texts)
     assert normalise(pa.array(texts[:2])).to_pylist() == ["", ""]
@@ -97,7 +97,7 @@ SETS = {"a": ["A dog!", "", None, "Two  cats", "a dog"], "b": ["...", "two cats"
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
-def test_sentences_are_found_whatever_their_case_and_marks(kind: pa.DataType) -> None:
+def test_sentences_match_ignoring_case_and_marks(kind: pa.DataType) -> None:
     sentences = SentenceSet(SETS)
     assert sentences.names == ["a", "b", "empty"]
     texts = pa.chunked_array([["a DOG", "two, cats", None], ["...", "y", "X."]], pa.string()).cast(kind)
@@ -107,7 +107,7 @@ def test_sentences_are_found_whatever_their_case_and_marks(kind: pa.DataType) ->
     assert sentences.holds(pa.array([], pa.string())).tolist() == []
 
 
-def test_the_digest_is_of_the_sentences_alone() -> None:
+def test_digest_depends_only_on_sentences() -> None:
     same = {"other": ["TWO CATS", "x", "a dog"]}
     assert SentenceSet(SETS).digest == SentenceSet(same).digest != SentenceSet({"a": ["x"]}).digest
     assert SentenceSet({}).holds(pa.array(["x", None])).tolist() == [False, False]

@@ -44,7 +44,7 @@ def test_ppdb_is_recognised(tmp_path: Path) -> None:
         assert pairs(read_pair_file(tmp_path / "short")) == [("the cat", "a cat")]
 
 
-def test_phrase_pairs_with_a_score_are_no_ppdb_entries(tmp_path: Path) -> None:
+def test_scored_phrase_pairs_are_not_ppdb(tmp_path: Path) -> None:
     path = tmp_path / "annotated.txt"
     path.write_text("the cat ||| a cat ||| 4.2\none ||| two ||| 1\n")
     assert pairs(read_pair_file(path)) == [("the cat", "a cat"), ("one", "two")]
@@ -58,7 +58,7 @@ def test_blank_lines_and_byte_order_marks(tmp_path: Path, format: sources.PairFo
     assert pairs(read_pair_file(path, format)) == [("a", "b"), ("", ""), ("c", "d"), ("", "")]
 
 
-def test_scores_are_not_taken_for_sentences(tmp_path: Path) -> None:
+def test_score_columns_are_not_sentences(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text("0.7\ta dog\tthe dog\n\n0.4\tb\tc\n")
     with pytest.raises(InputError, match=r"pairs.tsv:1: column 0 .* has numbers.*--columns"):
@@ -70,7 +70,7 @@ def test_scores_are_not_taken_for_sentences(tmp_path: Path) -> None:
     assert pairs(read_pair_file(path)) == [("2016", "2017")]
 
 
-def test_blocks_cut_lines_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_may_split_lines_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "pairs.tsv"
     expected = [(f"left {number}", "r" * (number % 7)) for number in range(100)]
     path.write_text("".join(f"{left}\t{right}\n" for left, right in expected))
@@ -89,7 +89,7 @@ def write_corpus(directory: Path, rows: list[dict[str, str | None]], rows_per_sh
     return write_table(directory, table, rows_per_shard)
 
 
-def test_corpus_pairs_are_those_neither_rejected_nor_failed(tmp_path: Path) -> None:
+def test_corpus_pairs_exclude_rejected_and_failed(tmp_path: Path) -> None:
     rows: list[dict[str, str | None]] = [
         {"reference": "a", "translation": "b"},
         {"reference": "c", "translation": None, "rejected": "too_long"},
@@ -109,7 +109,7 @@ def test_a_corpus_without_translations_is_refused(tmp_path: Path) -> None:
         pairs(read_corpus_pairs(tmp_path))
 
 
-def test_the_pairs_of_each_source_are_blocks_of_their_own() -> None:
+def test_each_source_has_its_own_blocks() -> None:
     table = pa.table(
         {
             "source": ["news", None, "talks", "news"],

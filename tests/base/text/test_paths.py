@@ -37,7 +37,7 @@ def test_home(monkeypatch: pytest.MonkeyPatch) -> None:
         (["corpus [1]/n/b.tsv", "corpus [1]/a.tsv"], "corpus [1]/**/*.tsv", ["a.tsv", "b.tsv"]),
     ],
 )
-def test_patterns_are_of_files_and_sorted(
+def test_patterns_match_files_in_sorted_order(
     tmp_path: Path, names: list[str], pattern: str, found: list[str]
 ) -> None:
     for name in names:
@@ -54,7 +54,7 @@ def test_nothing_there(tmp_path: Path, name: str, problem: str) -> None:
         files_of(f"{tmp_path}/{name}")
 
 
-def test_what_is_no_regular_file(tmp_path: Path) -> None:
+def test_non_regular_file_is_error(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.tsv")
     for name in (f"{tmp_path}/a.tsv", f"{tmp_path}/*.tsv", "/dev/zero"):
         with pytest.raises(InputError, match="not a regular file"):

@@ -48,7 +48,7 @@ NEEDED = [
 ]
 
 
-def test_invisible_characters_are_removed_where_no_script_needs_them() -> None:
+def test_unneeded_invisible_characters_are_removed() -> None:
     texts, changed = remove_invisible(pa.array([*INVISIBLE, *NEEDED]))
     assert texts.to_pylist() == [*INVISIBLE.values(), *NEEDED]
     assert changed.tolist() == [True] * len(INVISIBLE) + [False] * len(NEEDED)
@@ -90,7 +90,7 @@ SOUND = [
 ]
 
 
-def test_what_is_certainly_damaged() -> None:
+def test_certain_damage_is_detected() -> None:
     assert is_damaged(pa.array(DAMAGED)).all()
     assert not is_damaged(pa.array(SOUND)).any()
 
@@ -106,7 +106,7 @@ def test_letters_are_restored(page: str) -> None:
     assert not is_whole or (restored[0].as_py() == text and changed.tolist() == [True, True, True, False])
 
 
-def test_an_apostrophe_is_restored_in_each_contraction() -> None:
+def test_apostrophes_of_contractions_are_restored() -> None:
     texts = [f"We\ufffd{end} x" for end in ("t", "s", "re", "ve", "ll", "d", "m", "x")]
     restored, _ = REPAIRS["damaged letters"](pa.array(texts))
     assert restored.to_pylist() == [*(text.replace("\ufffd", "’") for text in texts[:-1]), texts[-1]]

@@ -114,7 +114,7 @@ def test_many_awkward_sentences() -> None:
 
 
 @pytest.mark.full
-def test_every_short_text_of_what_the_rules_look_at() -> None:
+def test_every_short_text_of_rule_characters() -> None:
     for characters, longest in ((" ,.'1a", 5), (",.'1aA \"-`", 4)):
         check(["".join(text) for length in range(longest + 1) for text in product(characters, repeat=length)])
 
@@ -154,7 +154,7 @@ def test_slices_and_large_strings() -> None:
     assert tokenize_column(texts.slice(1, 2)).rows() == [["it", "'s", "a", "."], ["cat"]]
 
 
-def test_a_megabyte_without_a_space() -> None:
+def test_megabyte_without_spaces() -> None:
     check(["x" * (1 << 20), "a." * 1000, "." * 10_000, "'" * 1000, ", " * 1000])
 
 

@@ -10,14 +10,14 @@ from paraforge.base.errors import InputError
 from paraforge.base.word_vectors.subword_vectors import SubwordVectors, hashed_vectors
 
 
-def test_a_part_without_a_vector_has_the_signs_of_its_hash_and_a_given_length() -> None:
+def test_unknown_part_gets_hashed_vector() -> None:
     found = hashed_vectors(["a", "b"], 12, 3.0)
     bits = np.unpackbits(np.frombuffer(hashlib.shake_128(b"b").digest(2), np.uint8))[:12]
     np.testing.assert_allclose(found[1], (2.0 * bits - 1) * 3 / 12**0.5, rtol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 3.0, rtol=1e-6)
 
 
-def test_parts_and_numbers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+def test_mismatched_parts_and_vectors_are_error(tmp_path: Path) -> None:
     numbers, scales = np.zeros((2, 3), np.int8), np.array([1, np.nan], np.float32)
     for parts, values, message in (
         (["a"], numbers, "1 parts"),

@@ -74,7 +74,7 @@ def test_rows() -> None:
         assert np.array_equal(table.of_words(["dog", "word3"]), [other, table.vectors[3]])
 
 
-def test_fingerprint_depends_on_words_order_and_numbers() -> None:
+def test_fingerprint_covers_words_order_and_numbers() -> None:
     numbers = np.eye(3, dtype=np.float32)
     prints = {
         WordVectors(words, matrix).fingerprint
@@ -136,7 +136,7 @@ def test_damaged_tables_are_refused(
         WordVectors.open(tmp_path / "table", verify=True)
 
 
-def test_numbers_that_are_none_are_refused_when_they_are_used(tmp_path: Path) -> None:
+def test_nan_vectors_are_error_when_used(tmp_path: Path) -> None:
     """A large table is not read as a whole when it is opened."""
     vectors = some_vectors()
     vectors.vectors[1, 2] = np.nan
@@ -158,7 +158,7 @@ def test_no_such_table(tmp_path: Path) -> None:
         table_directory(tmp_path / "nothing")
 
 
-def test_a_table_that_is_half_replaced_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_replaced_table_is_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise, words of the old one would have vectors of the new one."""
     some_vectors().save(tmp_path / "table")
     with monkeypatch.context() as patched, pytest.raises(Interrupted):
@@ -168,7 +168,7 @@ def test_a_table_that_is_half_replaced_is_none(tmp_path: Path, monkeypatch: pyte
         WordVectors.open(tmp_path / "table")
 
 
-def test_a_file_is_converted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vector_file_is_converted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     vectors = some_vectors()
     vectors.write_text(tmp_path / "v.txt")
@@ -225,7 +225,7 @@ def test_words_with_spaces_and_odd_characters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("header", [b"", b"6 3\n"], ids=["glove", "word2vec"])
-def test_words_that_no_text_has_or_that_come_again_are_counted(
+def test_unusable_and_repeated_words_are_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, header: bytes
 ) -> None:
     content = b"the 1 2 3\nca\xfft 4 5 6\ndog 7 8 9\nthe 0 0 0\ndog 0 0 0\ncat 1 1 1\n"
@@ -290,7 +290,9 @@ def test_error_in_a_later_block(tmp_path: Path) -> None:
 
 @settings(max_examples=200)
 @given(st.binary(max_size=300) | st.text("the 0123.-\n\r\t é", max_size=200).map(str.encode))
-def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_any_bytes_read_or_raise_input_error(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
     directory = tmp_path_factory.mktemp("any")
     try:
         vectors = read(directory, content)

@@ -24,7 +24,7 @@ def split(text: str) -> tuple[dict[str, Any], str]:
     return yaml.safe_load(metadata), body
 
 
-def test_the_card_of_a_corpus(tmp_path: Path) -> None:
+def test_card_of_corpus(tmp_path: Path) -> None:
     made = {"name": "My corpus", "licence": "cc-by-4.0", "languages": ["en", "cs"], "tags": ["paraphrase"]}
     report = publish_pairs(tmp_path, **made)
     metadata, body = split((tmp_path / "corpus" / "_README.md").read_text(encoding="utf-8"))
@@ -67,7 +67,7 @@ def test_the_card_of_a_corpus(tmp_path: Path) -> None:
     assert "## Examples" not in text and text.startswith("\n# My corpus: rejected pairs\n")
 
 
-def test_the_hub_accepts_the_front_matter(tmp_path: Path) -> None:
+def test_hub_accepts_front_matter(tmp_path: Path) -> None:
     hub = pytest.importorskip("huggingface_hub")
     publish_pairs(tmp_path, rows=100)
     card = hub.DatasetCard.load(tmp_path / "corpus" / "_README.md")
@@ -84,7 +84,7 @@ def test_the_hub_accepts_the_front_matter(tmp_path: Path) -> None:
         ("none", ("de", "cs"), ["de"]),
     ],
 )
-def test_languages_and_kinds(
+def test_card_languages_and_kinds(
     tmp_path: Path, engine: str | None, languages: tuple[str, str], expected: list[str]
 ) -> None:
     model = tmp_path / "model.json"
@@ -116,7 +116,7 @@ INTO_GERMAN = "machine translation of the foreign side into the language de"
     ],
     ids=["round trip", "bitext", "paraphrases"],
 )  # fmt: skip
-def test_what_the_texts_are(
+def test_card_describes_texts(
     tmp_path: Path, translated: dict[str, Any], reference: str, translation: str, made: str
 ) -> None:
     """It is in the columns' descriptions and the card; the manifest has what is known of the translation."""
@@ -158,7 +158,7 @@ def test_no_description(tmp_path: Path) -> None:
         describe(tmp_path)
 
 
-def test_types_are_named_as_datasets_names_them() -> None:
+def test_card_uses_type_names_of_datasets() -> None:
     columns = [{"name": "a", "type": kind} for kind in ("double", "list<element: float>")]
     (info,) = configs({"default": ({}, columns)}, "")["dataset_info"]
     assert info["features"] == [{"name": "a", "dtype": "float64"}, {"name": "a", "list": "float32"}]
@@ -182,7 +182,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_what_users_name_is_text(tmp_path: Path, text: str) -> None:
+def test_user_names_are_escaped_in_card(tmp_path: Path, text: str) -> None:
     """Corpus, sources, licences, tags and sentences: in front matter, headings, tables and code."""
     texts = [text] * 60
     pairs = with_columns(random_pairs(60, seed=1), reference=texts, translation=texts, source=texts)

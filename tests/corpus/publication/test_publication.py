@@ -56,7 +56,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_datasets_does_not_take_one_corpus_for_another(tmp_path: Path) -> None:
+def test_datasets_cache_distinguishes_corpora(tmp_path: Path) -> None:
     """It has a cache, which only compares names of directories and the configuration."""
     datasets = pytest.importorskip("datasets")
     corpus = tmp_path / "corpus"
@@ -70,7 +70,7 @@ def whole(directory: Path) -> pa.Table:
     return pa.concat_tables(ShardDirectory(directory).tables())
 
 
-def test_rows_are_in_order_with_all_their_columns(published: Path) -> None:
+def test_published_rows_keep_order_and_columns(published: Path) -> None:
     kept = whole(published / "corpus")
     pairs = random_pairs(1_000, seed=7)
     by_text = {row["source_text"]: row for row in pairs.to_pylist()}
@@ -85,7 +85,7 @@ def test_rows_are_in_order_with_all_their_columns(published: Path) -> None:
         assert row == {name: by_text[row["source_text"]][name] for name in shared}
 
 
-def test_the_parquet_dialect(published: Path) -> None:
+def test_parquet_settings(published: Path) -> None:
     for path in ShardDirectory(published / "corpus").paths:
         metadata = pq.read_metadata(path)
         column = metadata.row_group(0).column(0)
@@ -99,7 +99,7 @@ def test_the_parquet_dialect(published: Path) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("content", ["corpus", "rejected"])
 @pytest.mark.parametrize("reader", READERS)
-def test_common_readers_take_the_directory_as_it_is(
+def test_common_readers_open_the_directory(
     published: Path, content: str, reader: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pytest.importorskip(reader)
@@ -111,7 +111,7 @@ def test_common_readers_take_the_directory_as_it_is(
 
 
 @pytest.mark.parametrize("content", ["corpus", "rejected"])
-def test_the_code_on_the_card_runs(
+def test_code_on_card_runs(
     published: Path, content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for reader in ("datasets", "pandas", "polars"):
@@ -122,7 +122,7 @@ def test_the_code_on_the_card_runs(
     exec(code.replace("PATH", str(published / content)))
 
 
-def test_an_empty_dataset_has_its_schema(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_empty_corpus_keeps_schema(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pairs = random_pairs(100, seed=1)
     sound = pairs.filter(pa.compute.is_valid(pairs["translation"]))
     for name, one, rows in (("all", {"required": []}, len(sound)), ("none", {"filters": [NONE]}, 0)):
@@ -139,7 +139,7 @@ def test_an_empty_dataset_has_its_schema(tmp_path: Path, caplog: pytest.LogCaptu
     assert "'length' rejects" in caplog.text
 
 
-def test_files_have_as_many_rows_as_they_may_whatever_the_shards(published: Path, tmp_path: Path) -> None:
+def test_published_files_have_rows_per_file(published: Path, tmp_path: Path) -> None:
     publish_pairs(tmp_path, shard_rows=70, workers=3, wrong=drawn(50, {"news": 0.6}))
     for name in ("corpus", "rejected"):
         files = read_manifest(published / name).files
@@ -147,7 +147,7 @@ def test_files_have_as_many_rows_as_they_may_whatever_the_shards(published: Path
         assert files == read_manifest(tmp_path / name).files
 
 
-def test_other_rejected_pairs_are_another_publication(published: Path, tmp_path: Path) -> None:
+def test_rejected_pairs_change_publication_id(published: Path, tmp_path: Path) -> None:
     """All pairs are in its metrics."""
     pairs = random_pairs(1_000, seed=7)
     reasons = [one and "blank_source" for one in pairs["rejected"].to_pylist()]
@@ -169,7 +169,7 @@ def test_other_rejected_pairs_are_another_publication(published: Path, tmp_path:
     assert sum(band["kept"] for band in bands) == metrics["pairs"]
 
 
-def test_a_selection_of_other_shards_is_refused(tmp_path: Path) -> None:
+def test_selection_of_other_shards_is_error(tmp_path: Path) -> None:
     publish_pairs(tmp_path)
     inputs = write_corpus(random_pairs(1_000, seed=8), tmp_path / "other", 150)
     places = [tmp_path / name for name in ("selected", "corpus", "rejected", "held_out", "model.json")]
@@ -178,7 +178,7 @@ def test_a_selection_of_other_shards_is_refused(tmp_path: Path) -> None:
     assert read_manifest(tmp_path / "corpus").rows > 0  # what was there is still there
 
 
-def test_shards_that_are_cut_off_are_not_opened(tmp_path: Path) -> None:
+def test_truncated_published_files_do_not_open(tmp_path: Path) -> None:
     _, scored = write_corpus(random_pairs(60), tmp_path, 30)
     truncate(scored / "shard-00001.parquet")
     with pytest.raises(InputError, match=r"shard-00001\.parquet: damaged: not a complete Parquet file"):
@@ -197,7 +197,7 @@ def test_shards_that_are_cut_off_are_not_opened(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_rows_that_are_lost_stop_the_run(
+def test_lost_rows_stop_publication(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, lossy: Any, message: str
 ) -> None:
     module, _, name = f"paraforge.corpus.{where}".rpartition(".")
@@ -209,7 +209,7 @@ def test_rows_that_are_lost_stop_the_run(
     assert not (tmp_path / "rejected").exists()
 
 
-def test_licences_of_the_files_of_a_source(tmp_path: Path) -> None:
+def test_licenses_of_source_files(tmp_path: Path) -> None:
     pairs = random_pairs(60, seed=1)
     names = ["software.yast", "software.nette", "software-ui", "softwares"]
     table = with_columns(pairs, source=names * 15)
@@ -220,9 +220,7 @@ def test_licences_of_the_files_of_a_source(tmp_path: Path) -> None:
     assert of_two([*expected, "a/c"]) == expected
 
 
-def test_held_out_sentences_are_found_by_a_worker_in_another_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_worker_elsewhere_finds_held_out_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table([["A dog runs."], ["A dog is running."]], schema=HELD_OUT_SCHEMA)
     write_table(tmp_path / "held_out", table)
     monkeypatch.chdir(tmp_path)
@@ -232,13 +230,13 @@ def test_held_out_sentences_are_found_by_a_worker_in_another_directory(
     assert found is not None and found.holds(texts).tolist() == [True, True, False]
 
 
-def test_bands_are_open_below_and_closed_above() -> None:
+def test_bands_include_upper_bound_only() -> None:
     """A cosine that was rounded over 1 is in the last one."""
     scores = np.array([-0.5, -0.1, -0.09, 0.2, 0.21, 0.4, 0.6, 0.8, 0.81, 1.0, 1.0000001], np.float32)
     assert band_of(scores).tolist() == [-1, -1, 0, 0, 1, 1, 2, 3, 4, 4, 4]
 
 
-def test_a_bin_begins_at_its_edge() -> None:
+def test_histogram_bin_includes_lower_edge() -> None:
     """The last edge, and values outside, are in the last or the first bin."""
     for scale in SCALES.values():
         edges, bins = np.array(scale.edges), [*range(scale.bins)]
@@ -250,7 +248,7 @@ def test_a_bin_begins_at_its_edge() -> None:
             assert scale.bin_of(values.astype(np.float32).astype(np.float64)).tolist() == expected
 
 
-def test_against_row_by_row() -> None:
+def test_counts_match_row_by_row() -> None:
     table = random_pairs(2_000, seed=2)
     reasons = [
         "length" if number % 4 == 0 and row["failed"] is None else row["rejected"]
@@ -291,7 +289,7 @@ def test_against_row_by_row() -> None:
     assert statistics.means()["overlap_1"] == pytest.approx(np.mean(known))
 
 
-def test_a_row_with_two_fates_would_be_counted_twice() -> None:
+def test_row_with_two_fates_is_error() -> None:
     table = with_columns(random_pairs(3), rejected=["length", "length", None], failed=["error", None, None])
     with pytest.raises(IncompleteError, match=r"3 rows in, but 1 kept \+ 2 rejected \+ 1 failed = 4"):
         describe(with_columns(table, source=["news"] * 3), 1)
@@ -299,7 +297,7 @@ def test_a_row_with_two_fates_would_be_counted_twice() -> None:
         Counts(3, kept=2).check("publish")
 
 
-def test_the_commonest_reason_is_first() -> None:
+def test_reasons_are_sorted_by_count() -> None:
     counts = Counts(rejected=Counter(a=1, c=3, b=3), failed=Counter(x=1, y=2)).as_dict()
     assert ([*counts["rejected"]], [*counts["failed"]]) == (["b", "c", "a"], ["y", "x"])
 

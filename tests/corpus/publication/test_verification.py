@@ -148,7 +148,7 @@ def test_damage(copy: Path, damage: Callable[[Path], Any], file: str, message: s
     "name",
     ["_README.md", ".huggingface.yaml", "LICENSE", "_manifest.json", "_shards.json", "shard-00000.parquet"],
 )
-def test_symbolic_links_are_refused(copy: Path, tmp_path: Path, name: str) -> None:
+def test_symbolic_links_fail_verification(copy: Path, tmp_path: Path, name: str) -> None:
     """Whoever passes a corpus on would pass on the file that a link leads to."""
     secret = tmp_path / "secret"
     if (copy / name).exists():
@@ -159,7 +159,7 @@ def test_symbolic_links_are_refused(copy: Path, tmp_path: Path, name: str) -> No
     assert any(Path(str(one.path)).name == name and "symbolic link" in one.message for one in check(copy))
 
 
-def test_marks_that_do_not_belong(sound: Path, tmp_path: Path) -> None:
+def test_misplaced_marker_files(sound: Path, tmp_path: Path) -> None:
     """A rejected row in the corpus, and other reasons or none among rejected rows, under checksums that
     fit."""
 
@@ -206,7 +206,7 @@ def test_no_such_corpus(tmp_path: Path) -> None:
         assert check(tmp_path)[0].remedy == f"Did you mean {tmp_path / inside}?"
 
 
-def test_all_problems_are_listed(copy: Path) -> None:
+def test_verification_lists_all_problems(copy: Path) -> None:
     flip(copy / "shard-00001.parquet")
     (copy / "shard-00000.parquet").unlink()
     (copy / "stranger.csv").write_text("x", encoding="utf-8")
@@ -217,7 +217,7 @@ def test_all_problems_are_listed(copy: Path) -> None:
     }
 
 
-def test_directories_of_two_publications(
+def test_directories_from_different_publications(
     sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a kill between the two leaves: each is sound by itself, and they do not belong together."""

@@ -50,7 +50,7 @@ def usable(rows: list[Row]) -> list[Row]:
 
 
 @given(ROWS)
-def test_words_are_those_of_the_references_that_are_scored(rows: list[Row]) -> None:
+def test_counted_words_come_from_scored_references(rows: list[Row]) -> None:
     expected = Counter(
         token
         for _, reference, *_ in usable(rows)
@@ -63,7 +63,7 @@ def test_words_are_those_of_the_references_that_are_scored(rows: list[Row]) -> N
 
 
 @given(ROWS, st.integers(1, 4))
-def test_the_same_however_the_corpus_is_cut(rows: list[Row], size: int) -> None:
+def test_counts_do_not_depend_on_shards(rows: list[Row], size: int) -> None:
     one, other = counts_of(rows, size).table(), counts_of(rows, len(rows) + 1).table()
     assert one.equals(other, check_metadata=True)
     again = CorpusCounts.of_table(one)

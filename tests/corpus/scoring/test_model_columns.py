@@ -109,7 +109,7 @@ def wrong_pairs(project: Project) -> pa.Table:
     return found
 
 
-def test_without_a_model_there_is_one_directory(project: Project) -> None:
+def test_no_model_columns_without_model(project: Project) -> None:
     project.score()
     assert {name.partition("/")[0] for name in project.files()} == {
         *(f"shard-{number:05d}.parquet" for number in range(10)),
@@ -121,7 +121,7 @@ def test_without_a_model_there_is_one_directory(project: Project) -> None:
 
 
 @pytest.mark.full
-def test_other_columns_come_and_go_and_no_model_is_asked_again(project: Project) -> None:
+def test_changing_model_columns_reuses_others(project: Project) -> None:
     plain = project.score()
     cheap = {name: one for name, one in project.files().items() if name.startswith("shard-")}
     one, both = ["cross_encoder"], ["sentence_transformer", "cross_encoder"]
@@ -147,7 +147,7 @@ def test_other_columns_come_and_go_and_no_model_is_asked_again(project: Project)
     assert not {*MODELS} & {*columns(project)}
 
 
-def test_the_columns_are_those_of_one_table(project: Project) -> None:
+def test_model_columns_match_single_table(project: Project) -> None:
     project.score(models=["sentence_transformer", "cross_encoder"], identify_language=True)
     view = ShardView(project.translated, project.place / "scored")
     table = pa.concat_tables(view.tables(["translation", "reference_tokens", *MODELS]))
@@ -166,7 +166,7 @@ def test_the_columns_are_those_of_one_table(project: Project) -> None:
 # Ten shards a model, then the mismatched pairs of each.
 @pytest.mark.parametrize("place", [1, 4, 10, 11, 17, 20, 21, 22])
 @pytest.mark.full
-def test_interrupted_anywhere_and_resumed_it_has_the_same_bytes(project: Project, place: int) -> None:
+def test_interrupted_model_columns_resume_to_same_bytes(project: Project, place: int) -> None:
     models = ["sentence_transformer", "cross_encoder"]
     project.score("expected", "other-work", models=models)
     project.asked.clear()
@@ -182,14 +182,14 @@ def test_interrupted_anywhere_and_resumed_it_has_the_same_bytes(project: Project
     }
 
 
-def test_a_directory_that_is_missing_is_named(project: Project) -> None:
+def test_missing_model_column_directory_is_named(project: Project) -> None:
     project.score(models=["cross_encoder"])
     (project.place / "scored" / "cross_encoder").rename(project.place / "away")
     with pytest.raises(InputError, match=r"scored/cross_encoder: no such directory of shards"):
         ShardView(project.place / "scored")
 
 
-def test_a_file_without_reasons_has_them(project: Project) -> None:
+def test_file_without_reasons_is_scored(project: Project) -> None:
     pairs, scored = project.place / "pairs.tsv", project.place / "scored.parquet"
     pairs.write_text("the cat\tthe dog\nthe cat sat\ta cat\n", encoding="utf-8")
     options = [("--vectors", "vectors"), ("--sentence-transformer", "model"), ("--cross-encoder", "model")]
@@ -200,7 +200,7 @@ def test_a_file_without_reasons_has_them(project: Project) -> None:
         assert pq.read_table(scored)[column].combine_chunks() == pc.divide(lengths, most)
 
 
-def test_selection_and_publication_read_them(project: Project) -> None:
+def test_selection_and_publication_use_model_columns(project: Project) -> None:
     whole = pa.concat_tables(ShardDirectory(project.translated).tables())
     place = whole.column_names.index("failed")
     whole = whole.set_column(place, COLUMNS["failed"], pa.nulls(ROWS, pa.string()))  # no row has two fates

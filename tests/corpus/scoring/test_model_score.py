@@ -43,7 +43,7 @@ def directory(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def test_scores_are_the_models_cosines(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_scores_are_cosines(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.corpus.scoring.cosine._BLOCK_ROWS", 9)
     model = SentenceModel.open(directory)
     table = rows(40)
@@ -60,13 +60,13 @@ def test_scores_are_the_models_cosines(directory: Path, monkeypatch: pytest.Monk
             assert value == pytest.approx(cosine, abs=1e-6)
 
 
-def test_a_text_without_a_token_has_no_score(directory: Path) -> None:
+def test_text_without_tokens_has_null_score(directory: Path) -> None:
     table = pa.table({"reference": ["the cat", ""], "translation": [" ", "the cat"]})
     scored = score_table(table, build_scorers(directory, load_fixed))
     assert scored["paraphrase_score"].to_pylist() == [None, None]
 
 
-def test_the_model_is_in_the_key_and_in_the_signature(directory: Path) -> None:
+def test_model_is_in_key_and_signature(directory: Path) -> None:
     def description() -> dict[str, Any]:
         return score_steps(WITHOUT_LANGUAGE, directory, Resources(), load_fixed)[1].description()
 
@@ -83,13 +83,13 @@ def test_the_model_is_in_the_key_and_in_the_signature(directory: Path) -> None:
     assert description() != before
 
 
-def test_a_damaged_model_is_refused_before_scoring(directory: Path) -> None:
+def test_damaged_model_is_early_error_of_score(directory: Path) -> None:
     (directory / "model.safetensors").write_bytes(b"cut")
     with pytest.raises(InputError, match=r"model\.safetensors"):
         score_steps(WITHOUT_LANGUAGE, directory, Resources(), load_fixed)
 
 
-def test_the_command_scores_with_a_model(directory: Path, tmp_path: Path) -> None:
+def test_command_scores_with_model(directory: Path, tmp_path: Path) -> None:
     pairs = [("the cat", "the dog"), ("the cat sat .", "a dog")]
     (tmp_path / "pairs.tsv").write_text(tsv(pairs))
     run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet", "--vectors", directory)

@@ -45,7 +45,7 @@ print(json.dumps(found))
 @pytest.mark.full
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="for x86-64 alone")
-def test_the_same_bytes_on_every_processor() -> None:
+def test_scores_are_same_bytes_on_every_processor() -> None:
     def scores(settings: dict[str, str]) -> dict[str, str]:
         environment = {**os.environ, **settings, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
         done = subprocess.run(

@@ -17,7 +17,7 @@ CAT = '00000001 05 n 03 cat 0 true_cat 0 moggy(p) 1 000 | a small animal; "the c
 LICENCE = "  1 This software and database is being provided to you\n"
 
 
-def test_pairs_of_synonyms_and_definitions(tmp_path: Path) -> None:
+def test_wordnet_pairs_of_synonyms_and_definitions(tmp_path: Path) -> None:
     for part in ("noun", "verb", "adj", "adv"):
         (tmp_path / f"data.{part}").write_text(LICENCE + (CAT if part == "noun" else ""), encoding="utf-8")
     synonyms, definitions = wordnet_pairs(tmp_path)
@@ -25,13 +25,13 @@ def test_pairs_of_synonyms_and_definitions(tmp_path: Path) -> None:
     assert definitions == [("cat, true cat, moggy", "a small animal")]
 
 
-def test_equal_and_repeated_pairs_are_left_out(tmp_path: Path) -> None:
+def test_equal_and_repeated_pairs_are_excluded(tmp_path: Path) -> None:
     pairs = [("a", "b"), ("a ", "b"), ("c", "c"), ("", "d"), ("e\tf", "g"), ("b", "a")]
     assert write_pairs(tmp_path / "pairs.tsv", pairs) == 2
     assert (tmp_path / "pairs.tsv").read_text(encoding="utf-8") == "a\tb\nb\ta\n"
 
 
-def test_a_model_becomes_a_scorer_of_the_same_bytes(tmp_path: Path) -> None:
+def test_model_converts_to_scorer_reproducibly(tmp_path: Path) -> None:
     words = ["cat", "dog", "sat"]
     units = [UNKNOWN, *parts_of_words(words).vocabulary]
     table = torch.randn(len(units), 16, generator=torch.Generator().manual_seed(1))

@@ -114,7 +114,7 @@ class Bad(Scorer):
 
 
 @pytest.mark.parametrize("scorer", [Bad("other"), Bad(more=1), Bad(more=-1)])
-def test_a_scorer_must_give_one_score_per_pair(scorer: Bad, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scorer_must_return_one_score_per_pair(scorer: Bad, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(COLUMNS, "bad", Bad.columns[0].field)
     with pytest.raises(InputError, match=r"Bad gave scores .* should give \{'bad': 4\}"):
         score_table(rows(5), [scorer])
@@ -151,7 +151,7 @@ def test_threads_can_share_scorers() -> None:
 
 
 @pytest.mark.parametrize("scorer", ["vectors", "built-in"])
-def test_a_score_does_not_depend_on_the_other_rows(
+def test_score_does_not_depend_on_other_rows(
     vectors: Path, scorer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of more rows than are scored at once."""
@@ -164,7 +164,7 @@ def test_a_score_does_not_depend_on_the_other_rows(
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 40])
-def test_blocks_of_rows_give_the_scores_of_the_whole_table(vectors: Path, count: int) -> None:
+def test_block_scores_equal_table_scores(vectors: Path, count: int) -> None:
     scorers = build_scorers(vectors, counts=counted(rows(40)), lexical=NO_SOURCE)
     whole, blocks = (score(rows(count), scorers) for score in (score_table, partial(score_in_blocks, rows=7)))
     assert blocks.equals(whole)
@@ -211,7 +211,7 @@ def test_stage(tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch) -
     assert again.reused == 10
 
 
-def test_an_empty_corpus(tmp_path: Path, vectors: Path) -> None:
+def test_empty_corpus_is_scored(tmp_path: Path, vectors: Path) -> None:
     translated = write_translated(tmp_path / "translated", 0)
     resources = Resources(work=tmp_path / "work", workers=1)
     report = score(WITHOUT_LANGUAGE, translated, vectors, tmp_path / "scored", resources)
@@ -222,7 +222,7 @@ def key_of(parameters: ScoreParameters, vectors: Path) -> object:
     return score_steps(parameters, vectors, Resources(devices=["cpu"]))[0].description()
 
 
-def test_the_key_of_a_score_depends_on_parameters_and_vectors(tmp_path: Path, vectors: Path) -> None:
+def test_score_key_covers_parameters_and_vectors(tmp_path: Path, vectors: Path) -> None:
     pytest.importorskip("py3langid")
     plain = key_of(WITHOUT_LANGUAGE, vectors)
     assert key_of(WITHOUT_LANGUAGE, vectors) == plain
@@ -346,7 +346,7 @@ def test_paired_translations_are_not_counted_or_learned_from() -> None:
     assert learn(drawn).table().equals(learn(drawn_alone).table())
 
 
-def test_their_signs_are_the_worse_ones_of_both_translations() -> None:
+def test_paired_translations_have_worse_signs() -> None:
     rows, pairs = corpus()
     counts, lexical = put_together([count_shard(rows)]), learn(drawn_rows([rows]))
     scorers = build_scorers(DIRECTORY, counts=counts, lexical=lexical)

@@ -43,7 +43,7 @@ def pairs(*rows: tuple[str | None, str | None]) -> pa.Table:
     )
 
 
-def test_a_test_sentence_is_found_on_either_side() -> None:
+def test_test_sentence_is_found_on_either_side() -> None:
     one = build_decontamination("decontamination", ["A man plays the guitar.", "...", ""])
     rows = pairs(
         ("a man plays the guitar", "somebody plays"),
@@ -55,7 +55,7 @@ def test_a_test_sentence_is_found_on_either_side() -> None:
     assert one.judge(rows, 0).tolist() == [1, 1, 0, 0, 0]
 
 
-def test_ngrams_of_a_test_sentence_are_found() -> None:
+def test_test_sentence_ngrams_are_found() -> None:
     test_sentences = ["The quick brown fox jumps.", "Too short"]
     rows = pairs(
         ("Once the quick, brown fox slept", "x"),
@@ -67,7 +67,7 @@ def test_ngrams_of_a_test_sentence_are_found() -> None:
     assert build_decontamination("d", test_sentences).judge(rows, 0).tolist() == [0, 1, 0]
 
 
-def test_the_fingerprint_is_that_of_the_sentences() -> None:
+def test_decontamination_fingerprint_covers_sentences() -> None:
     first = build_decontamination("d", ["A b.", "C d"])
     assert first.fingerprint == build_decontamination("other", ["c  D", "a B", "a b"]).fingerprint
     for others in (["A b."], ["a bc d"]):
@@ -128,7 +128,7 @@ def test_real_test_files(data_directory: Path) -> None:
     assert sick[0] == "The young boys are playing outdoors and the man is smiling nearby"
 
 
-def test_the_reference_behind_two_translations_counts(tmp_path: Path) -> None:
+def test_original_of_paired_translations_is_checked(tmp_path: Path) -> None:
     (tmp_path / "test.txt").write_text("A test sentence.\n", encoding="utf-8")
     file = {"path": str(tmp_path / "test.txt")}
     one = DecontaminationParameters.model_validate({"kind": "decontamination", "files": [file]})

@@ -18,7 +18,7 @@ from paraforge.corpus.selection.parameters import SelectParameters, explain_reas
 
 
 @given(st.floats(0, 1), st.sampled_from([np.float32, np.float64]))
-def test_a_score_reaches_itself_everywhere(number: float, kind: type) -> None:
+def test_score_equal_to_minimum_passes_everywhere(number: float, kind: type) -> None:
     scores = np.array([number, np.nan], kind)
     assert inside(scores, number, number).tolist() == [True, False]
     rows = pa.table({"reference": ["a", "a"], "translation": ["b", "b"], "paraphrase_score": scores})
@@ -57,7 +57,7 @@ TOKENS = {
          [0, 0, 1, 2], ["overlap_1"]),
     ],
 )  # fmt: skip
-def test_what_is_rejected_for_which_reason(
+def test_rejection_reasons_of_filters(
     parameters: dict[str, Any], columns: dict[str, list[Any]], codes: list[int], missing: list[str]
 ) -> None:
     one = made(name="mine", **parameters)
@@ -65,13 +65,13 @@ def test_what_is_rejected_for_which_reason(
     assert one.reasons[: max(codes)] == ("mine", *(f"no_{name}" for name in missing))
 
 
-def test_a_verdict_beyond_the_reasons_is_an_error_not_the_next_filters() -> None:
+def test_filter_code_beyond_reasons_is_error() -> None:
     filters = [Filter("theirs", (), lambda rows, shard: np.array([0, 2])), made(name="mine", **SCORE)]
     with pytest.raises(InputError, match="the filter 'theirs' rejects for reason 2 of 1"):
         apply_filters(filters, pa.table({"paraphrase_score": [0.9, 0.9]}), np.ones(2, np.bool_), 0, 1)
 
 
-def test_case_punctuation_and_spaces_do_not_count() -> None:
+def test_repeats_ignore_case_punctuation_and_spaces() -> None:
     references = ["A man, a plan.", "a man  a PLAN!", "a man a plant", "...", "!", "...", None, ""]
     keys = [tuple(key) for key in reference_keys(pa.table({"reference": references})).tolist()]
     assert keys[0] == keys[1] != keys[2]
@@ -130,12 +130,12 @@ def test_words_and_signature(one: dict[str, Any], text: str, field: str | None) 
 
 
 @pytest.mark.parametrize(("top", "minimum"), [(1, 0.9), (2, 0.8), (9, 0.1), (10, None)])
-def test_the_minimum_that_kept_tenths_are(top: int, minimum: float | None) -> None:
+def test_decile_filter_gives_minimum(top: int, minimum: float | None) -> None:
     (one,) = SelectParameters.model_validate({"filters": [DECILE | {"top": top}]}).filters
     found = one.threshold({one.columns()[0]: [tenth / 10 for tenth in range(1, 10)]})
     assert found == (None if minimum is None else (*one.columns(), minimum))
     assert one.threshold({one.columns()[0]: [0.5] * 8}) is None  # some scores are infinite
 
 
-def test_parameters_of_another_version() -> None:
+def test_filter_parameters_of_older_version() -> None:
     assert "duplicate" in explain_reasons({"select": {"parameters": {"unknown": 1}}})

@@ -61,7 +61,7 @@ def found_in(directory: Path, vectors: Any, scores: Any, cosine: float, block: i
     return near.find(partial(in_order, threads=workers)).tolist()
 
 
-def test_all_in_one_bucket_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_bucket_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of more near pairs than there is room for at first, and of several parts, of which all but one are
     empty."""
     monkeypatch.setattr(near_vectors, "bands_for", lambda cosine, rows: (0, 1))
@@ -74,7 +74,7 @@ def test_all_in_one_bucket_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert sum(pq.read_metadata(file).num_rows for file in tmp_path.glob("near/near-*.parquet")) > 1024
 
 
-def test_any_number_of_parts_opens_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_files_are_limited_for_many_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors, scores = clustered(400)
     monkeypatch.setattr(near_vectors, "bands_for", lambda cosine, rows: (8, 2))
     whole = found_in(tmp_path / "whole", vectors, scores, 0.9, 400)
@@ -85,7 +85,7 @@ def test_any_number_of_parts_opens_few_files(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.full
-def test_buckets_miss_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buckets_miss_few_near_repeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors, scores = clustered(2_000)
     found = found_in(tmp_path / "one", vectors, scores, 0.95, 700)
     exact = expected(vectors, scores, 0.95)
@@ -105,7 +105,7 @@ def test_buckets_miss_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.full
-def test_the_same_on_every_processor(tmp_path: Path) -> None:
+def test_near_repeats_are_same_on_every_processor(tmp_path: Path) -> None:
     drawn = mix(np.arange(1_000 * 40, dtype=np.uint64)).reshape(1_000, 40)
     numbers = (drawn % np.uint64(255)).astype(np.int64) - 127
     numbers[500:] = np.where(drawn[500:] % np.uint64(17) == 0, numbers[500:], numbers[:500])
@@ -129,7 +129,7 @@ def test_bands() -> None:
     assert abs(np.corrcoef(drawn[:, 0], projections(300, 20, 4)[:, 0])[0, 1]) < 0.25
 
 
-def test_nothing_and_single_rows(tmp_path: Path) -> None:
+def test_near_repeats_of_few_rows(tmp_path: Path) -> None:
     assert found_in(tmp_path / "none", np.zeros((0, 4), np.float32), np.zeros(0, np.float32), 0.9, 1) == []
     assert found_in(tmp_path / "one", np.ones((1, 4), np.float32), np.zeros(1, np.float32), 0.9, 1) == [-1]
     zeros = np.zeros((3, 4), np.float32)
@@ -145,7 +145,7 @@ def averages(texts: list[str], words: Any = None) -> Any:
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_a_selection(tmp_path: Path, own: bool) -> None:
+def test_near_repeats_in_selection(tmp_path: Path, own: bool) -> None:
     """The fate of each row is that of the oracle; rows add up. own: whether to compare with other word
     vectors than the built-in ones, which may also be a file."""
     table = word_table(tmp_path / "table") if own else None
@@ -179,9 +179,7 @@ def word_table(directory: Path) -> WordVectors:
     return WordVectors.open(directory)
 
 
-def test_vectors_of_more_numbers_than_can_be_summed_exactly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_wide_vectors_are_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     word_table(tmp_path / "table")
     chosen = {"filters": [{**FILTER, "model": str(tmp_path / "table")}]}
     monkeypatch.setattr(near_vectors, "MOST_NUMBERS", 20)
@@ -191,7 +189,7 @@ def test_vectors_of_more_numbers_than_can_be_summed_exactly(
         run(chosen, PAIRS.slice(0, 20), tmp_path, 20)
 
 
-def test_a_model_that_is_missing(tmp_path: Path) -> None:
+def test_missing_near_repeats_model(tmp_path: Path) -> None:
     (tmp_path / "trained").mkdir()
     for name in ("none", "trained"):
         with pytest.raises(InputError, match=f"{name}.*: no such file"):

@@ -105,12 +105,12 @@ FAILED = {
           for name in (*REASONS, "no_overlap_3")),
     ],
 )  # fmt: skip
-def test_what_is_refused(filters: list[Any] | dict[str, Any], message: str) -> None:
+def test_invalid_select_parameters(filters: list[Any] | dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         SelectParameters.model_validate({"filters": filters})
 
 
-def test_filters_by_name_judge_in_the_given_order_and_then_by_name() -> None:
+def test_named_filters_use_configured_order() -> None:
     one = {"kind": "length", "maximum": 3}
     given = {"order": ["d", "b"], "filters": {"c": one, "b": one, "a": one, "d": one, "e": None}}
     assert [found.reason for found in SelectParameters.model_validate(given).filters] == ["d", "b", "a", "c"]
@@ -119,7 +119,7 @@ def test_filters_by_name_judge_in_the_given_order_and_then_by_name() -> None:
             SelectParameters.model_validate({**given, "order": order})
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(ValidationError) as error:
         SelectParameters.model_validate(
             {"required": ["x"], "deciles": ["overlap_1"] * 2, "filters": [{"kind": "flag"}]}
@@ -133,7 +133,7 @@ def test_environment_variables_in_paths(monkeypatch: pytest.MonkeyPatch) -> None
     assert TestFileParameters(path="$PARAFORGE_DATA/sts/x.tsv").location() == Path("/somewhere/sts/x.tsv")
 
 
-def test_the_papers_choice() -> None:
+def test_paper_selection() -> None:
     content = yaml.safe_load((CONFIGS / "select" / "paranmt.yaml").read_text(encoding="utf-8"))
     *_, decile, length, sample = SelectParameters.model_validate(content["select"]).filters
     assert decile.tenths() == (9, 10)
@@ -141,12 +141,12 @@ def test_the_papers_choice() -> None:
     assert sample.size == 5_000_000
 
 
-def test_a_license_is_not_blank() -> None:
+def test_blank_license_is_error() -> None:
     with pytest.raises(ValidationError, match="no licence is given for tatoeba"):
         PublishParameters.model_validate({"licences": {"tatoeba": " "}})
 
 
-def test_each_failure_has_its_reason(tmp_path: Path) -> None:
+def test_missing_scores_have_reasons(tmp_path: Path) -> None:
     right = [
         (f"{a[::-1]} {verb[::-1]} {b[::-1]}", f"The {a} {verb} the {b}.", f"This {a} {verb} that {b} there.")
         for a in THINGS
@@ -173,7 +173,7 @@ def test_each_failure_has_its_reason(tmp_path: Path) -> None:
     assert found[-len(FAILED) :] == list(FAILED)
 
 
-def test_without_a_foreign_side_no_similarity_is_asked_for() -> None:
+def test_no_source_similarity_without_foreign_side() -> None:
     scores = pa.array([k / 1000 for k in range(1000)], pa.float32())
     names = ("paraphrase_score", "contradiction", "source_similarity")
     columns = {f"{side}{name}": scores for name in names for side in ("", "right_")}
@@ -192,9 +192,7 @@ def test_without_a_foreign_side_no_similarity_is_asked_for() -> None:
 
 @pytest.mark.parametrize("bounds", [(0.3, 0.6), (0.6, 0.3)])
 @pytest.mark.parametrize("missing", ["accept", "refuse"])
-def test_the_strictest_bound_of_a_score_counts_in_the_verdict(
-    bounds: tuple[float, float], missing: str
-) -> None:
+def test_verdict_uses_strictest_bound(bounds: tuple[float, float], missing: str) -> None:
     policy = {"missing": missing}
     chosen = SelectParameters.model_validate(
         {
@@ -241,7 +239,7 @@ def sampled(rows: int, seed: int = 0) -> pa.Table:
 
 @pytest.mark.parametrize("rows", [150, 2_000, 20_000])
 @pytest.mark.parametrize("share", [0.02, 0.2])
-def test_at_most_that_share_of_the_pairs_is_lost(rows: int, share: float) -> None:
+def test_maximum_loses_at_most_stated_share(rows: int, share: float) -> None:
     table = sampled(rows)
     parameters = settle(bounded(maximum={"good_pairs": share}), table)
     (bounds,) = parameters.filters
@@ -256,7 +254,7 @@ def test_at_most_that_share_of_the_pairs_is_lost(rows: int, share: float) -> Non
     assert upper_bound(np.array([more]), rows)[0] > share
 
 
-def test_the_verdict_says_what_the_maximum_finds_and_loses() -> None:
+def test_verdict_reports_found_and_lost_shares() -> None:
     table = sampled(20_000)
     parameters = settle(bounded(maximum={"good_pairs": 0.02}), table)
     figures = verdict(parameters, table, {}, [])
@@ -277,7 +275,7 @@ def all_scored(score: float) -> pa.Table:
     return table
 
 
-def test_a_score_at_the_maximum_is_not_above_it() -> None:
+def test_score_equal_to_maximum_passes() -> None:
     for maximum, above in ((0.3, 0), (0.29, 1)):
         changed = judge_changed(all_scored(0.3), maximum)
         assert (changed["chosen_found"], changed["chosen_lost"]) == (above, above)
@@ -286,7 +284,7 @@ def test_a_score_at_the_maximum_is_not_above_it() -> None:
         assert thresholds.maxima(settle(asked, all_scored(number))) == {"contradiction": number}
 
 
-def test_other_selections_have_the_figures_that_they_had() -> None:
+def test_unrelated_selections_keep_figures() -> None:
     table = sampled(500)
     figures = verdict(bounded(score="overlap_3", maximum=0.9), table, {}, [])
     assert figures["changed_meanings"] == judge_changed(table)
@@ -294,7 +292,7 @@ def test_other_selections_have_the_figures_that_they_had() -> None:
     assert judge_changed(sampled(FEWEST_CHANGED - 1)) == {}
 
 
-def test_what_cannot_be_found_is_refused() -> None:
+def test_bounds_without_data_are_error() -> None:
     asked = bounded(maximum={"good_pairs": 0.02})
     with pytest.raises(ConfigurationError, match="there are no mismatched pairs with the scores"):
         settle(asked, None)

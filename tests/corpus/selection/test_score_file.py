@@ -95,7 +95,7 @@ def test_text(
     assert scores[PAIRS[1]] == 0.5 and scores.get(PAIRS[0], 1) == 1
 
 
-def test_texts_are_repaired_and_counted(
+def test_score_file_repairs_and_counts_texts(
     tmp_path: Path, vectors: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     pairs = [("the c\u00adat", "the dog &amp; cat"), ("the &lt;cat", "the &quot;dog")]
@@ -119,7 +119,7 @@ NUMBERED = "".join(f"{n}\t{one}\t{other}\n" for n, (one, other) in enumerate(PAI
         (NUMBERED, ("--reference", "1", "--translation", "2"), []),
     ],
 )
-def test_columns_that_are_not_the_texts_are_named(
+def test_suspicious_text_columns_are_named(
     tmp_path: Path, vectors: Path, caplog: pytest.LogCaptureFixture,
     content: str, options: tuple[str, ...], warnings: list[str],
 ) -> None:  # fmt: skip
@@ -129,14 +129,14 @@ def test_columns_that_are_not_the_texts_are_named(
     assert all(warning in caplog.text for warning in warnings)
 
 
-def test_lines_of_shards_are_counted_from_1(tmp_path: Path) -> None:
+def test_shard_lines_are_counted_from_1(tmp_path: Path) -> None:
     table = pa.table({"reference": ["a", "b"], "translation": ["c", "d"]})
     score_file._write_pairs(iter([table, table]), tmp_path / "pairs", tmp_path / "pairs.parquet")
     written = pa.concat_tables(ShardDirectory(tmp_path / "pairs").tables())
     assert written["line"].to_pylist() == [1, 2, 3, 4] and written["source"].to_pylist() == [""] * 4
 
 
-def test_the_output_may_be_text(tmp_path: Path, vectors: Path) -> None:
+def test_score_file_writes_text(tmp_path: Path, vectors: Path) -> None:
     (tmp_path / "pairs.tsv").write_text(tsv(PAIRS), encoding="utf-8")
     output = tmp_path / "new" / "scored.csv.gz"
     for option in ((), ("--force",)):
@@ -150,14 +150,14 @@ def test_the_output_may_be_text(tmp_path: Path, vectors: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["scored", "scored.txt", "scored.parquet.gz"])
-def test_a_name_that_says_no_format_is_refused(name: str, tmp_path: Path, vectors: Path) -> None:
+def test_output_without_known_suffix_is_error(name: str, tmp_path: Path, vectors: Path) -> None:
     (tmp_path / "pairs.tsv").write_text(tsv(PAIRS), encoding="utf-8")
     with pytest.raises(InputError, match="cannot infer the format"):
         run(tmp_path / "pairs.tsv", tmp_path / name, "--vectors", vectors)
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_parquet_keeps_its_columns(tmp_path: Path, vectors: Path) -> None:
+def test_score_file_keeps_parquet_columns(tmp_path: Path, vectors: Path) -> None:
     table = pa.table(
         {
             "en": [r for r, _ in PAIRS],
@@ -197,7 +197,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_input(tmp_path: Path, vectors: Path, case: str) -> None:
+def test_score_file_wrong_input(tmp_path: Path, vectors: Path, case: str) -> None:
     content, message = WRONG[case]
     path = tmp_path / ("pairs.jsonl" if case == "JSON" else "pairs.tsv")
     if content is not None:
@@ -242,7 +242,7 @@ def test_wrong_options(
     assert not (tmp_path / "scored.parquet").exists()
 
 
-def test_a_pair_without_a_score_passes_a_maximum_and_no_minimum(tmp_path: Path, vectors: Path) -> None:
+def test_null_score_passes_maximum_but_no_minimum(tmp_path: Path, vectors: Path) -> None:
     (tmp_path / "pairs.tsv").write_text(tsv(PAIRS), encoding="utf-8")
     for option, reason in (("--maximum", None), ("--minimum", "no_paraphrase_score")):
         output = tmp_path / f"{reason}.parquet"
@@ -264,7 +264,7 @@ def test_a_pair_without_a_score_passes_a_maximum_and_no_minimum(tmp_path: Path, 
          "more than one column would be reference and translation"),
     ],
 )  # fmt: skip
-def test_parquet_without_the_columns(
+def test_parquet_without_text_columns(
     tmp_path: Path, vectors: Path, columns: dict[str, Any], options: tuple[str, ...], message: str
 ) -> None:
     pq.write_table(pa.table({"reference": ["a"], **columns}), tmp_path / "pairs.parquet")
@@ -272,7 +272,7 @@ def test_parquet_without_the_columns(
         run(tmp_path / "pairs.parquet", tmp_path / "o.parquet", "--vectors", vectors, *options)
 
 
-def test_without_vectors_the_built_in_scorer_scores(tmp_path: Path) -> None:
+def test_built_in_scorer_is_default(tmp_path: Path) -> None:
     pairs = [("A dog runs.", "The dog is running."), ("It rains.", "A giant corimentmentment.")]
     (tmp_path / "pairs.tsv").write_text(tsv(pairs), encoding="utf-8")
     run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
@@ -297,7 +297,7 @@ def own_pairs(count: int, wrong: int = 0, seed: int = 1) -> list[tuple[str, str]
     return list(zip(references, translations[:right] + translations[right:][::-1], strict=True))
 
 
-def test_the_verdict_is_that_of_the_wrong_pairs(tmp_path: Path) -> None:
+def test_score_file_verdict_uses_mismatched_pairs(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text(tsv(own_pairs(400)), encoding="utf-8")
     said = run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
     assert re.search(r"Paraphrase score: AUC (0\.99\d|1\.000)", said)
@@ -309,7 +309,7 @@ def test_the_verdict_is_that_of_the_wrong_pairs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", [("--minimum", "0.8"), ("--wrong-pairs", "0.05")])
-def test_refused_pairs_have_a_reason_and_stay(tmp_path: Path, option: tuple[str, str]) -> None:
+def test_rejected_pairs_are_kept_with_reason(tmp_path: Path, option: tuple[str, str]) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text(tsv(own_pairs(400, wrong=100)), encoding="utf-8")
     run(path, tmp_path / "all.parquet")
@@ -328,7 +328,7 @@ def test_refused_pairs_have_a_reason_and_stay(tmp_path: Path, option: tuple[str,
         assert sum(reason is not None for reason in expected[:300]) < 10
 
 
-def test_earlier_reasons_stay_and_sources_are_judged_apart(tmp_path: Path) -> None:
+def test_earlier_reasons_are_kept_and_sources_separate(tmp_path: Path) -> None:
     pairs = own_pairs(200) + own_pairs(200, wrong=200)
     table = pa.table(
         {
@@ -352,7 +352,7 @@ def test_earlier_reasons_stay_and_sources_are_judged_apart(tmp_path: Path) -> No
     assert found["source"].to_pylist() == table["source"].to_pylist()
 
 
-def test_another_language_is_noticed(tmp_path: Path) -> None:
+def test_other_language_warns(tmp_path: Path) -> None:
     german = [f"Der Vorsitzende hat Gesetz Nummer {number} gestern nicht erwähnt." for number in range(50)]
     (tmp_path / "pairs.tsv").write_text(tsv([(text, text.upper()) for text in german]), encoding="utf-8")
     said = run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
@@ -371,7 +371,7 @@ DOGS = [(f"Dog {number} runs.", "It rains 5 times.") for number in range(300)]
         [(one, other) for other, one in DOGS],
     ],
 )
-def test_no_wrong_pairs_no_verdict(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
+def test_no_verdict_without_mismatched_pairs(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
     (tmp_path / "pairs.tsv").write_text(tsv(pairs), encoding="utf-8")
     said = run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet", "--minimum", "-1")
     assert "The scores cannot be checked: no two rows of a source differ on both sides" in said

@@ -88,7 +88,7 @@ def run(parameters: Any, table: pa.Table, root: Path, rows: int, workers: int = 
 @settings(max_examples=10)
 @given(FILTERS, st.sampled_from([[], ["paraphrase_score"]]), st.integers(100, 600), st.sampled_from([1, 3]))
 @example([{"kind": "near_duplicates", "per_reference": 2, "name": "f0"}], [], 150, 1)
-def test_any_filters_over_any_shards(
+def test_filters_do_not_depend_on_shards(
     filters: list[Any], required: list[str], shard_rows: int, workers: int
 ) -> None:
     """Rows in = kept + rejected + failed, and each row's fate is that of the row-by-row oracle."""
@@ -110,7 +110,7 @@ def test_any_filters_over_any_shards(
     assert counts.rejected == Counter(fate for fate in expected if fate not in (None, "failed"))
 
 
-def test_the_deciles_are_a_column_and_metrics(tmp_path: Path) -> None:
+def test_deciles_are_column_and_metrics(tmp_path: Path) -> None:
     report = run({"deciles": ["paraphrase_score", "reference_tokens"]}, PAIRS, tmp_path, 100)
     table = pa.concat_tables(ShardDirectory(tmp_path / "selected").tables())
     assert table.column_names == ["rejected", "paraphrase_score_decile", "reference_tokens_decile"]
@@ -136,7 +136,7 @@ def test_deciles_of_infinite_and_negative_zero_scores_can_be_written(tmp_path: P
     )
 
 
-def test_the_display_counts_the_rows_of_the_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_counts_corpus_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many passes there are, each goes from nothing to all rows and no further."""
     passes: list[int] = []
 
@@ -168,7 +168,7 @@ def test_the_display_counts_the_rows_of_the_corpus(tmp_path: Path, monkeypatch: 
     assert failed.result() == "3 of 8 kept; 37.5% of engine; 1.0 s"
 
 
-def test_a_column_or_pairs_that_the_corpus_lacks(tmp_path: Path) -> None:
+def test_missing_column_or_pairs_of_corpus(tmp_path: Path) -> None:
     parameters = {
         "deciles": ["cosine"],
         "filters": [
@@ -201,7 +201,7 @@ VALUES = st.one_of(
 
 @settings(max_examples=15, deadline=None)
 @given(VALUES, st.lists(st.integers(0, 120), max_size=4), st.integers(1, 130), st.sampled_from([7, 1 << 20]))
-def test_cuts_are_those_of_a_stable_sort(values: Any, cuts: list[int], size: int, block: int) -> None:
+def test_decile_cuts_match_stable_sort(values: Any, cuts: list[int], size: int, block: int) -> None:
     """Also where a tie spans shards, blocks and cuts, with fewer rows than tenths, and for samples of all
     rows."""
     shards = np.split(values, sorted(min(cut, len(values)) for cut in cuts))
@@ -225,7 +225,7 @@ def test_seeds_give_independent_samples() -> None:
     assert 320 < len(drawn[0] & drawn[1]) < 480
 
 
-def test_keys_are_the_same_on_every_machine() -> None:
+def test_sampling_keys_do_not_depend_on_machine() -> None:
     """A sample that was published can be drawn again: these numbers must not change."""
     table = pa.table(
         {"source": ["tatoeba", "news"], "line": pa.array([1, 2]), "rank": pa.array([0, 1], pa.int8())}

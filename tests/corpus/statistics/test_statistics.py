@@ -113,7 +113,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Statistics:
         return describe(tmp_path_factory.mktemp("found"), make_rows())
 
 
-def test_table_1_over_all_references(found: Statistics) -> None:
+def test_paper_table_1_over_all_references(found: Statistics) -> None:
     known = described(make_rows())
     assert set(found.sources) == {"news", "books"}
     for source, row in found.sources.items():
@@ -125,7 +125,7 @@ def test_table_1_over_all_references(found: Statistics) -> None:
     assert found.parse_entropy_missing == NO_PARSES
 
 
-def test_a_sample_depends_on_the_seed_alone(tmp_path: Path) -> None:
+def test_sample_depends_only_on_seed(tmp_path: Path) -> None:
     rows = make_rows()
     first = describe(tmp_path, rows, 90, sample=40, background=BackgroundParameters(references=50))
     cut_otherwise = describe(tmp_path, rows, 33, sample=40, background=BackgroundParameters(references=50))
@@ -165,7 +165,7 @@ def test_the_background_is_drawn_independently_of_the_sample(tmp_path: Path) -> 
 BANDS = {"(-0.1, 0.2]": (-0.1, 0.2), "(0.2, 0.4]": (0.2, 0.4), "(0.4, 0.6]": (0.4, 0.6)}
 
 
-def test_table_3(found: Statistics) -> None:
+def test_paper_table_3(found: Statistics) -> None:
     bands = metrics(found)["bands"]
     for name, (low, high) in BANDS.items():
         overlaps = [
@@ -233,7 +233,7 @@ def test_background_files(tmp_path: Path) -> None:
         describe(tmp_path / "c", rows, background=BackgroundParameters(path=str(tmp_path / "absent")))
 
 
-def test_nothing_to_describe_and_deciles_of_other_shards_are_mistakes(tmp_path: Path) -> None:
+def test_empty_corpus_or_foreign_deciles_are_error(tmp_path: Path) -> None:
     rows = make_rows(30)
     with pytest.raises(InputError, match="no pair has a translation"):
         describe(tmp_path / "nothing", [{**row, "rejected": "duplicate"} for row in rows])

@@ -47,7 +47,7 @@ def test_encoder_follows_its_equations(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_gradient_through_compact_rows_is_that_of_the_whole_tables(name: str) -> None:
+def test_compact_rows_give_gradient_of_full_tables(name: str) -> None:
     encoder = perturbed(build(name))
     whole = batch(SENTENCES)
     vectors = encoder(whole)
@@ -73,7 +73,7 @@ def test_gradient_through_compact_rows_is_that_of_the_whole_tables(name: str) ->
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_a_sentence_without_tokens_is_zero(name: str) -> None:
+def test_sentence_without_tokens_is_zero(name: str) -> None:
     encoder = perturbed(build(name))
     mixed = encoder(batch([SENTENCES[0], [], SENTENCES[1]]))
     alone = encoder(batch([SENTENCES[0], SENTENCES[1]]))
@@ -90,7 +90,7 @@ def test_finite_differences_through_an_lstm() -> None:
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_an_lstm_over_groups_of_sentences_is_torchs_over_all(bidirectional: bool) -> None:
+def test_grouped_lstm_matches_torch(bidirectional: bool) -> None:
     generator = torch.Generator().manual_seed(1)
     lengths = torch.randint(0, 13, (2 * _TOGETHER + 5,), generator=generator)
     tokens = int(lengths.sum())
@@ -108,7 +108,7 @@ def test_an_lstm_over_groups_of_sentences_is_torchs_over_all(bidirectional: bool
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
 
 
-def test_the_maximum_of_negative_states_is_negative() -> None:
+def test_maximum_of_negative_states_is_negative() -> None:
     """Neither what pads a batch nor a neighbour's states can win."""
     sentences = [[0] * length for length in (3, 0, 1, 5)]
     states = -1 - torch.rand(9, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
@@ -118,13 +118,13 @@ def test_the_maximum_of_negative_states_is_negative() -> None:
     assert torch.equal(packed.maximum(states), torch.stack(expected))
 
 
-def test_one_direction_cannot_be_concatenated() -> None:
+def test_unidirectional_lstm_cannot_concatenate() -> None:
     with pytest.raises(ValidationError, match="only a blstm has two"):
         LstmParameters(kind="lstm", directions="concatenation")
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_what_a_fresh_encoder_says_depends_on_short_vectors(name: str) -> None:
+def test_fresh_encoder_keeps_short_vectors(name: str) -> None:
     """Biases that are longer than a sentence's vector would make all sentences alike: no training begins."""
     encoder = build(name)
     said = []
@@ -138,7 +138,7 @@ def test_what_a_fresh_encoder_says_depends_on_short_vectors(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["lstm_last", "lstm_last_no_gate", "rnn_tanh", "rnn_relu", "identity_rnn"])
-def test_the_last_state_of_a_fresh_encoder_remembers_the_first_word(name: str) -> None:
+def test_fresh_lstm_remembers_first_word(name: str) -> None:
     encoder = build(name)
     with torch.no_grad():  # of the length that vectors are at first
         encoder.get_parameter("table").mul_(0.05)
@@ -168,7 +168,7 @@ def test_parameters_are_tables_or_compositional() -> None:
 
 
 @pytest.mark.parametrize("kind", ["dan", "projection", "weights", "lstm", "rnn"])
-def test_fixed_vectors_get_no_gradient(kind: str) -> None:
+def test_fixed_word_vectors_get_no_gradient(kind: str) -> None:
     parameters = TypeAdapter(EncoderParameters).validate_python({"kind": kind, "dimension": 4, "fixed": True})
     encoder = build_encoder(parameters, lambda part, n: torch.randn(9, 4), 1)
     encoder(batch(SENTENCES)).sum().backward()
@@ -176,7 +176,7 @@ def test_fixed_vectors_get_no_gradient(kind: str) -> None:
     assert without == ["table"]
 
 
-def test_a_fresh_encoder_is_uniform_within_bounds_and_its_tables_are_numbered() -> None:
+def test_fresh_encoder_is_uniform_within_bounds() -> None:
     lstms = [
         LstmParameters(kind="lstm", dimension=9, output_dimension=64, scramble=one) for one in (0.2, 0.1)
     ]
@@ -200,14 +200,14 @@ def test_a_fresh_encoder_is_uniform_within_bounds_and_its_tables_are_numbered() 
             assert not value.equal(other.composition()[name])
 
 
-def test_unequal_parts_cannot_be_added() -> None:
+def test_encoder_parts_of_unequal_size_cannot_be_added() -> None:
     parts = [AverageParameters(dimension=3), AverageParameters(dimension=4, unit="trigram")]
     added = CombinationParameters(kind="addition", parts=parts)
     with pytest.raises(ConfigurationError, match=r"dimensions \[3, 4\] cannot be added"):
         build_encoder(added, lambda part, n: torch.zeros(5, part.dimension), 0)
 
 
-def test_vectors_of_another_dimension_are_refused() -> None:
+def test_vectors_of_other_dimension_are_error() -> None:
     parts = [AverageParameters(dimension=5), AverageParameters(dimension=3)]
     both = CombinationParameters(kind="concatenation", parts=parts)
     with pytest.raises(ConfigurationError, match=r"vectors have 5: set encoder\.parts\.1\.dimension=5"):
@@ -249,7 +249,7 @@ class Largest(TableEncoder):
 '''
 
 
-def test_an_encoder_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_encoder_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file beside the others, here in another directory, is trained, kept and opened by its kind."""
     chosen = {"kind": "concatenation", "parts": [{"kind": "largest", "dimension": 6}, {"kind": "average"}]}
     with pytest.raises(ValidationError, match=r"unknown kind largest: use average, .*dan, .*projection"):

@@ -63,7 +63,7 @@ def algorithm_1(
     ("unknown", "weighting", "components"),
     [(True, WEIGHTING, 1), (False, None, 0), (True, None, 2), (False, WEIGHTING, 2)],
 )
-def test_against_algorithm_1(
+def test_sif_matches_algorithm_1(
     unknown: bool, weighting: Weighting | None, components: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_BLOCK_ROWS", 7)
@@ -76,7 +76,7 @@ def test_against_algorithm_1(
     np.testing.assert_allclose(vectors, expected, atol=2e-6)
 
 
-def test_fitted_on_one_set_and_used_on_another() -> None:
+def test_common_component_transfers_to_other_set() -> None:
     model = WordAverage(table(True), WEIGHTING).fitted_to(TEXTS[:4])
     plain = WordAverage(table(True), WEIGHTING).encode(["a dog sits"])
     component = np.linalg.svd(WordAverage(table(True), WEIGHTING).encode(TEXTS[:4]))[2][0]
@@ -87,7 +87,7 @@ def test_fitted_on_one_set_and_used_on_another() -> None:
     assert model.components[0, np.abs(model.components[0]).argmax()] > 0
 
 
-def test_what_is_left_of_one_direction_is_nothing() -> None:
+def test_removing_the_only_direction_leaves_zero() -> None:
     model = WordAverage(table(False)).fitted_to(["dog", "dog dog"])
     assert (model.encode(["dog"]) == 0).all()
     assert (model.encode(["cat"]) != 0).any()
@@ -139,7 +139,7 @@ def test_saved_and_opened(tmp_path: Path, weighting: Weighting | None, component
     assert digests(tmp_path / "sif") == before
 
 
-def test_one_that_is_fitted_to_each_set(tmp_path: Path) -> None:
+def test_common_component_fitted_per_set(tmp_path: Path) -> None:
     save_sif(WordAverage(table(True), WEIGHTING, of_each_set=2), tmp_path / "sif")
     opened = open_sif(tmp_path / "sif")
     assert opened.of_each_set == 2
@@ -151,7 +151,7 @@ def test_one_that_is_fitted_to_each_set(tmp_path: Path) -> None:
     assert not np.array_equal(opened.adapted_to(first).similarity(first, second), of_both)
 
 
-def test_a_set_of_which_no_word_has_a_vector_is_left_as_it_is() -> None:
+def test_set_without_known_words_is_unchanged() -> None:
     model = WordAverage(table(False), WEIGHTING, of_each_set=1)
     adapted = model.adapted_to(["zzz qqq", ""])
     assert not adapted.encode(["zzz qqq", ""]).any()

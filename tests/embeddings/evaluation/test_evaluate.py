@@ -38,7 +38,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_everything_at_once(place: Path) -> None:
+def test_all_evaluations_at_once(place: Path) -> None:
     output = run_command(
         *("evaluate", place / "model", "--sts", place / "sts", "--similarity", place / "words.csv"),
         *("--by-length", "--baseline", "general", "--baseline", place / "vectors"),

@@ -29,7 +29,7 @@ PAIRS: Pairs = [
 SETS = {"2012.x": ["A dog runs", "Nothing", "..."], "dev": ["a dog runs", "two men sing?"], "empty": []}
 
 
-def test_leaked_pairs_are_dropped_and_counted() -> None:
+def test_leaked_pairs_are_removed_and_counted() -> None:
     leakage = LeakageFilter(SETS)
     assert rows(leakage([block(PAIRS[:2]), block(PAIRS[2:])])) == [PAIRS[2], PAIRS[4]]
     report = leakage.report
@@ -42,7 +42,7 @@ def test_leaked_pairs_are_dropped_and_counted() -> None:
     )
 
 
-def test_blocks_that_become_empty_are_left_out() -> None:
+def test_emptied_blocks_are_skipped() -> None:
     assert list(LeakageFilter(SETS)([block([PAIRS[0]] * 20)])) == []
 
 

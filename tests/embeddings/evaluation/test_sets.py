@@ -74,7 +74,7 @@ def test_formats(tmp_path: Path, text: str, rows: int) -> None:
     assert (pairs.name, pairs.group, pairs.unscored) == ("name", "group", 0)
 
 
-def test_quotes_are_text_in_a_tsv_and_quoting_in_a_csv(tmp_path: Path) -> None:
+def test_quotes_in_tsv_and_csv_sets(tmp_path: Path) -> None:
     assert read(write(tmp_path / "a", BENCHMARK)).first[1] == 'It\'s "here"'
     assert read(write(tmp_path / "b", '"one, two","th""ree",1\n')).second[0] == 'th"ree'
 
@@ -85,7 +85,7 @@ def test_other_line_separators_are_text(tmp_path: Path) -> None:
     assert len(pairs) == 2
 
 
-def test_rows_without_a_score_are_counted_and_passed_over(tmp_path: Path) -> None:
+def test_unscored_rows_are_counted_and_skipped(tmp_path: Path) -> None:
     pairs = read(write(tmp_path / "set", "\tA dog\tA cat\n2\ta\tb\n \t\tx\n3\tc\td\n"))
     assert pairs.unscored == 2
     assert math.isnan(pairs.gold[0])
@@ -141,13 +141,13 @@ def test_official_distribution(tmp_path: Path) -> None:
         pytest.param("a\tb\nc\td", "1\n\n\n\n", id="behind the scores"),
     ],
 )
-def test_blank_lines_at_the_end_of_the_official_files(tmp_path: Path, pairs: str, gold: str) -> None:
+def test_trailing_blank_lines_of_official_files(tmp_path: Path, pairs: str, gold: str) -> None:
     """The last pair has no score: its blank line counts, any further ones do not."""
     found = read_official_pairs(*official(tmp_path, pairs, gold), "x", "2016")
     assert (found.first, found.second, found.unscored) == (["a", "c"], ["b", "d"], 1)
 
 
-def test_a_file_of_several_parts(tmp_path: Path) -> None:
+def test_set_file_with_several_parts(tmp_path: Path) -> None:
     rows = "sentence_A\tsentence_B\trelatedness_score\tSemEval_set\n"
     rows += "a\tb\t1\tTRAIN\nc\td\t2\tTEST\ne\tf\t3\tTRAIN\n"
     train, test = read_set_file(write(tmp_path / "SICK.txt", rows), "SICK", "SICK")
@@ -156,7 +156,7 @@ def test_a_file_of_several_parts(tmp_path: Path) -> None:
     assert [part.group for part in read_set_file(tmp_path / "SICK.txt", "SICK", "2014")] == ["2014"] * 2
 
 
-def test_a_header_without_a_score(tmp_path: Path) -> None:
+def test_header_without_score_column(tmp_path: Path) -> None:
     with pytest.raises(UnscoredError, match="has no column of scores") as caught:
         read(write(tmp_path / "set", "pair_ID\tsentence_A\tsentence_B\n1\ta\tb\n"))
     assert caught.value.line == 1
@@ -189,7 +189,7 @@ def named(*paths: Path) -> list[tuple[str, str]]:
     return [(pairs.name, pairs.group) for pairs in read_sets(paths)]
 
 
-def test_a_directory_of_tsv_files(tmp_path: Path) -> None:
+def test_directory_of_tsv_sets(tmp_path: Path) -> None:
     years = ["2012.MSRpar", "2012.MSRvid", "2012train.MSRpar", "2017.track5.en-en"]
     for name in (*years, "stsb-dev"):
         write(tmp_path / f"{name}.tsv")
@@ -199,7 +199,7 @@ def test_a_directory_of_tsv_files(tmp_path: Path) -> None:
     assert named(tmp_path) == [(name, name.partition(".")[0]) for name in names]
 
 
-def test_the_official_layouts(tmp_path: Path) -> None:
+def test_official_sts_layouts(tmp_path: Path) -> None:
     for name in ("MSRpar", "surprise.OnWN", "ALL"):
         write_official(tmp_path / "STS12-en-test", name)
     write_official(tmp_path / "2013" / "test", "headlines", gold=tmp_path / "2013" / "test-gs")
@@ -214,7 +214,7 @@ def test_the_official_layouts(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_year_has_no_training_set_or_other_language(
+def test_year_excludes_training_sets_and_other_languages(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for place in ("train", "test-gold"):
@@ -228,7 +228,7 @@ def test_a_year_has_no_training_set_or_other_language(
     assert named(arabic) == [("2017.track1.ar-ar", "2017")]
 
 
-def test_a_year_that_is_none_of_the_task_says_nothing(tmp_path: Path) -> None:
+def test_year_outside_task_is_ignored(tmp_path: Path) -> None:
     """Neither does one far above; of two files of scores none is chosen."""
     years = range(2009, 2027)
     found = [named(write_official(tmp_path / str(year) / "train", "a")) for year in years]
@@ -246,7 +246,7 @@ def test_a_year_that_is_none_of_the_task_says_nothing(tmp_path: Path) -> None:
         read_sets(sets[:1])
 
 
-def test_what_is_no_set_in_a_directory_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_other_files_in_set_directory_are_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write(tmp_path / "dev.tsv")
     write(tmp_path / "__MACOSX" / "._dev.tsv", "\0\5\x16")
     write(tmp_path / ".ipynb_checkpoints" / "dev.csv", "?")
@@ -259,7 +259,7 @@ def test_what_is_no_set_in_a_directory_is_left_out(tmp_path: Path, caplog: pytes
         read_sets([tmp_path])
 
 
-def test_files_are_read_whatever_their_names(tmp_path: Path) -> None:
+def test_set_files_are_read_with_any_name(tmp_path: Path) -> None:
     assert named(write(tmp_path / "scores.txt")) == [("scores", "scores")]
     assert named(write_official(tmp_path / "STS2015", "belief")) == [("2015.belief", "2015")]
 
@@ -272,7 +272,7 @@ ONE_SET = {
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_set_given_twice_counts_once(tmp_path: Path, order: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_repeated_set_counts_once(tmp_path: Path, order: int, caplog: pytest.LogCaptureFixture) -> None:
     files = [write(tmp_path / "sets" / name, text) for name, text in ONE_SET.items()]
     write_official(tmp_path / "sets" / "STS2012", "MSRvid")
     copies = [tmp_path / "copies" / name for name in ("copy.tsv", "2012.copy.tsv.gz", "link.tsv")]
@@ -292,7 +292,7 @@ def test_a_set_given_twice_counts_once(tmp_path: Path, order: int, caplog: pytes
     assert named.group == "2012"  # of a set with a year and one without, it is the former
 
 
-def test_only_the_same_pairs_and_scores_are_the_same_set(tmp_path: Path) -> None:
+def test_same_set_needs_same_pairs_and_scores(tmp_path: Path) -> None:
     first = write(tmp_path / "a.tsv", "1\ta\tb\n2\tc\td\n")
     changes = ("", "2\tc\te\n", "2.1\tc\td\n", "\tc\td\n")
     others = [*("1\ta\tb\n" + line for line in changes), "2\ta\tb\n1\tc\td\n"]
@@ -300,7 +300,7 @@ def test_only_the_same_pairs_and_scores_are_the_same_set(tmp_path: Path) -> None
     assert len(named(first, *paths)) == 1 + len(others)
 
 
-def test_two_sets_of_one_name(tmp_path: Path) -> None:
+def test_two_sets_with_same_name(tmp_path: Path) -> None:
     first, second = write(tmp_path / "a" / "dev.tsv"), write(tmp_path / "b" / "dev.tsv")
     assert named(first, second) == [("dev", "dev"), ("dev (2)", "dev (2)")]
 
@@ -314,12 +314,12 @@ def test_two_sets_of_one_name(tmp_path: Path) -> None:
         ("STS.input.y.txt", "a\tb\n", r"no STS\.gs\.y\.txt"),
     ],
 )
-def test_what_cannot_be_read(tmp_path: Path, name: str, text: str | None, message: str) -> None:
+def test_unreadable_sets_are_error(tmp_path: Path, name: str, text: str | None, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_sets([write(tmp_path / name, text) if text else tmp_path / name])
 
 
-def test_no_sets_and_a_broken_one_in_a_directory(tmp_path: Path) -> None:
+def test_directory_without_or_with_broken_sets(tmp_path: Path) -> None:
     broken = write(tmp_path / "sub" / "2012.x.tsv", "2.5\tA dog\tA cat\nx\ta\tb\n")
     with pytest.raises(InputError, match=r"2012\.x\.tsv:2: the score"):
         read_sets([broken.parent])

@@ -71,7 +71,7 @@ def test_pearson_and_spearman() -> None:
     )
 
 
-def test_a_year_is_the_unweighted_mean_of_its_sets() -> None:
+def test_year_is_unweighted_mean_of_sets() -> None:
     long = pairs("2012.b", "2012", *(ROWS[:2] * 5), ("north", "north", 0.0))
     other = pairs("dev", "dev", *ROWS)
     scores = evaluate_sts(Compass(), [SET, long, other])
@@ -83,13 +83,13 @@ def test_a_year_is_the_unweighted_mean_of_its_sets() -> None:
     assert (years["2012"].sets, years["2012"].pairs) == (2, 15)
 
 
-def test_unscored_rows_are_passed_over() -> None:
+def test_unscored_rows_are_skipped_in_correlation() -> None:
     with_more = pairs("2012.a", "2012", *ROWS[:2], ("north", "north", math.nan), *ROWS[2:])
     (found,), (expected,) = (evaluate_sts(Compass(), [one]).sets for one in (with_more, SET))
     assert (found.pearson, found.unscored) == (expected.pearson, 1)
 
 
-def test_what_has_no_correlation() -> None:
+def test_undefined_correlations() -> None:
     same = pairs("2012.b", "2012", ("east", "east", 1.0), ("north", "north", 2.0))
     one = pairs("c", "c", ROWS[0])
     none = pairs("d", "d", ("east", "east", math.nan))
@@ -105,7 +105,7 @@ class DotProduct(Compass):
         return (left * right).sum(1, dtype=np.float64)
 
 
-def test_vectors_are_compared_by_their_cosine_or_as_the_model_does() -> None:
+def test_vectors_are_compared_by_cosine_or_model() -> None:
     first, second = zip(*((first, second) for first, second, _ in [*ROWS, ("east", "", 0.0)]), strict=True)
     np.testing.assert_allclose(Compass().similarity(first, second), [1, 0, 0.5**0.5, -1, 0], atol=1e-6)
     assert DotProduct().similarity(first, second).tolist() == [4, 0, 6, -2, 0]
@@ -116,7 +116,7 @@ def test_vectors_are_compared_by_their_cosine_or_as_the_model_does() -> None:
     assert evaluate_words(Compass(), judgements).spearman == pytest.approx(50)
 
 
-def test_a_similarity_without_vectors() -> None:
+def test_similarity_without_vectors() -> None:
     assert compare(Lengths(), [SET])[0].values.tolist() == [0, -1, -6, 0]
 
 

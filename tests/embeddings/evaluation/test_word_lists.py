@@ -56,7 +56,7 @@ ROWS = [("old", "New", "1.58"), ("smart", "clever", "9.2"), ("first", "mean", "5
         ("Index Word-2 gold Word-1 SD", "7 {1} {2} {0} 0.5", "", " ", True),
     ],
 )
-def test_every_form_of_a_table_gives_the_same_list(
+def test_table_formats_give_same_word_list(
     tmp_path: Path,
     separator: str,
     quoted: bool,
@@ -90,13 +90,13 @@ def test_every_form_of_a_table_gives_the_same_list(
         ("word1,other,score\na,b,1\n", "expected two words and a score"),
     ],
 )
-def test_what_is_ambiguous_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_ambiguous_word_list_columns_are_error(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         read_similarity_list(write(tmp_path / "list.csv", text))
     assert "Name the columns in the first line" in str(caught.value)
 
 
-def test_a_list_given_twice_counts_once_and_one_of_its_name_has_a_number(tmp_path: Path) -> None:
+def test_repeated_list_counts_once_and_names_are_numbered(tmp_path: Path) -> None:
     first = write(tmp_path / "list.txt", "a b 1\nc d 2\n")
     copy = write(tmp_path / "copy.csv", "word1,word2,score\na,b,1\nc,d,2\n")
     (tmp_path / "other").mkdir()
@@ -139,7 +139,7 @@ def cosine(first: str, second: str) -> float:
     return float(left @ right / np.linalg.norm(left) / np.linalg.norm(right))
 
 
-def test_a_table_and_an_embedder() -> None:
+def test_word_similarity_of_table_and_embedder() -> None:
     table = WordVectors(list(VECTORS), np.array(list(VECTORS.values()), dtype=np.float32))
     values = [cosine(*pair) if "zebra" not in pair else 0.0 for pair in PAIRS]
     expected = round(100 * float(spearmanr(JUDGEMENTS.scores, values).statistic), 2)
@@ -149,7 +149,7 @@ def test_a_table_and_an_embedder() -> None:
         assert found.spearman == pytest.approx(expected)
 
 
-def test_no_word_is_known() -> None:
+def test_word_list_without_known_words() -> None:
     found = evaluate_words(WordVectors(["x"], np.ones((1, 2), np.float32)), JUDGEMENTS)
     assert (found.spearman, found.found) == (None, 0)
 
@@ -167,7 +167,7 @@ def test_no_word_is_known() -> None:
         ({}, None, 0),
     ],
 )
-def test_scores_of_pairs_in_either_order_are_correlated(
+def test_word_pairs_match_in_either_order(
     scores: dict[tuple[str, str], float], spearman: float | None, found: int
 ) -> None:
     judgements = SimilarityList(

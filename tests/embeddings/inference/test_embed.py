@@ -35,7 +35,9 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embed_module, "BLOCK_BYTES", 100)
 
 
-def test_vectors_are_its(model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embed_file_matches_model(
+    model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where processes share the blocks, which is only where there are many."""
     shared: list[int] = []
 
@@ -67,7 +69,7 @@ def test_vectors_are_its(model: Path, texts: Path, tmp_path: Path, monkeypatch: 
     assert not vectors[1].any()
 
 
-def test_a_gpu_does_all_the_work(
+def test_gpu_embeds_in_one_process(
     model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small_blocks(monkeypatch)
@@ -82,7 +84,7 @@ def test_a_gpu_does_all_the_work(
 
 
 @pytest.mark.full
-def test_processes_change_nothing(
+def test_embed_processes_change_nothing(
     model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small_blocks(monkeypatch)
@@ -93,7 +95,7 @@ def test_processes_change_nothing(
 
 
 @pytest.mark.full
-def test_a_line_that_is_no_text_ends_all_processes(
+def test_invalid_line_stops_all_processes(
     model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small_blocks(monkeypatch)
@@ -103,7 +105,7 @@ def test_a_line_that_is_no_text_ends_all_processes(
     assert not list(tmp_path.glob("*bad*"))
 
 
-def test_wrong_input(model: Path, texts: Path, tmp_path: Path) -> None:
+def test_embed_wrong_input(model: Path, texts: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"must end in .npy or .parquet"):
         embed_file(model, texts, tmp_path / "vectors.txt", SentenceModel.open)
     with pytest.raises(InputError, match="no such file"):

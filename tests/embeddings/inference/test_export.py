@@ -49,7 +49,7 @@ def word_model(path: Path, unit: Literal["word", "bare_word"] = "word") -> Sente
 
 
 @pytest.mark.parametrize(("unit", "known", "said"), [("word", "shared", False), ("bare_word", "own", True)])
-def test_the_exported_tokenizer_cuts_as_ours(
+def test_exported_tokenizer_matches_project(
     tmp_path: Path, unit: Literal["word", "bare_word"], known: Literal["shared", "own"], said: bool
 ) -> None:
     """And the card says that words which the model does not know share a vector, if they did not."""
@@ -66,7 +66,9 @@ def test_the_exported_tokenizer_cuts_as_ours(
 
 
 @pytest.mark.parametrize("unit", WORD_UNITS)
-def test_word_similarity_finds_no_unknown_words(tmp_path: Path, unit: Literal["word", "bare_word"]) -> None:
+def test_exported_word_similarity_skips_unknown_words(
+    tmp_path: Path, unit: Literal["word", "bare_word"]
+) -> None:
     word_model(tmp_path / "model", unit)
     judged, scores = tmp_path / "judged.tsv", tmp_path / "scores.json"
     judged.write_text("word1\tword2\tscore\na\tdog\t7\na\tbone\t3\ndog\tgnu\t1\ngnu\tyak\t9\n")
@@ -93,7 +95,7 @@ def several(request: pytest.FixtureRequest, tmp_path: Path) -> SentenceModel:
     return model
 
 
-def test_word_models_side_by_side_or_added_are_one_table(tmp_path: Path, several: SentenceModel) -> None:
+def test_combined_word_models_export_one_table(tmp_path: Path, several: SentenceModel) -> None:
     export_model(tmp_path / "model", tmp_path / "vectors.txt", "word2vec")
     vectors = WordVectors.from_text(tmp_path / "vectors.txt")
     words = ["a", "dog", "bone"]
@@ -113,17 +115,17 @@ def check_static_embedding(tmp_path: Path, model: SentenceModel) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("unit", ["word", "bare_word"])
-def test_word_models_need_the_library_alone(tmp_path: Path, unit: Literal["word", "bare_word"]) -> None:
+def test_exported_word_model_needs_only_library(tmp_path: Path, unit: Literal["word", "bare_word"]) -> None:
     check_static_embedding(tmp_path, word_model(tmp_path / "model", unit))
 
 
 @pytest.mark.full
-def test_several_word_models_need_the_library_alone(tmp_path: Path, several: SentenceModel) -> None:
+def test_exported_combined_word_models_need_only_library(tmp_path: Path, several: SentenceModel) -> None:
     check_static_embedding(tmp_path, several)
 
 
 @pytest.mark.parametrize("unknown_words", ["own", "shared"])
-def test_other_models_are_a_module_of_ours(tmp_path: Path, unknown_words: Literal["own", "shared"]) -> None:
+def test_other_encoders_export_own_module(tmp_path: Path, unknown_words: Literal["own", "shared"]) -> None:
     library = pytest.importorskip("sentence_transformers")
     make_model(unknown_words=unknown_words).save(tmp_path / "model", ABOUT)
     export_model(tmp_path / "model", tmp_path / "exported", "sentence-transformers")
@@ -153,9 +155,7 @@ def test_other_models_are_a_module_of_ours(tmp_path: Path, unknown_words: Litera
 
 
 @pytest.mark.full
-def test_without_hashes_unknown_words_share_a_vector(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unknown_words_share_vector_without_hashing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     library = pytest.importorskip("sentence_transformers")
     model = word_model(tmp_path / "model")
     assert not caplog.records
@@ -168,7 +168,7 @@ def test_without_hashes_unknown_words_share_a_vector(
     np.testing.assert_allclose(loaded.encode(TEXTS), expected, atol=1e-6)
 
 
-def test_word2vec_is_read_back(tmp_path: Path) -> None:
+def test_exported_word2vec_reads_back(tmp_path: Path) -> None:
     model = word_model(tmp_path / "model")
     export_model(tmp_path / "model", tmp_path / "vectors.txt", "word2vec")
     assert (tmp_path / "vectors.txt").read_text(encoding="utf-8").startswith("10 4\nUUUNKKK ")
@@ -192,11 +192,11 @@ def test_word2vec_is_read_back(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_card_says_what_the_encoder_is(parameters: VectorParameters, line: str) -> None:
+def test_model_card_describes_encoder(parameters: VectorParameters, line: str) -> None:
     assert describe_encoder(parameters) == line
 
 
-def test_an_export_comes_with_a_card(tmp_path: Path) -> None:
+def test_export_writes_model_card(tmp_path: Path) -> None:
     word_model(tmp_path / "model")
     export_model(tmp_path / "model", tmp_path / "exported", "sentence-transformers")
     card = (tmp_path / "exported" / "README.md").read_text(encoding="utf-8")

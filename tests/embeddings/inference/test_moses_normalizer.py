@@ -31,7 +31,7 @@ TEXTS = [
 ]
 
 
-def test_tokens_are_the_projects() -> None:
+def test_exported_tokens_match_project() -> None:
     tokenizer = word_tokenizer(["?"], "?")
     texts = [*TEXTS, *_sample()]
     wrong = [text for text in texts if tokenizer.normalizer.normalize_str(text).split() != tokenize(text)]
@@ -39,7 +39,7 @@ def test_tokens_are_the_projects() -> None:
 
 
 @pytest.mark.full
-def test_tokens_without_punctuation_are_the_projects() -> None:
+def test_exported_tokens_without_punctuation_match() -> None:
     tokenizer = word_tokenizer(["?"], "?", punctuation=False)
     marks = ["-- _ __ a_b . ... ¡ ½ ² ٣ 𠀀 'tis ' '' 日本 、 🙂 a 🙂 b --x -- y--", "?!", "a . . b"]
     texts = [*TEXTS, *marks, *_sample()]
@@ -55,7 +55,7 @@ def _sample() -> list[str]:
     return sorted({pair.reference for pair in generate(1500)})
 
 
-def test_ids_are_places_in_the_vocabulary() -> None:
+def test_exported_ids_are_vocabulary_positions() -> None:
     units = ["UUUNKKK", "dog", "'s", "."]
     tokenizer = word_tokenizer(units, "UUUNKKK")
     assert tokenizer.encode("The Dog's.").ids == [0, 1, 2, 3]

@@ -39,7 +39,7 @@ def test_compact_renumbers_without_changing_sentences(sentences: list[list[int]]
 
 
 @given(SENTENCES, st.booleans())
-def test_look_ups_and_gradients_are_plain_indexing(sentences: list[list[int]], compact: bool) -> None:
+def test_lookup_and_gradient_match_plain_indexing(sentences: list[list[int]], compact: bool) -> None:
     bags = _bags(sentences)
     rows = 12  # more rows than occur
     if compact:
@@ -83,7 +83,7 @@ def test_names_of_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("has_bfloat16", [True, False])
-def test_a_precision_that_only_slows_down_is_warned_of(
+def test_slow_precision_warns(
     has_bfloat16: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(devices, "cpu_has_bfloat16", lambda: has_bfloat16)

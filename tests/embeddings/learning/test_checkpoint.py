@@ -36,7 +36,9 @@ def test_round_trip_and_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["model.pt", "model.safetensors"])
-def test_a_pickle_is_never_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_pickle_in_checkpoint_is_never_executed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).write_bytes(pickle.dumps(_Malicious()))
     with pytest.raises(InputError, match=r"not a safetensors file.*Pickles"):
@@ -56,13 +58,15 @@ def test_a_pickle_is_never_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ({"table": torch.full((2, 3), torch.nan)}, "table contains NaN or infinity"),
     ],
 )
-def test_other_tensors_are_refused(tmp_path: Path, changed: dict[str, torch.Tensor], message: str) -> None:
+def test_checkpoint_with_other_tensors_is_error(
+    tmp_path: Path, changed: dict[str, torch.Tensor], message: str
+) -> None:
     write_tensors(tmp_path / "file", {**TENSORS, **changed})
     with pytest.raises(InputError, match=message):
         read_tensors(tmp_path / "file", TENSORS)
 
 
-def test_missing_and_truncated(tmp_path: Path) -> None:
+def test_missing_or_truncated_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_tensors(tmp_path / "file", TENSORS)
     write_tensors(tmp_path / "file", TENSORS)
@@ -74,7 +78,7 @@ def test_missing_and_truncated(tmp_path: Path) -> None:
         read_tensors(tmp_path / "file", TENSORS)
 
 
-def test_the_newest_complete_checkpoint_counts(tmp_path: Path) -> None:
+def test_newest_complete_checkpoint_is_used(tmp_path: Path) -> None:
     assert newest_checkpoint(tmp_path, TENSORS) is None
     save_checkpoint(tmp_path, TENSORS, {"n": 5})
     save_checkpoint(tmp_path, {**TENSORS, "bias": torch.ones(3, dtype=torch.float64)}, {"n": 12})
@@ -84,7 +88,7 @@ def test_the_newest_complete_checkpoint_counts(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
 
 
-def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
+def test_damaged_checkpoint_is_skipped(tmp_path: Path) -> None:
     """Cut anywhere, with another length of its header, without its text, or of other tensors."""
     save_checkpoint(tmp_path, TENSORS, {"n": 5})
     path = tmp_path / CHECKPOINT
@@ -98,7 +102,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
     assert newest_checkpoint(tmp_path, TENSORS) is None
 
 
-def test_a_full_disk_is_an_error_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_while_saving_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = "Error while serializing: I/O error: No space left on device (os error 28)"
 
     def full(*_: object) -> None:

@@ -52,7 +52,7 @@ def _table() -> torch.Tensor:
 
 @pytest.mark.parametrize("share", [0.05, 0.4, 1.0])
 @pytest.mark.parametrize(("kind", "tolerance"), [("adagrad", 1e-12), ("adam", 1e-6)])
-def test_steps_of_touched_rows_are_dense_steps(kind: str, tolerance: float, share: float) -> None:
+def test_sparse_adam_steps_match_dense(kind: str, tolerance: float, share: float) -> None:
     table, plan = _table(), _plan(3, share)
     expected = _reference(table, kind, plan)
     named = {"table": table}
@@ -60,7 +60,7 @@ def test_steps_of_touched_rows_are_dense_steps(kind: str, tolerance: float, shar
     torch.testing.assert_close(table, expected, rtol=0, atol=tolerance)
 
 
-def test_deferred_adam_with_small_gradients_differs_only_through_epsilon() -> None:
+def test_deferred_adam_differs_only_by_epsilon() -> None:
     # A word vector's gradient is about 1e-3 an element; at 1e-4, eps is 0.3 % of sqrt(v) after one step.
     table = _table()
     plan = [(rows, gradient * 1e-4) for rows, gradient in _plan(3, 0.05)]
@@ -71,7 +71,7 @@ def test_deferred_adam_with_small_gradients_differs_only_through_epsilon() -> No
     assert (table - expected).abs().max() < 0.01 * moved
 
 
-def test_refreshing_some_rows_in_between_changes_nothing() -> None:
+def test_refreshing_rows_early_changes_nothing() -> None:
     plan = _plan(4, 0.2)
     results = []
     for refresh in (False, True):
@@ -87,7 +87,7 @@ def test_refreshing_some_rows_in_between_changes_nothing() -> None:
     torch.testing.assert_close(results[0], results[1], rtol=1e-9, atol=1e-12)
 
 
-def test_a_gpu_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_optimizer_on_gpu_matches(monkeypatch: pytest.MonkeyPatch) -> None:
     """There rows are copied, also those that missed no step, which do not change."""
     results = []
     for compiled in (True, False):
@@ -103,7 +103,7 @@ def test_a_gpu_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
         torch.testing.assert_close(compiled_one, copied, rtol=1e-12, atol=1e-15)
 
 
-def test_rows_of_float32_keep_their_precision() -> None:
+def test_float32_rows_keep_precision() -> None:
     table = _table().float()
     plan = [(rows, gradient.float()) for rows, gradient in _plan(3, 0.4)]
     expected = _reference(table.clone(), "adam", plan)
@@ -114,7 +114,7 @@ def test_rows_of_float32_keep_their_precision() -> None:
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_compiled_steps_are_numpys_to_the_bit(kind: type[np.floating[Any]]) -> None:
+def test_compiled_steps_match_numpy_exactly(kind: type[np.floating[Any]]) -> None:
     """A number of another precision would widen the sums, and fused products and sums have other bits."""
     generator = np.random.default_rng(3)
     rows = np.array([4, 1, 9])
@@ -164,7 +164,7 @@ def test_whole_parameters(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["adam", "adagrad"])
-def test_the_layout_of_a_gradient_does_not_matter(kind: str) -> None:
+def test_gradient_layout_does_not_matter(kind: str) -> None:
     """torch's fused Adam takes the numbers of a transposed gradient in the order of their memory."""
     gradient = torch.randn(3, 4, generator=torch.Generator().manual_seed(2)).T
     weights = []
@@ -179,7 +179,7 @@ def test_the_layout_of_a_gradient_does_not_matter(kind: str) -> None:
     assert (weights[0].sign() == -gradient.sign()).all()
 
 
-def test_only_a_longer_gradient_is_clipped() -> None:
+def test_only_longer_gradients_are_clipped() -> None:
     gradients = torch.tensor([3.0]), torch.tensor([[4.0]])
     for largest, expected in ((6.0, (3, 4)), (2.5, (1.5, 2))):
         clip_(gradients, largest)

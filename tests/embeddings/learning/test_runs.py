@@ -15,7 +15,7 @@ DAMAGED = [f"{MODEL}/weights", f"{MODEL}/sha256.json", "report.json"]
 
 
 @pytest.mark.parametrize("changed", [None, *DAMAGED, "format", "key"])
-def test_what_was_damaged_is_trained_again(tmp_path: Path, changed: str | None) -> None:
+def test_damaged_result_is_trained_again(tmp_path: Path, changed: str | None) -> None:
     trained: list[Path] = []
     key, readable = "0" * 40, True
 
@@ -73,7 +73,7 @@ def test_what_was_damaged_is_trained_again(tmp_path: Path, changed: str | None) 
     assert run() == {"pairs": 7} and len(trained) == 1 + (changed is not None)
 
 
-def test_the_loss_shown_is_the_mean_since_the_last_entry_or_that_of_an_entry() -> None:
+def test_progress_shows_mean_loss_since_last_entry() -> None:
     history = [{"loss": 0.7}, {"loss": 0.5}, {"loss": None}]
     assert [Record().loss, Record(history=history).loss] == [None, 0.5]
     assert Record(history=history, loss_sum=6.0, loss_terms=4).loss == 1.5

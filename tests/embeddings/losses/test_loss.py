@@ -42,7 +42,7 @@ def _parts(embeddings: torch.Tensor, pairs: int) -> list[torch.Tensor]:
     margin=st.sampled_from([0.0, 0.4, 0.8]),
     seed=st.integers(0, 10_000),
 )
-def test_loss_and_gradient_are_those_of_the_definition(
+def test_margin_loss_and_gradient_match_definition(
     pairs: int, dimension: int, two_sided: bool, margin: float, seed: int
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
@@ -70,7 +70,7 @@ def test_by_hand() -> None:
     ("name", "changes"),
     [("margin", {"margin": 0.8}), ("softmax", {"scale": 5.0}), ("softmax", {"two_sided": False})],
 )
-def test_a_loss_is_that_of_the_parameters(name: str, changes: dict[str, Any]) -> None:
+def test_loss_is_chosen_by_parameters(name: str, changes: dict[str, Any]) -> None:
     embeddings = torch.randn(12, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     pairs, found = (3 if name == "margin" else 6), []
     for settings in ({}, changes):
@@ -95,7 +95,7 @@ def test_scale_of_embeddings_does_not_matter() -> None:
     )
 
 
-def test_a_zero_vector_has_cosine_and_gradient_zero() -> None:
+def test_zero_vector_has_zero_cosine_and_gradient() -> None:
     embeddings = torch.eye(4, 3, dtype=torch.float64).requires_grad_()  # the last row, t', is zero
     value = margin_loss(embeddings, 1, 0.4)
     assert value.item() == pytest.approx(0.8)
@@ -111,7 +111,7 @@ def test_a_zero_vector_has_cosine_and_gradient_zero() -> None:
     texts=st.none() | st.lists(st.integers(0, 4), min_size=10, max_size=10),
     seed=st.integers(0, 10_000),
 )
-def test_softmax_and_gradient_are_those_of_the_definition(
+def test_softmax_loss_and_gradient_match_definition(
     pairs: int, two_sided: bool, scale: float, texts: list[int] | None, seed: int
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
@@ -123,7 +123,7 @@ def test_softmax_and_gradient_are_those_of_the_definition(
     _check(value, ours, oracle.softmax(theirs, pairs, scale, two_sided, alike), theirs)
 
 
-def test_softmax_of_a_zero_vector_and_of_alike_texts_is_finite() -> None:
+def test_softmax_loss_is_finite_for_zero_and_equal_vectors() -> None:
     embeddings = torch.eye(
         4, 3, dtype=torch.float64
     ).requires_grad_()  # the last row, of a right side, is zero
@@ -137,7 +137,7 @@ def test_softmax_of_a_zero_vector_and_of_alike_texts_is_finite() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e30])
 @pytest.mark.parametrize("row", [0, 3])
-def test_vectors_that_are_not_finite_have_no_finite_loss(value: float, row: int) -> None:
+def test_non_finite_vectors_give_non_finite_loss(value: float, row: int) -> None:
     """Also those whose squares overflow in float32, whose cosines would pass for 0."""
     embeddings = torch.randn(8, 5, generator=torch.Generator().manual_seed(1))
     embeddings[2 * row] = value
@@ -157,7 +157,7 @@ def _twice(rows: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("sentences", [2, 6, 10])
-def test_distillation_and_gradient_are_those_of_the_definition(sentences: int) -> None:
+def test_distillation_loss_and_gradient_match_definition(sentences: int) -> None:
     ours, theirs = _twice(sentences, sentences)
     teacher = torch.randn(sentences, 7, generator=torch.Generator().manual_seed(2)).double()
     wanted, found = _cosines(teacher, teacher), _cosines(theirs, theirs)
@@ -173,7 +173,7 @@ def test_distillation_and_gradient_are_those_of_the_definition(sentences: int) -
     assert distillation_loss(teacher, teacher, 20.0).item() == pytest.approx(0, abs=1e-12)
 
 
-def test_a_loss_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loss_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file beside the others, here in another directory, is known by its name."""
     (tmp_path / "attraction.py").write_text(
         "from torch.nn.functional import cosine_similarity\n"

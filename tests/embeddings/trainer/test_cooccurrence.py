@@ -43,7 +43,7 @@ def expected_gram(store: PairStore) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("block", "minimum", "alone"), [(2, 1, 4), (1000, 1, 4), (2, 2, 1)])
-def test_the_start_is_that_of_dense_matrices(
+def test_cooccurrence_start_matches_dense_computation(
     tmp_path: Path, block: int, minimum: int, alone: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(initial, "_BLOCK", block)
@@ -59,7 +59,7 @@ def test_the_start_is_that_of_dense_matrices(
     assert 0.3 < table[~near].std() / table[near].std() < 3
 
 
-def test_fewer_dimensions_are_the_largest_ones_to_the_bit_on_any_number_of_threads(tmp_path: Path) -> None:
+def test_truncated_start_is_exact_for_any_threads(tmp_path: Path) -> None:
     store = store_of(tmp_path, LEFT, RIGHT)
     whole = cooccurrence_table(store, "word", 12, seed=1)
     with torch_threads(2):
@@ -70,7 +70,7 @@ def test_fewer_dimensions_are_the_largest_ones_to_the_bit_on_any_number_of_threa
     assert not table[near].equal(cooccurrence_table(store, "word", 4, seed=2)[near])
 
 
-def test_pairs_of_single_words_start_at_random(tmp_path: Path) -> None:
+def test_single_word_pairs_start_at_random(tmp_path: Path) -> None:
     store = store_of(tmp_path, ["dog", "cat"], ["hound", "kitten"])
     table = cooccurrence_table(store, "word", 50, seed=1)
     assert 0.8 < float(table.std()) < 1.2
@@ -78,7 +78,7 @@ def test_pairs_of_single_words_start_at_random(tmp_path: Path) -> None:
     assert not random_table(3, 50, 1.0, seed=1).equal(random_table(3, 50, 1.0, seed=2))
 
 
-def test_a_start_has_the_scale_and_the_weights_of_a_random_one(tmp_path: Path) -> None:
+def test_cooccurrence_start_has_random_scale(tmp_path: Path) -> None:
     store = store_of(tmp_path, LEFT, RIGHT)
     part = AverageParameters(dimension=6, initial="cooccurrence", initial_scale=0.02, initial_frequency=0.01)
     counts = torch.from_numpy(store.counts("word"))

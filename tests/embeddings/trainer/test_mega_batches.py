@@ -26,14 +26,14 @@ CPU = torch.device("cpu")
 
 
 @given(SENTENCES)
-def test_identity_is_equality_of_sequences(sentences: list[list[int]]) -> None:
+def test_identical_sentences_have_equal_ids(sentences: list[list[int]]) -> None:
     identity = sentence_identity(bags(sentences))
     for k, first in enumerate(sentences):
         for n, second in enumerate(sentences):
             assert (identity[k] == identity[n]) == (first == second)
 
 
-def test_scrambling_shuffles_within_sentences_at_the_rate() -> None:
+def test_scrambling_shuffles_words_at_rate() -> None:
     sentences = [list(range(10 * k, 10 * k + 10)) for k in range(2000)]
     scrambled = id_lists(scramble(bags(sentences), 0.3, np.random.default_rng(1)))
     assert [sorted(sentence) for sentence in scrambled] == sentences
@@ -45,7 +45,7 @@ def test_scrambling_shuffles_within_sentences_at_the_rate() -> None:
 
 
 @pytest.mark.parametrize("tokens", [1, 3, 5, 1000])
-def test_encoding_in_parts_gives_the_same_vectors(monkeypatch: pytest.MonkeyPatch, tokens: int) -> None:
+def test_encoding_in_parts_gives_same_vectors(monkeypatch: pytest.MonkeyPatch, tokens: int) -> None:
     sentences = [[1, 2, 3], [], [4], [0, 0, 0, 0, 0, 0, 0], [2], []]
     encoder = Average(torch.arange(10.0).reshape(5, 2))
     expected = encoder({"word": bags(sentences)})
@@ -53,7 +53,7 @@ def test_encoding_in_parts_gives_the_same_vectors(monkeypatch: pytest.MonkeyPatc
     assert torch.equal(encode(encoder, {"word": bags(sentences)}), expected)
 
 
-def test_each_use_of_random_numbers_has_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_random_streams_are_separate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """By purpose, epoch and mega-batch: no shuffle and no draw is repeated."""
     places: list[tuple[int, ...]] = []
 
@@ -87,7 +87,7 @@ SETTINGS = st.fixed_dictionaries(
 
 
 @given(st.integers(2, 300), SETTINGS, st.data())
-def test_mega_batches_are_the_definitions(pairs: int, settings: dict[str, int], data: st.DataObject) -> None:
+def test_mega_batches_match_definition(pairs: int, settings: dict[str, int], data: st.DataObject) -> None:
     """Of two epochs, also where each mini-batch has one source."""
     sources = data.draw(st.none() | st.lists(st.integers(0, 3), min_size=pairs, max_size=pairs))
     numbers = None if sources is None else np.array(sources, dtype=np.int32)
@@ -122,7 +122,7 @@ def test_windows_hold_shuffled_blocks(pairs: int, batch: int, window: int, block
         assert sorted(every[first:last]) == sorted(unmixed[first:last])
 
 
-def test_a_window_is_for_more_pairs_than_are_shuffled_as_a_whole() -> None:
+def test_windows_only_for_large_corpora() -> None:
     plain = np.random.default_rng([1, 0, 2]).permutation(100)
     schedule = Schedule(100, 10, 5, 0, seed=1)
     with windows(20, 4, whole=100):
@@ -134,7 +134,7 @@ def test_a_window_is_for_more_pairs_than_are_shuffled_as_a_whole() -> None:
 
 
 @given(st.lists(st.integers(0, 2), min_size=30, max_size=80), st.integers(2, 4))
-def test_mini_batches_of_one_source_in_each_window(sources: list[int], batch: int) -> None:
+def test_mini_batches_have_one_source(sources: list[int], batch: int) -> None:
     numbers = np.array(sources, dtype=np.int32)
     with windows(16, 5):
         order = Schedule(len(sources), batch, 1, 0, 3, numbers).order(0)
@@ -146,7 +146,7 @@ def test_mini_batches_of_one_source_in_each_window(sources: list[int], batch: in
         assert all(len(set(here[k * batch : (k + 1) * batch].tolist())) == 1 for k in range(whole))
 
 
-def test_a_window_holds_enough_mega_batches() -> None:
+def test_window_holds_enough_mega_batches() -> None:
     """Of so few that neighbours in the files meet as negatives, a training collapsed."""
     assert Schedule(10**8, 100, 40, 0, seed=1).order(0).window == (1 << 20) // 100 * 100
     assert Schedule(10**8, 1024, 100, 0, seed=1).order(0).window == 256 * 100 * 1024

@@ -87,7 +87,7 @@ UNSEEN_WORDS += ["-dog-x"]
 
 
 @pytest.mark.parametrize("rare", [2, 1000])
-def test_unknown_words_of_their_own_are_rows_that_a_table_might_have(
+def test_hashed_unknown_words_are_possible_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rare: int
 ) -> None:
     """As if the vocabulary had them: of averages and BLSTMs, beside trigrams, in any company."""
@@ -102,7 +102,7 @@ def test_unknown_words_of_their_own_are_rows_that_a_table_might_have(
     np.testing.assert_array_equal(SentenceModel.open(tmp_path / "model").encode(UNSEEN), model.encode(UNSEEN))
 
 
-def test_save_and_open_give_the_same_vectors(tmp_path: Path) -> None:
+def test_saved_model_gives_same_vectors(tmp_path: Path) -> None:
     model = make_model()
     vectors = model.encode(TEXTS)
     assert vectors.shape == (5, 9)
@@ -116,7 +116,7 @@ def test_save_and_open_give_the_same_vectors(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
-def test_embedding_is_the_definition(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embedding_matches_definition(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_model()
     table = model.encoder.get_parameter("parts.0.table").detach().numpy()
     vectors = model.encode(TEXTS)[:, :4]
@@ -131,7 +131,7 @@ def test_embedding_is_the_definition(monkeypatch: pytest.MonkeyPatch) -> None:
     assert similarity[1] == 0
 
 
-def test_vectors_are_finite_however_long_the_text(caplog: pytest.LogCaptureFixture) -> None:
+def test_long_texts_have_finite_vectors(caplog: pytest.LogCaptureFixture) -> None:
     """An identity-RNN whose matrix grew doubles its state with each word."""
     parameters = IdentityRnnParameters(dimension=2)
     encoder = build_encoder(parameters, lambda part, number: torch.ones(2, part.dimension), 1)
@@ -143,7 +143,7 @@ def test_vectors_are_finite_however_long_the_text(caplog: pytest.LogCaptureFixtu
     assert "1 texts are too long" in caplog.text
 
 
-def test_wrong_directories_are_refused(tmp_path: Path) -> None:
+def test_invalid_model_directories_are_error(tmp_path: Path) -> None:
     path = tmp_path / "model"
     make_model().save(path)
     with pytest.raises(InputError, match="not a directory of a trained model"):
@@ -164,7 +164,7 @@ def test_wrong_directories_are_refused(tmp_path: Path) -> None:
         SentenceModel.open(path)
 
 
-def test_a_wrong_description_is_refused(tmp_path: Path) -> None:
+def test_invalid_model_description_is_error(tmp_path: Path) -> None:
     make_model().save(tmp_path)
     description = json.loads((tmp_path / "encoder.json").read_text())
     first, *others = description["architecture"]["parts"]

@@ -26,14 +26,14 @@ def _embeddings(pairs: int, dimension: int, seed: int) -> torch.Tensor:
 
 @example(pairs=1, two_sided=True, seed=0)  # which has none
 @given(pairs=st.integers(2, 40), two_sided=st.booleans(), seed=st.integers(0, 10_000))
-def test_max_is_the_most_similar_sentence_of_another_pair(pairs: int, two_sided: bool, seed: int) -> None:
+def test_max_negative_is_most_similar_other_sentence(pairs: int, two_sided: bool, seed: int) -> None:
     embeddings = _embeddings(pairs, 8, seed)
     chosen = choose_negatives(embeddings, pairs, two_sided=two_sided)
     assert chosen.tolist() == oracle.max_negatives(embeddings, pairs, two_sided)
 
 
 @given(pairs=st.integers(3, 30), kinds=st.integers(3, 20), seed=st.integers(0, 10_000))
-def test_identical_texts_are_no_candidates(pairs: int, kinds: int, seed: int) -> None:
+def test_identical_texts_are_not_candidates(pairs: int, kinds: int, seed: int) -> None:
     texts = np.random.default_rng(seed).integers(kinds, size=2 * pairs)
     forbidden = ForbiddenCandidates(pairs, texts)
     embeddings = _embeddings(pairs, 6, seed)
@@ -41,7 +41,7 @@ def test_identical_texts_are_no_candidates(pairs: int, kinds: int, seed: int) ->
     assert choose_negatives(embeddings, pairs, forbidden=forbidden).tolist() == expected
 
 
-def test_bfloat16_is_nearly_a_maximum_on_every_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bfloat16_search_is_nearly_maximal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its products there are float32's, rounded; sums in another order may tip a tie."""
     pairs = 3 * STRIP
     embeddings = _embeddings(pairs, 16, 1).float()
@@ -58,7 +58,7 @@ def test_bfloat16_is_nearly_a_maximum_on_every_processor(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float32, torch.float64])
 @pytest.mark.parametrize("dimension", [0, 1])
-def test_integers_find_the_highest_cosine(kind: torch.dtype, dimension: int) -> None:
+def test_integer_search_finds_highest_cosine(kind: torch.dtype, dimension: int) -> None:
     cosines = torch.rand(40, 40, generator=torch.Generator().manual_seed(1)).to(kind) * 2 - 1
     cosines[:20, :20] = -cosines[:20, :20].abs()
     for row, lowest in ((0, -torch.inf), (1, -0.0), (2, 0.0)):
@@ -68,14 +68,14 @@ def test_integers_find_the_highest_cosine(kind: torch.dtype, dimension: int) -> 
         assert torch.equal(negatives._highest(part, dimension), part.amax(dimension))
 
 
-def test_a_mega_batch_of_one_text_has_no_candidates() -> None:
+def test_mega_batch_of_equal_texts_has_no_candidates() -> None:
     forbidden = ForbiddenCandidates(1000, np.zeros(2000, dtype=np.int64))
     assert (forbidden.random_candidates(np.random.default_rng(1)) == -1).all()
 
 
 @pytest.mark.parametrize("pairs", [2, STRIP // 2, STRIP // 2 + 1, 3 * STRIP - 7])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_blocks_and_threads_change_nothing(pairs: int, precision: Precision) -> None:
+def test_negative_search_blocks_and_threads_change_nothing(pairs: int, precision: Precision) -> None:
     embeddings = _embeddings(pairs, 16, pairs).float()
     alone = choose_negatives(embeddings, pairs, precision=precision)
     with ThreadPoolExecutor(3, initializer=torch.set_num_threads, initargs=(1,)) as pool:
@@ -87,7 +87,7 @@ def test_blocks_and_threads_change_nothing(pairs: int, precision: Precision) -> 
 
 
 @pytest.mark.parametrize("pairs", [1, 2, STRIP // 2, 3 * STRIP - 7])
-def test_the_direct_search_of_gpus_gives_the_same(pairs: int) -> None:
+def test_direct_gpu_search_gives_same_negatives(pairs: int) -> None:
     texts = (
         np.random.default_rng(pairs).integers(pairs, size=2 * pairs) if pairs > 2 else np.arange(2 * pairs)
     )
@@ -97,7 +97,7 @@ def test_the_direct_search_of_gpus_gives_the_same(pairs: int) -> None:
     assert torch.equal(_search_directly(unit, 2 * pairs, forbidden), expected)
 
 
-def test_mix_takes_max_half_of_the_time_and_else_any_candidate_equally_often() -> None:
+def test_mix_takes_max_in_half_of_cases() -> None:
     pairs = 6
     embeddings = _embeddings(pairs, 4, 5)
     best = choose_negatives(embeddings, pairs)
@@ -120,7 +120,7 @@ def test_mix_takes_max_half_of_the_time_and_else_any_candidate_equally_often() -
 
 
 @given(pairs=st.integers(2, 12), kinds=st.integers(4, 12), seed=st.integers(0, 1000))
-def test_random_candidates_are_allowed_ones(pairs: int, kinds: int, seed: int) -> None:
+def test_random_negatives_are_allowed_candidates(pairs: int, kinds: int, seed: int) -> None:
     texts = np.random.default_rng(seed).integers(kinds, size=2 * pairs)
     forbidden = ForbiddenCandidates(pairs, texts)
     for anchor, candidate in enumerate(forbidden.random_candidates(np.random.default_rng(seed))):

@@ -79,7 +79,7 @@ def run_oracle(store: PairStore, settings: TrainingParameters, **options: Any) -
     ],
     ids=str,
 )
-def test_training_is_that_of_the_definitions(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_training_matches_definitions(tmp_path: Path, changes: dict[str, Any]) -> None:
     """Every mini-batch's gradient counts: the oracle takes a dense step for each."""
     store = make_store(tmp_path / "pairs")
     settings = parameters(**changes)
@@ -108,7 +108,7 @@ def test_training_is_that_of_the_definitions(tmp_path: Path, changes: dict[str, 
     ],
     ids=["adam", "adagrad"],
 )
-def test_compositional_parameters_are_trained_as_defined(
+def test_compositional_training_matches_definitions(
     tmp_path: Path, kind: dict[str, Any], changes: dict[str, Any]
 ) -> None:
     store = make_store(tmp_path / "pairs", pairs=21)
@@ -151,7 +151,7 @@ def test_compositional_parameters_are_trained_as_defined(
 @pytest.mark.parametrize(
     "changes", [{}, {"two_sided": False}, {"anneal": 2}, {"batch_size": 2, "mega_batch": 1}], ids=str
 )
-def test_pairs_without_any_negative_are_passed_over(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_pairs_without_negatives_are_skipped(tmp_path: Path, changes: dict[str, Any]) -> None:
     store = make_repetitive_store(tmp_path / "pairs")
     settings = parameters(**{"batch_size": 3, "mega_batch": 2, **changes})
     expected, losses = run_oracle(store, settings)
@@ -164,7 +164,7 @@ def test_pairs_without_any_negative_are_passed_over(tmp_path: Path, changes: dic
 
 
 @pytest.mark.parametrize("negatives", ["max", "mix"])
-def test_threads_change_no_bit(tmp_path: Path, negatives: str) -> None:
+def test_training_threads_change_no_bit(tmp_path: Path, negatives: str) -> None:
     store = make_store(tmp_path / "pairs", pairs=700)
     settings = parameters(epochs=1, batch_size=100, mega_batch=4, negatives=negatives)
     options: dict[str, Any] = {"dtype": torch.float32, "products": "bfloat16"}
@@ -173,7 +173,7 @@ def test_threads_change_no_bit(tmp_path: Path, negatives: str) -> None:
     assert torch.equal(tables[0], tables[2])
 
 
-def test_the_default_is_that_of_the_definitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_objective_matches_definitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is changed: negatives are chosen in bfloat16.
 
     A cosine is right to 0.004 in bfloat16. So each choice has to be allowed and as close as that to the best

@@ -40,7 +40,7 @@ from tests.embeddings.trainer.training import (
         (make_repetitive_store, 12, {"batch_size": 2, "mega_batch": 9, "anneal": 6}),
     ],
 )
-def test_resuming_gives_the_same_bits(
+def test_resumed_training_gives_same_bits(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     make: Callable[[Path], PairStore],
@@ -80,7 +80,7 @@ def test_resuming_gives_the_same_bits(
     assert torch.equal(again, expected)
 
 
-def test_a_signal_leaves_a_checkpoint(tmp_path: Path) -> None:
+def test_signal_leaves_checkpoint(tmp_path: Path) -> None:
     store = make_store(tmp_path / "pairs")
 
     def evaluate(encoder: Encoder) -> float:
@@ -92,9 +92,7 @@ def test_a_signal_leaves_a_checkpoint(tmp_path: Path) -> None:
     assert list((tmp_path / "checkpoints").glob("newest.safetensors"))
 
 
-def test_a_checkpoint_is_saved_when_it_is_due_and_the_rate_is_that_of_steps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checkpoints_are_saved_when_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step takes a second, an evaluation and a checkpoint ten each; 57 pairs are three steps."""
     store, now = make_store(tmp_path / "pairs"), 0.0
     encoder = make_encoder(store)
@@ -129,7 +127,7 @@ def test_a_checkpoint_is_saved_when_it_is_due_and_the_rate_is_that_of_steps(
 
 
 @pytest.mark.parametrize("every", [0, 24, 100])
-def test_the_best_model_is_kept_and_training_stops_early(tmp_path: Path, every: int) -> None:
+def test_best_model_is_kept_and_training_stops_early(tmp_path: Path, every: int) -> None:
     """After two evaluations without a gain: of an epoch each, two in an epoch, or of two epochs each."""
     store = make_store(tmp_path / "pairs")
     tables = []
@@ -146,7 +144,7 @@ def test_the_best_model_is_kept_and_training_stops_early(tmp_path: Path, every: 
     assert torch.equal(table, tables[1])
 
 
-def test_the_mean_of_later_parameters_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mean_of_late_parameters_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.embeddings.learning.loop.AVERAGE_EVERY", 3)
     store = make_store(tmp_path / "pairs", pairs=48)  # 6 updates an epoch, of 8 pairs each
     changes = {"epochs": 3, "mega_batch": 1, "average_after": 0.5}
@@ -187,7 +185,7 @@ def test_evaluation_between_epochs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scores", [[0.3, math.nan, 0.2], [math.nan] * 3, [math.inf, 0.3, 0]])
-def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path, scores: list[float]) -> None:
+def test_nan_score_is_never_best(tmp_path: Path, scores: list[float]) -> None:
     store = make_store(tmp_path / "pairs")
     given = iter(scores)
     options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints"}
@@ -199,7 +197,7 @@ def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path, scores: lis
 
 
 @pytest.mark.parametrize("loss", loss_names())
-def test_pairs_that_are_all_the_same_are_an_error(tmp_path: Path, loss: str) -> None:
+def test_only_identical_pairs_are_error(tmp_path: Path, loss: str) -> None:
     pairs = 1 if loss == "margin" else 9
     store = store_of(tmp_path, ["a b"] * pairs, ["a c"] * pairs)
     store.teacher = np.ones((2 * pairs, 2), dtype=np.float32)
@@ -207,7 +205,7 @@ def test_pairs_that_are_all_the_same_are_an_error(tmp_path: Path, loss: str) -> 
         train(store, parameters(loss=loss))
 
 
-def test_a_mean_of_no_parameters_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_empty_parameter_mean_warns(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = make_store(tmp_path / "pairs")
     train(store, parameters())
     assert not caplog.records
@@ -216,7 +214,7 @@ def test_a_mean_of_no_parameters_is_a_warning(tmp_path: Path, caplog: pytest.Log
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, 3e38])
-def test_a_table_that_is_not_finite_is_refused(tmp_path: Path, value: float) -> None:
+def test_non_finite_table_is_error(tmp_path: Path, value: float) -> None:
     store = make_store(tmp_path / "pairs")
     table = torch.full((len(store.vocabularies["word"]), 3), value)
     with pytest.raises(InputError, match=r"not finite after 0 updates\. Start from smaller vectors"):
@@ -233,7 +231,7 @@ def test_a_table_that_is_not_finite_is_refused(tmp_path: Path, value: float) -> 
     ],
     ids=str,
 )
-def test_divergence_is_an_error_and_leaves_nothing(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_divergence_is_error_without_model(tmp_path: Path, changes: dict[str, Any]) -> None:
     """The defaults but for what is named; every other case at the larger rate, and evaluated."""
     evaluated = len(str(changes)) % 2 == 0
     learning_rate = 1e38 if evaluated else 1e20

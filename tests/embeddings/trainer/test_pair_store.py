@@ -39,7 +39,7 @@ def texts(store: PairStore, unit: str = "word") -> list[list[str]]:
 
 
 @given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=12), st.integers(1, 5))
-def test_store_gives_back_the_pairs_with_text(
+def test_pair_store_returns_pairs(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], size: int
 ) -> None:
     directory = tmp_path_factory.mktemp("store")
@@ -59,7 +59,7 @@ def test_store_gives_back_the_pairs_with_text(
     assert counted.sum() == sum(len(tokenize(side)) for side in sides)
 
 
-def test_blocks_change_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_block_size_changes_no_byte_of_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does cutting them further, so that memory does not grow with them."""
     monkeypatch.setattr(pair_store, "_BLOCK_ROWS", 6)
     cut, sides = Units.cut, list[int]()
@@ -74,7 +74,7 @@ def test_blocks_change_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert contents[0] == contents[1] == contents[2] and max(sides) == 12
 
 
-def test_rare_words_are_unknown_and_the_vocabulary_is_capped(tmp_path: Path) -> None:
+def test_rare_words_are_unknown_and_vocabulary_limited(tmp_path: Path) -> None:
     pairs = [("a b once", "a c"), ("a b", "c twice"), ("b", "a twice")]
     store = build_pair_store(tmp_path / "1", [block(pairs)], [Units()], VocabularyParameters())
     assert store.vocabularies["word"].units == [UNKNOWN, "a", "b", "c", "twice"]
@@ -85,7 +85,7 @@ def test_rare_words_are_unknown_and_the_vocabulary_is_capped(tmp_path: Path) -> 
     assert store.counts("word").tolist() == [5, 4, 3]
 
 
-def test_a_subset_is_a_view(tmp_path: Path) -> None:
+def test_subset_is_a_view(tmp_path: Path) -> None:
     store = build_pair_store(tmp_path, [block([("a", "b"), ("c", "d"), ("e", "f")])], [Units()], EVERYTHING)
     subset = store.subset(np.array([2, 1]))
     assert (len(subset), len(store)) == (2, 3)
@@ -93,7 +93,7 @@ def test_a_subset_is_a_view(tmp_path: Path) -> None:
     assert texts(subset.subset(np.array([0]))) == [["e"], ["f"]]
 
 
-def test_a_view_of_some_units(tmp_path: Path) -> None:
+def test_store_view_of_some_units(tmp_path: Path) -> None:
     units = [Units(), Units("bare_word"), Units("trigram")]
     store = build_pair_store(tmp_path, [block([("a dog .", "a cat"), ("b", "c !")])], units, EVERYTHING)
     view = store.of_units({"bare_word"}).subset(np.array([1]))
@@ -103,7 +103,7 @@ def test_a_view_of_some_units(tmp_path: Path) -> None:
     assert list(store.select(np.array([0]))) == ["word", "bare_word", "trigram"]
 
 
-def test_damage_is_found(tmp_path: Path) -> None:
+def test_damaged_pair_store_is_error(tmp_path: Path) -> None:
     def build() -> Path:
         return build_pair_store(tmp_path, [block([("a b", "c")])], [Units()], EVERYTHING).directory
 
@@ -120,7 +120,7 @@ def test_damage_is_found(tmp_path: Path) -> None:
         PairStore(tmp_path)
 
 
-def test_a_store_that_was_not_finished_does_not_open(tmp_path: Path) -> None:
+def test_unfinished_pair_store_does_not_open(tmp_path: Path) -> None:
     build_pair_store(tmp_path, [block([("a", "b")])], [Units()], EVERYTHING)
 
     def fails() -> PairBlock:
@@ -132,7 +132,7 @@ def test_a_store_that_was_not_finished_does_not_open(tmp_path: Path) -> None:
         PairStore(tmp_path)
 
 
-def test_the_index_comes_after_all_else_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[list[str]] = []
     monkeypatch.setattr(
         pair_store, "sync_tree", lambda place: synced.append(sorted(path.name for path in place.iterdir()))
@@ -141,7 +141,7 @@ def test_the_index_comes_after_all_else_is_on_disk(tmp_path: Path, monkeypatch: 
     assert synced == [sorted({path.name for path in tmp_path.iterdir()} - {"pairs.json"})]
 
 
-def test_each_pair_has_its_source(tmp_path: Path) -> None:
+def test_pairs_keep_their_source(tmp_path: Path) -> None:
     pairs = [("a b", "c"), ("", "d"), ("e", "f g")]
     blocks = [replace(block(pairs), source=name) for name in ("x", "y", "x")]
     store = build_pair_store(tmp_path, blocks, [Units()], EVERYTHING)
@@ -152,7 +152,7 @@ def test_each_pair_has_its_source(tmp_path: Path) -> None:
         PairStore(tmp_path)
 
 
-def test_ids_are_as_small_as_the_vocabulary_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_use_smallest_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are written and counted in several parts."""
     monkeypatch.setattr(id_sequences, "_CHUNK_IDS", 10_000)
     for size, kind in ((1 << 16, "uint16"), ((1 << 16) + 1, "int32")):
@@ -176,7 +176,7 @@ def in_directory(directory: Path, name: str = "test.tsv") -> Path:
     ("roles", "names"),
     [(ROLES[:2], ["test.tsv"] * 2), (ROLES[1:], ["a.tsv", "b.tsv"]), (ROLES[::2], ["a.tsv"] * 2)],
 )
-def test_sets_of_every_role_are_left_out_whatever_their_files_are_called(
+def test_evaluation_sets_of_any_role_are_excluded(
     tmp_path: Path, roles: tuple[str, str], names: tuple[str, str]
 ) -> None:
     pairs = sentence_pairs(60)
@@ -192,7 +192,7 @@ def test_sets_of_every_role_are_left_out_whatever_their_files_are_called(
     assert sorted(leakage.report.by_set.values()) == [10, 10]
 
 
-def test_a_set_that_is_given_in_several_roles_counts_once(tmp_path: Path) -> None:
+def test_set_with_several_roles_counts_once(tmp_path: Path) -> None:
     pairs = sentence_pairs(30)
     sets = [str(write_sts(in_directory(tmp_path / name, f"{name}.tsv"), pairs[:5])) for name in ("a", "b")]
     files = [PairFileParameters(path=str(write_pairs(tmp_path / "pairs.tsv", pairs)))]
@@ -202,7 +202,7 @@ def test_a_set_that_is_given_in_several_roles_counts_once(tmp_path: Path) -> Non
     assert leakage.report.by_set == {"a (development, test, foreign)": 5}
 
 
-def test_every_choice_of_roles_has_its_own_fingerprint(tmp_path: Path) -> None:
+def test_roles_change_fingerprint(tmp_path: Path) -> None:
     """Also of sets with the same sentences and other names or scores."""
     pairs = sentence_pairs(8)
     first = write_sts(in_directory(tmp_path / "a"), pairs[:4])
@@ -220,13 +220,13 @@ def test_every_choice_of_roles_has_its_own_fingerprint(tmp_path: Path) -> None:
     assert [sum(map(len, one.blocks())) for one in (TrainingData(files), limited)] == [8, 3]
 
 
-def test_files_of_one_name_are_two_sources(tmp_path: Path) -> None:
+def test_files_with_same_name_are_two_sources(tmp_path: Path) -> None:
     paths = [write_pairs(in_directory(tmp_path / name, "ppdb.tsv"), sentence_pairs(3)) for name in "ab"]
     data = TrainingData([PairFileParameters(path=str(path)) for path in paths])
     assert len({block.source for block in data.blocks()}) == 2
 
 
-def test_pairs_of_a_corpus_are_those_of_its_training_split_with_their_sources(tmp_path: Path) -> None:
+def test_corpus_pairs_come_from_training_split(tmp_path: Path) -> None:
     publish_pairs(tmp_path, rows=300, splits={"test": 60})
     columns = ["source", "reference", "translation"]
     training = open_published(tmp_path / "corpus").training

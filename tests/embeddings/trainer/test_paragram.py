@@ -55,7 +55,7 @@ def files(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-def test_trained_on_the_corpus_and_the_same_with_any_resources(tmp_path: Path) -> None:
+def test_paragram_does_not_depend_on_resources(tmp_path: Path) -> None:
     corpus = make_corpus(tmp_path / "corpus")
     contents = []
     for threads in (1, 2):
@@ -90,7 +90,7 @@ def test_trained_on_the_corpus_and_the_same_with_any_resources(tmp_path: Path) -
     assert again.loss == report.loss
 
 
-def test_given_vectors_are_taken_as_they_are(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_provided_vectors_are_used_unchanged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     vectors = WordVectors(["a", "b"], np.eye(2, 3, dtype=np.float32))
     vectors.write_text(tmp_path / "vectors.txt")
     report = built(tmp_path, ParagramParameters(vectors=str(tmp_path / "vectors.txt")))
@@ -116,7 +116,7 @@ def test_given_vectors_are_taken_as_they_are(tmp_path: Path, caplog: pytest.LogC
     [("The government will not change the law, the chairman said in the capital.", False),
      ("Der Vorsitzende sagte gestern, dass die Regierung das Gesetz nicht ändert.", True)],
 )  # fmt: skip
-def test_the_built_in_scorer_is_copied_and_knows_its_language(
+def test_built_in_scorer_is_copied_with_language(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, reference: str, warned: bool
 ) -> None:
     rows: list[dict[str, str | None]] = [{"reference": reference, "translation": "a"}] * 30
@@ -129,7 +129,7 @@ def test_the_built_in_scorer_is_copied_and_knows_its_language(
     assert ("The built-in scorer knows" in caplog.text) is warned
 
 
-def test_a_given_model_is_copied(tmp_path: Path) -> None:
+def test_provided_model_is_copied(tmp_path: Path) -> None:
     words = Vocabulary([UNKNOWN, "a", "b"])
     encoder = build_encoder(AverageParameters(dimension=4), lambda part, number: torch.ones(3, 4), seed=0)
     SentenceModel(encoder, AverageParameters(dimension=4), {"word": words}).save(tmp_path / "model")
@@ -150,7 +150,7 @@ def test_a_given_model_is_copied(tmp_path: Path) -> None:
     ("text", "message"),
     [("a 1 2\nb 1\n", "vectors.txt:2"), ("a 1 2\nb 1 nan\n", "vectors.txt:2"), ("", "empty")],
 )
-def test_wrong_vectors_leave_nothing_behind(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_vectors_leave_no_files(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "vectors.txt").write_text(text)
     with pytest.raises(InputError, match=message):
         built(tmp_path, ParagramParameters(vectors=str(tmp_path / "vectors.txt")))
@@ -161,7 +161,7 @@ def test_wrong_vectors_leave_nothing_behind(tmp_path: Path, text: str, message: 
     ("path", "message"),
     [("$NO_SUCH_VARIABLE_AT_ALL/x", "NO_SUCH_VARIABLE_AT_ALL is not set"), ("none.tsv", "no such file")],
 )
-def test_missing_files_are_named_before_training(tmp_path: Path, path: str, message: str) -> None:
+def test_missing_paragram_files_are_early_errors(tmp_path: Path, path: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         built(tmp_path, parameters(corpus_pairs=False, pair_files=[{"path": path}]))
 
@@ -177,12 +177,12 @@ def test_missing_files_are_named_before_training(tmp_path: Path, path: str, mess
         ({"pair_files": [{"path": "a", "columns": [1, 1]}]}, "two different numbers"),
     ],
 )
-def test_parameters_that_contradict_each_other(values: dict[str, Any], message: str) -> None:
+def test_contradictory_paragram_parameters(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ParagramParameters(**values)
 
 
-def test_an_untrained_unknown_vector_is_that_of_rare_words() -> None:
+def test_unknown_vector_of_rare_words() -> None:
     vocabulary = Vocabulary([UNKNOWN, *(f"w{number}" for number in range(20))])
     vectors = np.arange(42, dtype=np.float32).reshape(21, 2)
     counts = np.array([0, *range(40, 20, -1)])

@@ -33,12 +33,12 @@ from paraforge.embeddings.trainer.parameters import (
     ],
     ids=["unknown", "twice", "none", "path", "no pairs"],
 )
-def test_mistakes(changes: dict[str, Any], message: str) -> None:
+def test_invalid_embedding_parameters(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         EmbeddingsParameters.model_validate(changes)
 
 
-def test_sources_are_of_mini_batches() -> None:
+def test_sources_of_mini_batches() -> None:
     with pytest.raises(ValidationError, match="one_source works on mini-batches"):
         TrainingParameters(one_source=True)
     assert TrainingParameters(one_source=True, mega_batch=1).largest_mega_batch == 1
@@ -50,7 +50,7 @@ def test_sources_are_of_mini_batches() -> None:
     assert TrainingParameters(batch_size=1, anneal=0).largest_mega_batch == 40
 
 
-def test_what_an_encoder_needs() -> None:
+def test_encoder_requirements() -> None:
     with pytest.raises(ValidationError, match="set sentencepiece_model"):
         ModelParameters.model_validate({"encoder": named_encoder("word+sentencepiece")})
     with pytest.raises(ValidationError, match="needs an encoder that reads words"):
@@ -78,7 +78,7 @@ def test_what_an_encoder_needs() -> None:
     ModelParameters.model_validate({"encoder": {"kind": "addition", "parts": [fixed, named_encoder("word")]}})
 
 
-def test_named_encoders_are_encoders() -> None:
+def test_encoder_names_are_encoders() -> None:
     adapter: TypeAdapter[EncoderParameters] = TypeAdapter(EncoderParameters)
     names = ["word", "trigram", "lstm", "blstm", "dan", "projection", "rnn", "identity_rnn", "lstm_last"]
     for name in names:
@@ -91,7 +91,7 @@ def test_named_encoders_are_encoders() -> None:
         named_encoder("word+gru")
 
 
-def test_kinds_are_of_encoders_and_not_of_the_modules_beside_them() -> None:
+def test_encoder_kinds_exclude_other_modules() -> None:
     for kind, section in encoders_with_files().items():
         assert section.model_fields["kind"].default == kind
         ModelParameters.model_validate({"encoder": named_encoder(kind)})
@@ -101,7 +101,7 @@ def test_kinds_are_of_encoders_and_not_of_the_modules_beside_them() -> None:
 
 
 @pytest.mark.parametrize("name", ["vectors", "sentencepiece_model", "teacher", "start"])
-def test_the_content_of_a_file_is_in_the_key(tmp_path: Path, name: str) -> None:
+def test_file_content_is_in_key(tmp_path: Path, name: str) -> None:
     keys = []
     for place, content in (("a", "one"), ("b", "one"), ("b", "two")):
         path = tmp_path / place

@@ -50,7 +50,7 @@ def train(tmp_path: Path, parameters: ModelParameters, data: TrainingData) -> Em
     return train_model(parameters, data, tmp_path / "model", Resources(threads=1, work=tmp_path / "work"))
 
 
-def test_a_model_is_trained_judged_and_kept(tmp_path: Path) -> None:
+def test_model_is_trained_evaluated_and_saved(tmp_path: Path) -> None:
     pairs = sentence_pairs()
     sets = write_sts(tmp_path / "2020.held-out.tsv", pairs[100:])
     data = data_of(write_pairs(tmp_path / "pairs.tsv", pairs), development=[str(sets)], test_sets=[str(sets)])
@@ -74,7 +74,7 @@ def test_a_model_is_trained_judged_and_kept(tmp_path: Path) -> None:
     assert digests(tmp_path / "model") == before
 
 
-def test_each_table_has_a_seed_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_have_separate_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     WordVectors(["a"], np.ones((1, 8), np.float32)).write_text(tmp_path / "vectors.txt")
     seeds: list[int] = []
     monkeypatch.setattr(module, "starting_table", lambda part, store, seed: seeds.append(seed))
@@ -87,7 +87,7 @@ def test_each_table_has_a_seed_of_its_own(tmp_path: Path, monkeypatch: pytest.Mo
     assert seeds == [5, 6, 5, 6]
 
 
-def test_pairs_that_choose_and_judge_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_development_and_test_pairs_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Whatever their order, case and punctuation; of a set without any, nothing is said."""
     pairs = sentence_pairs()
     judges = {"2012.half": pairs[5:15], "2012.all": pairs[:10], "2013.other": pairs[20:30]}
@@ -111,7 +111,7 @@ def test_pairs_that_choose_and_judge_are_counted(tmp_path: Path, caplog: pytest.
     assert "5 of the 10 pairs of 2012.half chose the epoch." in card
 
 
-def test_a_place_or_device_that_is_not_there_is_found_out_before_training(tmp_path: Path) -> None:
+def test_missing_directory_or_device_is_early_error(tmp_path: Path) -> None:
     path = write_pairs(tmp_path / "pairs.tsv", sentence_pairs())
     given = (model_parameters(), data_of(path), path / "model", Resources(threads=1, work=tmp_path / "work"))
     with pytest.raises(InputError, match=r"pairs\.tsv/model: cannot be written"):
@@ -121,7 +121,7 @@ def test_a_place_or_device_that_is_not_there_is_found_out_before_training(tmp_pa
     assert not (tmp_path / "work").exists()
 
 
-def test_a_directory_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
+def test_non_corpus_directory_is_error(tmp_path: Path) -> None:
     (tmp_path / "somewhere").mkdir()
     with pytest.raises(InputError, match="somewhere: neither a published corpus nor shards"):
         train(tmp_path, model_parameters(), TrainingData(corpora=[tmp_path / "somewhere"]))
@@ -154,7 +154,7 @@ def pairs_of(split: Dataset) -> list[tuple[str, str]]:
     return [tuple(row.values()) for table in published_tables(split, sides) for row in table.to_pylist()]
 
 
-def test_a_concatenation_starts_from_given_vectors(tmp_path: Path) -> None:
+def test_concatenation_starts_from_provided_vectors(tmp_path: Path) -> None:
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("left1 1 0 0 0\nright1 0 1 0 0\n")
     word = {"kind": "average", "dimension": 4}
@@ -180,7 +180,7 @@ def test_a_concatenation_starts_from_given_vectors(tmp_path: Path) -> None:
             train(tmp_path, parameters, data_of(tmp_path / "pairs that nothing reads"))
 
 
-def test_words_without_a_given_vector_start_as_the_unknown_word_or_at_random() -> None:
+def test_words_without_vector_start_unknown_or_random() -> None:
     vocabulary = Vocabulary([UNKNOWN, "cat", "dog", *map(str, range(1000))])
     numbers = np.array([[3, -3], [1, 2]], np.float32)
     table = table_from_vectors(vocabulary, WordVectors(["dog", UNKNOWN_WORD], numbers), 1)
@@ -207,7 +207,7 @@ def test_corpora_with_empty_shards_and_empty_sides(tmp_path: Path) -> None:
         train(tmp_path, model_parameters(), TrainingData(corpora=[directory]))
 
 
-def test_wrong_input_is_an_error_before_training(tmp_path: Path) -> None:
+def test_invalid_input_is_error_before_training(tmp_path: Path) -> None:
     pairs = write_pairs(tmp_path / "pairs.tsv", sentence_pairs())
     with pytest.raises(InputError, match="no such file"):
         train(tmp_path, model_parameters(), data_of(tmp_path / "missing.tsv"))
@@ -230,7 +230,7 @@ def test_wrong_input_is_an_error_before_training(tmp_path: Path) -> None:
     assert not (tmp_path / "model").exists()
 
 
-def test_a_model_of_the_section(
+def test_model_of_embeddings_section(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     pairs = write_pairs(tmp_path / "pairs.tsv", [("a b", "c d")] * 30 + sentence_pairs(90))
@@ -264,7 +264,7 @@ def test_a_model_of_the_section(
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", ["weights", "lstm"])
-def test_only_what_composes_fixed_vectors_is_trained(tmp_path: Path, kind: str) -> None:
+def test_fixed_vectors_train_only_composition(tmp_path: Path, kind: str) -> None:
     data = data_of(write_pairs(tmp_path / "pairs.tsv", sentence_pairs()))
     parameters = []
     for name, rate in (("start", 1e-30), ("trained", 0.05)):
@@ -282,7 +282,7 @@ def test_only_what_composes_fixed_vectors_is_trained(tmp_path: Path, kind: str) 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("tail", "warned"), [(0, False), (40, True)])
-def test_a_model_that_says_the_same_of_all_sentences_is_warned_of(
+def test_collapsed_model_warns(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, tail: int, warned: bool
 ) -> None:
     """A last state knows nothing but a long common end, and a loss of twice the margin does not say so."""
@@ -331,7 +331,7 @@ def further(start: Path, training: dict[str, Any] = STILL, **values: Any) -> Mod
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_a_model_brings_encoder_vocabulary_and_parameters(tmp_path: Path, encoder: dict[str, Any]) -> None:
+def test_start_model_provides_encoder_and_vocabulary(tmp_path: Path, encoder: dict[str, Any]) -> None:
     """On other pairs, with new words that stay unknown."""
     pairs = sentence_pairs()
     given: dict[str, Any] = {"unknown_words": "shared"}
@@ -357,7 +357,7 @@ def test_a_model_brings_encoder_vocabulary_and_parameters(tmp_path: Path, encode
     assert not np.allclose(moved, old.encode(texts), atol=0.01)
 
 
-def test_the_penalty_is_for_leaving_the_model_that_was_given(tmp_path: Path) -> None:
+def test_penalty_pulls_to_start_model(tmp_path: Path) -> None:
     first = begun(tmp_path, ENCODERS[0])
     path = write_pairs(tmp_path / "other.tsv", sentence_pairs()[60:])
     settings = {**STILL, "learning_rate": 0.01, "epochs": 20}
@@ -368,7 +368,7 @@ def test_the_penalty_is_for_leaving_the_model_that_was_given(tmp_path: Path) -> 
     assert moved[1] < 0.5 * moved[0]
 
 
-def test_what_does_not_fit_is_refused_before_training(tmp_path: Path) -> None:
+def test_mismatched_start_model_is_early_error(tmp_path: Path) -> None:
     first = begun(tmp_path, ENCODERS[0])
     data = data_of(write_pairs(tmp_path / "other.tsv", sentence_pairs()[60:]))
     for encoder in ({"kind": "lstm"}, {"kind": "average"}):  # the default one is asked for, too

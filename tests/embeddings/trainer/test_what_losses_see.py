@@ -41,7 +41,7 @@ def store_of(directory: Path, **options: Any) -> PairStore:
     return build_pair_store(directory / "pairs", blocks, [Units()], limits, **options)
 
 
-def test_a_loss_sees_the_teacher_of_its_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loss_gets_teacher_vectors_of_its_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the order of training: what it is given belongs together."""
     seen: set[float] = set()
 
@@ -65,7 +65,7 @@ def test_a_loss_sees_the_teacher_of_its_pairs(tmp_path: Path, monkeypatch: pytes
     assert len(seen) == len({side for row in chosen for side in row})
 
 
-def test_a_teachers_vectors_of_a_pair_are_next_to_each_other() -> None:
+def test_teacher_vectors_of_pair_are_adjacent() -> None:
     teacher = SimpleNamespace(encode=lambda texts, **_: np.array([[len(text)] for text in texts]))
     found = np.frombuffer(train_module._of_both_sides(teacher, ["a", "bb", "ccc", "a"]), np.float32)
     assert found.tolist() == [1, 3, 2, 1]
@@ -85,7 +85,7 @@ def local_teacher(tmp_path: Path) -> Path:
 
 
 @pytest.mark.full
-def test_a_model_is_distilled_from_a_sentence_transformers_model(tmp_path: Path, local_teacher: Path) -> None:
+def test_model_is_distilled_from_sentence_transformer(tmp_path: Path, local_teacher: Path) -> None:
     run_command(
         "train", tmp_path / "pairs.tsv", tmp_path / "model",
         "--set", "training.loss=distil", "--set", "training.scale=4", "--set", f"teacher={local_teacher}",
@@ -102,7 +102,7 @@ def test_a_model_is_distilled_from_a_sentence_transformers_model(tmp_path: Path,
 
 
 @pytest.mark.full
-def test_vectors_of_a_teacher_are_computed_once(
+def test_teacher_vectors_are_computed_once(
     tmp_path: Path, local_teacher: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(train_module, "_TEACHER_BLOCK", 4)
@@ -116,6 +116,6 @@ def test_vectors_of_a_teacher_are_computed_once(
 
 
 @pytest.mark.parametrize(("loss", "teacher"), [("distil", None), ("softmax", "x")])
-def test_a_teacher_is_given_where_the_loss_has_one(loss: str, teacher: str | None) -> None:
+def test_teacher_is_required_by_loss(loss: str, teacher: str | None) -> None:
     with pytest.raises(ValueError, match=f"the loss {loss} (needs a|has no) teacher"):
         ModelParameters(training=TrainingParameters(loss=loss), teacher=teacher)

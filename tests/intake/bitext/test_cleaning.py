@@ -34,7 +34,7 @@ def block_of(
 
 
 @pytest.mark.parametrize("texts", [["a"], ["a", None]])
-def test_a_block_has_a_text_for_each_line(texts: list[str | None]) -> None:
+def test_block_has_one_text_per_line(texts: list[str | None]) -> None:
     with pytest.raises(ValueError, match="reference: not one value for each of 2 lines"):
         Block(np.arange(2), {"reference": pa.array(texts)}, np.zeros(2, np.uint8))
 
@@ -73,14 +73,14 @@ def reason(cs: str, reference: str, **options: Any) -> str | None:
          {"entities": 2, "invisible_characters": 1}),
     ],
 )  # fmt: skip
-def test_what_is_repaired_is_counted_and_kept(
+def test_repaired_rows_are_counted_and_kept(
     pairs: list[tuple[str, str]], texts: list[tuple[str, str]], counted: dict[str, int]
 ) -> None:
     assert cleaned(*pairs) == (texts, [None] * len(pairs), counted)
 
 
 @given(st.lists(st.text(st.characters(max_codepoint=0x3FF, blacklist_categories=["Cs"])), max_size=5))
-def test_normalisation_is_that_of_the_standard_library(texts: list[str]) -> None:
+def test_normalization_matches_standard_library(texts: list[str]) -> None:
     pairs = [(text, "reference") for text in texts]
     result = clean(block_of(pairs), Cleaning(malformed="reject"), FILES, Findings())
     for text, got in zip(texts, result.texts["source_text"].to_pylist(), strict=True):
@@ -90,7 +90,7 @@ def test_normalisation_is_that_of_the_standard_library(texts: list[str]) -> None
             assert got == unicodedata.normalize("NFC", text)
 
 
-def test_characters_below_u0300_are_never_changed_by_normalisation() -> None:
+def test_characters_below_u0300_are_normalized_already() -> None:
     # The short cut skips texts without bytes from 0xCC on: this is why it may.
     below = "".join(chr(code) for code in range(0x300))
     assert unicodedata.normalize("NFC", below + below[::-1]) == below + below[::-1]
@@ -105,7 +105,7 @@ def test_control_characters(character: str) -> None:
     assert texts == [("ab" if is_control else f"a{character}b", "c")]
 
 
-def test_a_null_byte_is_an_error_with_its_line_or_counted() -> None:
+def test_null_byte_is_error_or_counted() -> None:
     with pytest.raises(InputError, match=r"reference\.txt:2: a NUL character in reference"):
         cleaned(("a", "b"), ("c", "d\0e"))
     texts, reasons, _ = cleaned(("a", "b"), ("c", "d\0e"), malformed="reject")
@@ -113,7 +113,7 @@ def test_a_null_byte_is_an_error_with_its_line_or_counted() -> None:
     assert "\0" not in texts[1][1]
 
 
-def test_damaged_letters_are_refused_and_lost_ones_and_markup_noticed() -> None:
+def test_damaged_letters_are_rejected_and_losses_noticed() -> None:
     assert reason("Mal\ufffd chlapec", "A small boy") == "damaged_characters"
     findings = Findings()
     rows = [("<i>", "\ufffd"), ("Mal? p?ed", "<b>Small"), ("What?", "1 < 2"), ('"A ""b"""', "c")]
@@ -142,7 +142,7 @@ def test_blank_translation() -> None:
 
 @given(st.lists(st.text(alphabet=" aéž\u00a0", max_size=12), max_size=6), st.integers(1, 4))
 @example(["a b", "a b c"], 2)
-def test_words_are_runs_without_spaces(texts: list[str], limit: int) -> None:
+def test_words_are_separated_by_spaces(texts: list[str], limit: int) -> None:
     _, reasons, _ = cleaned(*[("x", text) for text in texts], max_words=limit, max_length_ratio=None)
     for text, found in zip(texts, reasons, strict=True):
         words = [word for word in text.strip().split(" ") if word]
@@ -164,17 +164,15 @@ def test_words_are_runs_without_spaces(texts: list[str], limit: int) -> None:
         ("a", "b" * 21, "length_ratio"),
     ],
 )
-def test_texts_that_are_equal_too_long_or_of_very_different_length(
-    cs: str, reference: str, found: str | None
-) -> None:
+def test_equal_overlong_and_unbalanced_texts(cs: str, reference: str, found: str | None) -> None:
     assert reason(cs, reference, max_characters=40) == found
 
 
-def test_without_a_ratio_any_lengths_go_together() -> None:
+def test_no_ratio_allows_any_lengths() -> None:
     assert reason("a", "b" * 500, max_length_ratio=None) is None
 
 
-def test_the_first_reason_stays_and_the_input_is_left_alone() -> None:
+def test_first_reason_wins_and_input_is_unchanged() -> None:
     pairs, codes = [("", "a\x01"), (" ", "b")], [0, CODES["contaminated"]]
     block = block_of(pairs, codes)
     result = clean(block, Cleaning(), FILES, Findings())
@@ -183,7 +181,7 @@ def test_the_first_reason_stays_and_the_input_is_left_alone() -> None:
 
 
 @given(st.lists(st.tuples(st.text(), st.text()), max_size=8), st.integers(0, 8), st.integers(0, 8))
-def test_a_row_is_treated_alike_alone_and_in_a_slice(
+def test_row_is_cleaned_alike_alone_and_in_slice(
     pairs: list[tuple[str, str]], start: int, length: int
 ) -> None:
     options = Cleaning(malformed="reject", max_characters=20, max_words=3)
@@ -253,7 +251,7 @@ def test_not_allowed(change: dict[str, Any], said: str) -> None:
     assert said in problems(TSV | change)
 
 
-def test_sources_are_some_of_the_kind_and_their_names_unique() -> None:
+def test_sources_need_one_kind_and_unique_names() -> None:
     assert "at least 1 item" in problems()
     assert "source name 'a' is used twice" in problems(TSV, TSV)
     source = TSV | {"columns": {"reference": 0, "translation": 1, "score": 2}}
@@ -270,14 +268,14 @@ def test_sources_are_some_of_the_kind_and_their_names_unique() -> None:
         *((one, 3) for one in "\u3400漢\u9fff𠀀\U000323af"),
     ],
 )
-def test_a_character_counts_as_what_other_scripts_write_for_it(character: str, others: int) -> None:
+def test_characters_are_weighted_by_script(character: str, others: int) -> None:
     """A side is too long when it is more than four times as long as the other."""
     longest = 4 * others * 10
     for length, found in ((longest, None), (longest + 1, "length_ratio")):
         assert reason("b" * length, character * 10) == found
 
 
-def test_texts_that_are_composed_already_are_not_counted_as_changed() -> None:
+def test_composed_texts_are_not_counted_as_changed() -> None:
     texts = pa.array(["あ", "cafe\u0301", "caf\u00e9", "a"])
     changes: Counter[str] = Counter()
     assert composed(texts, changes).to_pylist() == ["あ", "caf\u00e9", "caf\u00e9", "a"]

@@ -111,7 +111,7 @@ def test_against_a_slow_oracle(
     assert [row["first_row"] for row in rows] == first_rows
 
 
-def test_shards_do_not_mix_sources_and_lines_go_on_through_the_files_of_a_source(tmp_path: Path) -> None:
+def test_shards_separate_sources_and_lines_continue_across_files(tmp_path: Path) -> None:
     for name, count in (("a1", 130), ("a2", 1), ("a3", 95), ("b", 20)):
         text = "".join(f"{name} {n}\tčeské {name} {n}\n" for n in range(count))
         write(tmp_path / f"{name}.tsv", text)
@@ -124,7 +124,7 @@ def test_shards_do_not_mix_sources_and_lines_go_on_through_the_files_of_a_source
     assert [row["first_row"] for row in rows] == list(range(246))
 
 
-def test_header_lines_count_as_lines(tmp_path: Path) -> None:
+def test_header_lines_are_counted(tmp_path: Path) -> None:
     for name in "xy":
         write(tmp_path / f"{name}.tsv", f"en\tcs\n{name}\t{name}č\n")
     columns = {"source_text": "cs", "reference": "en"}
@@ -152,7 +152,7 @@ def test_the_index_names_every_file(names: tuple[str, str], told: list[str], tmp
     assert index["sources"]["a"]["files"] == [{"files": dict(zip(told, digests, strict=True)), "rows": 1}]
 
 
-def test_a_paraphrase_corpus_keeps_its_score_and_has_no_foreign_side(tmp_path: Path) -> None:
+def test_paraphrase_corpus_keeps_score_without_foreign_side(tmp_path: Path) -> None:
     lines = "so, what?\tand so?\t0.75\nso, what?\tand so?\t0.5\na\ta\t1\nyes .\tyeah .\t\nno\t \t0.1\n"
     columns = {"reference": 0, "translation": 1, "score": 2}
     _, rows = run(tmp_path, tsv(write(tmp_path / "p.tsv", lines), "p", columns=columns), kind="paraphrases")
@@ -166,7 +166,7 @@ def test_a_paraphrase_corpus_keeps_its_score_and_has_no_foreign_side(tmp_path: P
 
 
 @pytest.mark.parametrize("duplicates", [True, False])
-def test_references_alone_are_what_is_translated_first(tmp_path: Path, duplicates: bool) -> None:
+def test_references_alone_are_translated_forward_first(tmp_path: Path, duplicates: bool) -> None:
     path = write(
         tmp_path / "a.txt", "Hello there\n\nHELLO there\nHello there\nBye &amp; so on\n" + "x" * 3000
     )
@@ -196,7 +196,7 @@ def test_a_line_of_a_megabyte_is_counted(tmp_path: Path) -> None:
     assert [row["reference"] for row in rows] == ["a", "ž" * 4096, "y" * 4096, "e" * 5000]
 
 
-def test_a_bad_file_is_an_error_and_publishes_nothing(tmp_path: Path) -> None:
+def test_invalid_file_publishes_nothing(tmp_path: Path) -> None:
     good, bad = write(tmp_path / "a.tsv", "a\tb\n"), write(tmp_path / "b.tsv", b"a\tb\na\tb\xff\n")
     with pytest.raises(InputError, match=r"b\.tsv:2: not UTF-8"):
         run(tmp_path, tsv(good, "a"), tsv(bad, "b"))
@@ -205,12 +205,12 @@ def test_a_bad_file_is_an_error_and_publishes_nothing(tmp_path: Path) -> None:
     assert report.sources["b"].rejected == {"invalid_utf8": 1, "duplicate": 1}
 
 
-def test_a_header_alone_is_an_error(tmp_path: Path) -> None:
+def test_header_without_rows_is_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a\.tsv: the file has no rows"):
         run(tmp_path, tsv(write(tmp_path / "a.tsv", "a\tb\n"), header=True))
 
 
-def test_a_row_to_drop_that_is_not_there(tmp_path: Path) -> None:
+def test_dropped_row_number_beyond_file(tmp_path: Path) -> None:
     rows = write(tmp_path / "rows", "2\n")
     with pytest.raises(InputError, match=r"rows: row 2 should be dropped, but source 'a' has rows 0 to 1"):
         run(tmp_path, tsv(write(tmp_path / "a.tsv", "a\tb\nc\td\n"), drop_rows=str(rows)))
@@ -219,7 +219,7 @@ def test_a_row_to_drop_that_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after"), [(None, "c\td\n" * 3), ("a\tb\na", None)], ids=["changed", "cut"]
 )
-def test_a_file_that_changes_while_it_is_read(
+def test_file_changed_during_reading_is_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None, after: str | None
 ) -> None:
     """After its rows were read, to as many bytes; or before that."""
@@ -238,14 +238,14 @@ def test_a_file_that_changes_while_it_is_read(
         run(tmp_path, tsv(path))
 
 
-def test_an_open_quotation_mark_in_the_first_row_is_named(tmp_path: Path) -> None:
+def test_open_quotation_mark_in_first_row_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", 'a,"b\nc,d\ne,f\n')
     source = tsv(path) | {"format": "csv", "header": False}
     with pytest.raises(InputError, match=r"a\.csv:1: a quotation mark is opened and not closed"):
         run(tmp_path, source)
 
 
-def test_a_reason_that_rejects_many_rows_is_shown_with_examples(
+def test_frequent_rejection_reason_is_shown_with_examples(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     lines = "".join(f"word {n}\tslovo {n}\n" for n in range(95)) + "same\tsame\n" * 6
@@ -260,7 +260,7 @@ def test_a_reason_that_rejects_many_rows_is_shown_with_examples(
     assert "6% of the rows are rejected as identical" in caplog.text and "'<b>a?b'" in caplog.text
 
 
-def test_more_than_a_twentieth_is_many_and_has_three_examples() -> None:
+def test_reason_above_5_percent_has_three_examples() -> None:
     counts = RowCounts()
     for start, found in (
         (1, {"identical": 2, "blank_source": 2}),
@@ -282,7 +282,7 @@ def test_more_than_a_twentieth_is_many_and_has_three_examples() -> None:
 
 
 @pytest.mark.parametrize(("rows", "written"), [(4, [3]), (4, [2, 2, 1]), (3, [3])])
-def test_counts_that_do_not_add_up_are_an_error(rows: int, written: list[int]) -> None:
+def test_wrong_sum_of_counts_is_error(rows: int, written: list[int]) -> None:
     told = f"{rows} rows were read, {sum(written)} are in the shards, and 4 were counted"
     with pytest.raises(IncompleteError, match=told):
         add_up({"a": RowCounts(4).report(Findings())}, rows, written)
@@ -298,9 +298,7 @@ def test_counts_that_do_not_add_up_are_an_error(rows: int, written: list[int]) -
         ("markup", 1000, 1, True),
     ],
 )
-def test_what_is_noticed_in_a_share_of_the_rows_is_a_warning(
-    name: str, rows: int, count: int, warned: bool
-) -> None:
+def test_frequent_findings_are_warnings(name: str, rows: int, count: int, warned: bool) -> None:
     findings = Findings(noticed=Counter({name: count}), examples={name: "text"})
     found = RowCounts(rows).report(findings).warnings()
     assert bool(found) == warned
@@ -310,7 +308,7 @@ def test_what_is_noticed_in_a_share_of_the_rows_is_a_warning(
 @pytest.mark.parametrize(
     ("text", "remedy"), [("stejn\ufffd", "get the files in UTF-8"), ("The same.", "names the right columns")]
 )
-def test_where_no_row_is_left_the_error_says_what_to_do(tmp_path: Path, text: str, remedy: str) -> None:
+def test_no_rows_left_error_says_what_to_do(tmp_path: Path, text: str, remedy: str) -> None:
     path = write(tmp_path / "a.tsv", "".join(f"The same.\t{text}\n" for _ in range(5)))
     with pytest.raises(IncompleteError, match=remedy):
         run(tmp_path, tsv(path))
@@ -324,9 +322,7 @@ def corpus(base: Path) -> list[dict[str, Any]]:
     return [tsv(base / "a.tsv.gz", "a"), tsv(base / "[bc].tsv.gz", "bc")]
 
 
-def test_running_again_changes_nothing_and_reads_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_second_ingest_changes_and_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sources = corpus(tmp_path)
     report, _ = run(tmp_path, *sources)
     before = digests(tmp_path / "ingested")
@@ -344,7 +340,7 @@ def lines_of(number: int) -> str:
 @given(st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=4), min_size=2, max_size=4))
 @settings(max_examples=5)
 @pytest.mark.full
-def test_after_edits_of_the_files_only_new_content_is_read_and_the_bytes_are_those_of_a_fresh_run(
+def test_edited_files_are_reread_with_bytes_of_a_fresh_run(
     tmp_path_factory: pytest.TempPathFactory, states: list[list[int]]
 ) -> None:
     """Files added, removed, moved, renamed, changed, and changed back; a file has its content's number.
@@ -373,7 +369,7 @@ def test_after_edits_of_the_files_only_new_content_is_read_and_the_bytes_are_tho
         assert digests(base / "ingested") == digests(fresh / "ingested")
 
 
-def test_a_changed_file_or_parameter_is_not_taken_from_the_last_run(tmp_path: Path) -> None:
+def test_changed_file_or_parameter_is_not_reused(tmp_path: Path) -> None:
     sources = corpus(tmp_path)
     first, _ = run(tmp_path, *sources)
     limited, _ = run(tmp_path, *sources, cleaning={"max_characters": 15})
@@ -406,9 +402,7 @@ def test_damaged_parts_are_read_again_or_named(tmp_path: Path, damage: str) -> N
         assert digests(tmp_path / "ingested") == before
 
 
-def test_killed_while_it_writes_it_leaves_the_older_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_ingest_keeps_older_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sources = corpus(tmp_path)
     run(tmp_path, *sources[:1])
     older = digests(tmp_path / "ingested")

@@ -47,7 +47,7 @@ def _problem(source: Sequence[str], target: Sequence[str], languages: Languages)
     return wrong_language(texts, languages)
 
 
-def test_each_domain_is_right_and_its_swap_is_found(samples: list[Path]) -> None:
+def test_correct_and_swapped_languages_in_each_domain(samples: list[Path]) -> None:
     for path in samples:
         assert _problems(path, {"source_text": 0, "reference": 1}) == [], path.name
         (problem,) = _problems(path, {"source_text": 1, "reference": 0})
@@ -68,7 +68,7 @@ def test_each_domain_is_right_and_its_swap_is_found(samples: list[Path]) -> None
         ([], [], "en"),
     ],
 )
-def test_what_cannot_be_judged_is_no_problem(source: list[str], target: list[str], language: str) -> None:
+def test_unjudgeable_text_passes_language_check(source: list[str], target: list[str], language: str) -> None:
     assert _problem(source, target, Languages(None, language)) is None
 
 
@@ -79,15 +79,13 @@ def test_what_cannot_be_judged_is_no_problem(source: list[str], target: list[str
         *((20, 0, 0, "de"), (19, 0, 0, None)),
     ],
 )
-def test_half_of_twenty_texts_are_in_another_language_and_less_than_a_fifth_in_the_right_one(
-    german: int, english: int, czech: int, found: str | None
-) -> None:
+def test_wrong_language_thresholds(german: int, english: int, czech: int, found: str | None) -> None:
     right = [f"Pes číslo {place} běží v parku pod starými stromy." for place in range(czech)]
     assert other_language([*GERMAN[:german], *ENGLISH[:english], *right], "cs") == found
 
 
 @pytest.mark.parametrize("source", ["cs", None])
-def test_of_references_alone_the_language_is_checked(source: str | None) -> None:
+def test_language_of_references_alone_is_checked(source: str | None) -> None:
     def problem(texts: Sequence[str]) -> str | None:
         return wrong_language({"reference": texts}, Languages(source, "en"))
 
@@ -95,7 +93,7 @@ def test_of_references_alone_the_language_is_checked(source: str | None) -> None
     assert str(problem(GERMAN)).startswith("reference is in 'de', and nmt.target_language is 'en'")
 
 
-def test_another_language_than_configured_is_named_with_the_option() -> None:
+def test_wrong_language_error_names_option() -> None:
     said = str(_problem(GERMAN, ENGLISH, CZECH_ENGLISH))
     assert "source_text is in 'de', and nmt.source_language is 'cs'" in said
     assert "set nmt.source_language=de, or set ingest.check_languages=false" in said
@@ -105,13 +103,13 @@ def test_another_language_than_configured_is_named_with_the_option() -> None:
 
 
 @pytest.mark.parametrize("language", ["en", "en-GB", "en_US", "eng_Latn", "__en__"])
-def test_a_swap_is_found_however_the_language_is_written(language: str) -> None:
+def test_swap_is_found_for_any_form_of_language_code(language: str) -> None:
     assert "swapped?" in str(_problem(ENGLISH, GERMAN, Languages(None, language)))
     assert _problem(GERMAN, ENGLISH, Languages(None, language)) is None
 
 
 @pytest.mark.parametrize("language", ["cs", "cs-CZ", "cs_CZ", "ces_Latn"])
-def test_a_language_is_another_only_where_it_is_sure(language: str, samples: list[Path]) -> None:
+def test_only_certain_languages_count_as_wrong(language: str, samples: list[Path]) -> None:
     assert other_language(GERMAN, language) == "de"
     assert other_language(GERMAN[:19], language) is None
     assert other_language(GERMAN, "xx") is None
@@ -129,7 +127,7 @@ def test_a_language_is_another_only_where_it_is_sure(language: str, samples: lis
         *(("da", "nb"), ("nb", "da"), ("no", "da"), ("nob_Latn", "da"), ("ces", "sk"), ("ces_Latn", "sk")),
     ],
 )
-def test_close_languages_are_told_apart_by_any_code(meant: str, found: str) -> None:
+def test_close_languages_are_distinguished(meant: str, found: str) -> None:
     told = {"nb": "no"}.get(found, found)
     said = str(_problem(SENTENCES[found], SENTENCES["en"], Languages(meant, "en")))
     assert f"is in {told!r}, and nmt.source_language is {meant!r}" in said
@@ -138,7 +136,7 @@ def test_close_languages_are_told_apart_by_any_code(meant: str, found: str) -> N
         assert _problem(SENTENCES[right.get(meant, meant)], SENTENCES["en"], Languages(meant, target)) is None
 
 
-def test_languages_that_are_too_alike_are_not_told_apart() -> None:
+def test_similar_languages_are_not_distinguished() -> None:
     croatian = [f"Pas broj {place} trči u parku ispod starog drveća." for place in range(40)]
     assert all(other_language(croatian, language) is None for language in ("hr", "sr", "bs"))
     both = [
@@ -195,22 +193,22 @@ def _written(tmp_path: Path, pairs: Sequence[tuple[str, str]], name: str = "a.ts
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_right_text_of_any_kind_is_no_problem(name: str, tmp_path: Path) -> None:
+def test_correct_text_of_any_domain_passes(name: str, tmp_path: Path) -> None:
     assert _problems(_written(tmp_path, RIGHT[name]), {"source_text": 0, "reference": 1}) == []
 
 
 @pytest.mark.parametrize("name", ["sentences", "words", "capitals", "no diacritics", "numbered", "spoken"])
-def test_text_of_any_kind_is_found_swapped(name: str, tmp_path: Path) -> None:
+def test_swapped_text_of_any_domain_is_found(name: str, tmp_path: Path) -> None:
     (said,) = _problems(_written(tmp_path, RIGHT[name]), {"source_text": 1, "reference": 0})
     assert "swapped? Exchange their columns or paths" in said
 
 
-def test_a_remedy_can_be_followed() -> None:
+def test_suggested_remedy_works() -> None:
     said = str(_problem(SENTENCES["en"], [f"{one[:-1]}!" for one in SENTENCES["en"]], CZECH_ENGLISH))
     assert "is in 'en', and nmt.source_language is 'cs'" in said and "source_language=en" not in said
 
 
-def test_rows_further_on_are_looked_at_before_anything_is_published(tmp_path: Path) -> None:
+def test_later_rows_are_checked_before_publication(tmp_path: Path) -> None:
     right = [(f"{czech} {n}", f"{english} {n}") for n in range(180) for czech, english in _pairs()]
     path = _written(tmp_path, right[:1200] + [pair[::-1] for pair in right[1200:]])
     resources = Resources(work=tmp_path / "work", workers=1)
@@ -223,7 +221,7 @@ def test_rows_further_on_are_looked_at_before_anything_is_published(tmp_path: Pa
     assert ingest(right_only, tmp_path / "out", resources, CZECH_ENGLISH).kept == len(right)
 
 
-def test_rows_that_are_rejected_are_not_looked_at(tmp_path: Path) -> None:
+def test_rejected_rows_are_not_checked_for_language(tmp_path: Path) -> None:
     """Such as those that were left untranslated."""
     parameters = _parameters(str(_written(tmp_path, _pairs())), {"source_text": 0, "reference": 1})
     english = [f"{text} {n}" for n in range(9) for text in ENGLISH]
@@ -237,7 +235,7 @@ def test_rows_that_are_rejected_are_not_looked_at(tmp_path: Path) -> None:
         examination.check_spread_rows(source, [[tmp_path / "part.parquet"]], parameters, CZECH_ENGLISH)
 
 
-def test_of_many_files_a_few_are_identified(
+def test_few_of_many_files_are_identified(
     samples: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = samples[0].read_text(encoding="utf-8").splitlines(keepends=True)
@@ -253,18 +251,18 @@ def test_of_many_files_a_few_are_identified(
     assert asked == [100] * 5 + [1000]
 
 
-def test_without_the_identifier_nothing_is_identified(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_identification_without_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert (identified(ENGLISH), other_language(GERMAN, "en")) == (None, None)
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["Hello world."], ["Hi.", "Bye."], ["Stop!"], ["12", "OK"]])
-def test_a_few_letters_are_in_no_language(texts: list[str]) -> None:
+def test_few_letters_have_no_language(texts: list[str]) -> None:
     """The identifier would take them for Fulah, Haitian or Afrikaans."""
     assert identified(texts) is None
 
 
-def test_a_language_that_the_identifier_does_not_know_is_not_called_another() -> None:
+def test_unknown_language_is_not_called_wrong() -> None:
     """Made-up words, which the identifier takes for several languages."""
     chance = random.Random(1)
     words = ["".join(chance.choices("abdeikmnorsuwy", k=chance.randint(2, 8))) for _ in range(300)]
@@ -283,7 +281,7 @@ def test_a_language_that_the_identifier_does_not_know_is_not_called_another() ->
         ("Die Katze schläft", None),  # one text
     ],
 )
-def test_twenty_distinct_texts_of_fifteen_letters_are_judged(text: str, found: str | None) -> None:
+def test_twenty_texts_of_fifteen_letters_suffice(text: str, found: str | None) -> None:
     assert other_language([text.format(place) for place in range(20)], "cs") == found
 
 
@@ -301,5 +299,5 @@ ROWS = ["Yes.\tAno.", "en\ten", "yes\tano", "en\tThe dog runs.", "twi\tluo", "te
 
 
 @pytest.mark.parametrize("row", [*HEADERS, *ROWS])
-def test_headers_are_told_from_rows(row: str) -> None:
+def test_headers_are_distinguished_from_rows(row: str) -> None:
     assert is_header(row.split("\t")) == (row in HEADERS)

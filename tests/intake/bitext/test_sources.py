@@ -39,7 +39,7 @@ def moses(source_text: str, reference: str, name: str = "m") -> dict[str, Any]:
     return {"name": name, "format": "moses", "paths": paths}
 
 
-def test_every_missing_file_in_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_missing_files_in_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOT_SET", raising=False)
     there = write(tmp_path / "there.tsv", "a\tb\n")
     wanted = parameters(
@@ -63,7 +63,7 @@ def test_every_missing_file_in_one_message(tmp_path: Path, monkeypatch: pytest.M
     assert raised.value.exit_code == 2
 
 
-def test_the_files_of_a_pattern_are_joined_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_pattern_are_joined_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("b", "a", "c"):
         write(tmp_path / f"{name}.tsv", f"{name}\tx\n")
     monkeypatch.chdir(tmp_path)  # where other hosts are not
@@ -86,14 +86,14 @@ def test_parallel_patterns_are_paired_by_name(tmp_path: Path) -> None:
         (["x.cs", "x.en", "y.cs", "z.en"], "their names differ"),
     ],
 )
-def test_patterns_that_do_not_pair(tmp_path: Path, names: list[str], problem: str) -> None:
+def test_unpaired_patterns_are_error(tmp_path: Path, names: list[str], problem: str) -> None:
     for name in names:
         write(tmp_path / name, "a\n")
     with pytest.raises(ConfigurationError, match=problem):
         resolve(parameters(moses(f"{tmp_path}/*.cs", f"{tmp_path}/*.en")), tmp_path)
 
 
-def test_a_nul_is_reported_for_the_file_that_has_it(tmp_path: Path) -> None:
+def test_nul_error_names_its_file(tmp_path: Path) -> None:
     write(tmp_path / "x.cs", "a\nb\n")
     write(tmp_path / "x.en", "c\nd\0\n")
     paths = {"source_text": f"{tmp_path}/x.cs", "reference": f"{tmp_path}/x.en"}
@@ -106,7 +106,7 @@ def test_a_nul_is_reported_for_the_file_that_has_it(tmp_path: Path) -> None:
         assert "x.en:2: a NUL" in problems(wanted)[0]
 
 
-def test_problems_are_found_by_the_first_rows_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_are_found_in_first_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOT_SET", raising=False)
     good = write(tmp_path / "good.tsv.gz", "a\tb\n" * 3_000_000)
     os.mkfifo(tmp_path / "pipe.tsv")
@@ -156,7 +156,7 @@ def test_row_numbers(tmp_path: Path) -> None:
         read_row_numbers(large)
 
 
-def test_the_key_of_a_file_depends_on_what_its_rows_depend_on(tmp_path: Path) -> None:
+def test_file_key_covers_what_decides_its_rows(tmp_path: Path) -> None:
     def key(content: str = "a\tb\n", **options: Any) -> str:
         path = write(tmp_path / "a.tsv", content)
         (source,) = resolve(parameters(tsv(str(path), **options)), tmp_path)
@@ -190,7 +190,7 @@ def read(directory: Path, threads: int) -> ShardDirectory:
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_threads_change_no_byte(tmp_path: Path) -> None:
+def test_number_of_threads_changes_no_byte(tmp_path: Path) -> None:
     *_, shards = [read(tmp_path, threads) for threads in (1, 2, 5)]
     report = shards.description["report"]
     assert (report["rows"], report["last_line"]) == (ROWS, ROWS)
@@ -209,7 +209,7 @@ def test_threads_change_no_byte(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_a_file_that_was_read_in_part_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partly_read_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(module, "write_index", Mock(side_effect=KeyboardInterrupt))
         read(tmp_path, 1)

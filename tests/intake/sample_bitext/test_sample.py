@@ -36,7 +36,7 @@ def corpus() -> list[SamplePair]:
 
 
 @pytest.mark.parametrize("pairs", SHA256)
-def test_the_pairs_are_those_that_were_drawn(tmp_path: Path, pairs: int) -> None:
+def test_sample_pairs_are_reproducible(tmp_path: Path, pairs: int) -> None:
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in write_sample(tmp_path, pairs)))
     assert digest.hexdigest() == SHA256[pairs]
 
@@ -52,7 +52,7 @@ def test_any_size_is_exact(pairs: int, corpus: list[SamplePair]) -> None:
 
 
 @pytest.mark.parametrize("pairs", [0, -1, PAIRS + 1])
-def test_what_it_does_not_have_is_refused(pairs: int) -> None:
+def test_unavailable_sample_size_is_error(pairs: int) -> None:
     with pytest.raises(InputError, match="1 to 20,000 pairs"):
         list(generate(pairs))
 
@@ -69,7 +69,7 @@ def test_written_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pairs", [100, 1503, PAIRS])
-def test_every_fifth_pair_is_in_the_invented_language(tmp_path: Path, pairs: int) -> None:
+def test_every_fifth_pair_is_in_invented_language(tmp_path: Path, pairs: int) -> None:
     (path,) = write_sample(tmp_path, pairs, INVENTED)
     lines = path.read_text(encoding="utf-8").split("\n")[:-1]
     assert len(lines) == pairs // 5 == len(set(lines))

@@ -57,7 +57,7 @@ def database(tmp_path: Path) -> Path:
     return create_store(tmp_path / "annotations.sqlite", small_draw()).path
 
 
-def test_a_session_by_keyboard_with_a_server_that_is_killed(page: AnnaPage, database: Path) -> None:
+def test_keyboard_session_survives_killed_server(page: AnnaPage, database: Path) -> None:
     with ServerProcess(database) as server:
         page.join(server.address)
         page.at(1)
@@ -122,7 +122,7 @@ def test_a_session_by_keyboard_with_a_server_that_is_killed(page: AnnaPage, data
     assert set(answers.values()) == {Answer(3, 3)} and len(answers) == 6
 
 
-def test_a_session_by_mouse(page: AnnaPage, database: Path) -> None:
+def test_mouse_session(page: AnnaPage, database: Path) -> None:
     with ServerProcess(database) as server:
         page.join(server.address)
         page.at(1)
@@ -151,7 +151,7 @@ def test_a_session_by_mouse(page: AnnaPage, database: Path) -> None:
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_a_tab_closed_at_once_after_the_key(page: AnnaPage, database: Path, waits: bool) -> None:
+def test_tab_closed_right_after_key(page: AnnaPage, database: Path, waits: bool) -> None:
     """Also where the answer still waits for another one to be sent."""
     with ServerProcess(database) as server:
         page.join(server.address)
@@ -163,7 +163,7 @@ def test_a_tab_closed_at_once_after_the_key(page: AnnaPage, database: Path, wait
         page.wait(lambda: AnnotationStore(database).answers(1).get(ORDER[0]) == Answer(3, 3))
 
 
-def test_a_page_that_is_not_saved_asks_before_it_is_left(page: AnnaPage, database: Path) -> None:
+def test_unsaved_page_asks_before_leaving(page: AnnaPage, database: Path) -> None:
     closing = "return !window.dispatchEvent(new Event('beforeunload', {cancelable: true}))"
     with ServerProcess(database) as server:
         page.join(server.address)
@@ -182,7 +182,7 @@ def test_a_page_that_is_not_saved_asks_before_it_is_left(page: AnnaPage, databas
         assert page.chrome.execute_script(closing)
 
 
-def test_save_and_next_stays_in_view_on_a_phone(page: AnnaPage, database: Path) -> None:
+def test_save_and_next_is_visible_on_phone(page: AnnaPage, database: Path) -> None:
     """Wherever the page is scrolled to, and nothing that is typed into or chosen is behind it."""
     uncovered = (
         "const box = arguments[0].getBoundingClientRect();"

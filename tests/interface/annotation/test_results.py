@@ -37,7 +37,7 @@ def band(pairs: int, grades: tuple[int, int, int]) -> BandRow:
     return BandRow("", pairs, 0.0, 0.0, graded, graded, grades, (0, 0, graded), spread)
 
 
-def test_table_3(store: AnnotationStore) -> None:
+def test_paper_table_3(store: AnnotationStore) -> None:
     report = build_report(store)
     assert report.graded == {"Anna": 7, "Boris": 2} and sum(row.graded for row in report.table) == 7
     first, _, _, _, last = report.table
@@ -46,7 +46,7 @@ def test_table_3(store: AnnotationStore) -> None:
     assert last == BandRow("(0.8, 1.0]", 1_000, 0.5, 0.5, 3, 2, (0, 0.5, 1.5), (0.5, 0.5, 1), 0.125)
 
 
-def test_agreement_is_over_common_pairs(store: AnnotationStore) -> None:
+def test_agreement_uses_common_pairs(store: AnnotationStore) -> None:
     paraphrase, fluency = build_report(store).agreements
     assert (paraphrase.first, paraphrase.second, paraphrase.pairs) == ("Anna", "Boris", 2)
     # 3-3 and 2-3: Boris always says 3, so chance gives one half too.
@@ -84,7 +84,7 @@ def test_strong_paraphrases_of_paranmt() -> None:
         (1_000, (3, 3), (0, 0), None, False),
     ],
 )
-def test_an_estimate_has_its_error_and_is_known_from_enough_answers(
+def test_estimate_needs_enough_answers(
     pairs: int, graded: tuple[int, ...], strong: tuple[int, ...], error: float | None, known: bool
 ) -> None:
     answers = zip(graded, strong, strict=True)
@@ -105,7 +105,7 @@ def test_no_estimate_without_grades(store: AnnotationStore, tmp_path: Path) -> N
     assert estimate is not None and estimate.standard_error is None
 
 
-def test_the_view_of_grades(store: AnnotationStore) -> None:
+def test_grades_view(store: AnnotationStore) -> None:
     """What docs/query.md tells users to read."""
     with closing(sqlite3.connect(store.path)) as connection:
         connection.row_factory = sqlite3.Row

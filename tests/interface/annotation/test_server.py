@@ -70,7 +70,7 @@ def place_after(anna: Annotating, place: int) -> str:
     return anna.client.get(f"/annotators/1/next?after={place}").headers["Location"].rpartition("/")[2]
 
 
-def test_a_session(anna: Annotating, store: AnnotationStore) -> None:
+def test_annotation_session(anna: Annotating, store: AnnotationStore) -> None:
     for place in range(1, 9):
         assert anna.client.get("/annotators/1/next").headers["Location"].endswith(f"/pairs/{place}")
         page = anna.client.get(f"/annotators/1/pairs/{place}").text
@@ -83,7 +83,7 @@ def test_a_session(anna: Annotating, store: AnnotationStore) -> None:
     assert store.answers(1) == {pair: Answer(3, 2) for pair in range(1, 9)}
 
 
-def test_text_of_pairs_and_people_is_escaped(anna: Annotating) -> None:
+def test_annotation_texts_are_escaped(anna: Annotating) -> None:
     anna.post("/annotators", name="<script>x</script>")
     anna.grade(1, "1", "1", comment="</textarea><script>y</script>")
     for path in ("/", "/annotators/1/pairs/1", "/annotators/2/pairs/1"):
@@ -96,7 +96,7 @@ def test_text_of_pairs_and_people_is_escaped(anna: Annotating) -> None:
     assert NASTY not in shown
 
 
-def test_guidelines_are_beside_the_pair_and_scores_are_not_shown(anna: Annotating) -> None:
+def test_page_shows_guidelines_but_no_scores(anna: Annotating) -> None:
     page = anna.client.get("/annotators/1/pairs/1").text
     assert not [one for one in ("paraphrase_score", "tatoeba", "0.25") if one in page]
     of_input = re.findall(r'name="(\w+)" value="(\d)"[^>]* aria-describedby="meaning-(\w+)-(\d)"', page)
@@ -105,7 +105,7 @@ def test_guidelines_are_beside_the_pair_and_scores_are_not_shown(anna: Annotatin
     assert sorted(explained) == sorted((name, grade) for name, grade, _, _ in of_input)
 
 
-def test_an_answer_is_shown_and_changed(anna: Annotating, store: AnnotationStore) -> None:
+def test_saved_answer_is_shown_and_changeable(anna: Annotating, store: AnnotationStore) -> None:
     anna.grade(2, "1", "3", comment="first thought")
     page = anna.client.get("/annotators/1/pairs/2").text
     checked = re.findall(r'name="(\w+)" value="(\d)"[^>]* checked', page)
@@ -116,15 +116,13 @@ def test_an_answer_is_shown_and_changed(anna: Annotating, store: AnnotationStore
     assert store.answers(1) == {ORDER[1]: Answer(2, 3, f"a\n{longest}")}
 
 
-def test_an_old_page_changes_only_what_it_says(anna: Annotating, store: AnnotationStore) -> None:
+def test_stale_page_changes_only_its_answer(anna: Annotating, store: AnnotationStore) -> None:
     anna.grade(2, "1", "3", comment="of another tab")
     anna.grade(2, "2")
     assert store.answers(1) == {ORDER[1]: Answer(2, 3, "of another tab")}
 
 
-def test_a_page_of_another_evaluation_or_person_changes_nothing(
-    anna: Annotating, store: AnnotationStore
-) -> None:
+def test_page_of_other_session_changes_nothing(anna: Annotating, store: AnnotationStore) -> None:
     page = anna.client.get("/annotators/1/pairs/1").text
     (work,) = {*re.findall(r'name="work" value="(.*?)"', page)}
     assert page.count(work) == 2  # grades, and undo
@@ -141,7 +139,7 @@ def test_a_page_of_another_evaluation_or_person_changes_nothing(
     assert store.answers(1) == {}
 
 
-def test_going_on_skips_what_is_graded_and_comes_back_to_what_was_skipped(anna: Annotating) -> None:
+def test_graded_pairs_are_passed_and_skipped_ones_return(anna: Annotating) -> None:
     anna.grade(2, "1", "1")
     anna.grade(1, "1")  # half an answer is not one
     assert [place_after(anna, place) for place in (0, 1, 3, 8, 99, -7)] == ["1", "3", "4", "1", "1", "1"]
@@ -150,7 +148,7 @@ def test_going_on_skips_what_is_graded_and_comes_back_to_what_was_skipped(anna: 
     assert place_after(anna, 1) == place_after(anna, 5) == "1"
 
 
-def test_undo_shows_the_pair_again(anna: Annotating, store: AnnotationStore) -> None:
+def test_undo_shows_pair_again(anna: Annotating, store: AnnotationStore) -> None:
     anna.grade(1, "1", "1")
     anna.grade(2, "2", "2")
     assert anna.post("/annotators/1/undo").headers["Location"].endswith("/pairs/2")
@@ -159,7 +157,7 @@ def test_undo_shows_the_pair_again(anna: Annotating, store: AnnotationStore) -> 
     assert not any(answer.complete for answer in store.answers(1).values())
 
 
-def test_nonsense_is_refused(anna: Annotating, store: AnnotationStore) -> None:
+def test_invalid_requests_are_refused(anna: Annotating, store: AnnotationStore) -> None:
     for fields, status in (
         ({"paraphrase": "4", "fluency": "1"}, 400),
         ({"paraphrase": "1", "fluency": "x"}, 400),
@@ -176,7 +174,7 @@ def test_nonsense_is_refused(anna: Annotating, store: AnnotationStore) -> None:
     assert store.answers(1) == {}
 
 
-def test_a_database_that_cannot_be_written_says_so(anna: Annotating, store: AnnotationStore) -> None:
+def test_unwritable_database_is_reported(anna: Annotating, store: AnnotationStore) -> None:
     store.path.rename(store.path.with_suffix(".moved"))
     reply = anna.grade(1, "3", "3")
     assert reply.status_code == 503 and "Not saved" in reply.text
@@ -189,7 +187,7 @@ def test_a_database_that_cannot_be_written_says_so(anna: Annotating, store: Anno
 
 
 @pytest.mark.full
-def test_a_grade_that_cannot_be_saved_is_answered_soon(anna: Annotating, store: AnnotationStore) -> None:
+def test_unsavable_grade_gets_quick_error(anna: Annotating, store: AnnotationStore) -> None:
     with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         started = time.monotonic()
@@ -204,7 +202,7 @@ def test_a_grade_that_cannot_be_saved_is_answered_soon(anna: Annotating, store: 
 
 
 @pytest.mark.parametrize("path", ["/", "/annotators/1/pairs/1"])
-def test_every_field_has_a_label_and_nothing_is_remote(anna: Annotating, path: str) -> None:
+def test_fields_have_labels_and_no_remote_assets(anna: Annotating, path: str) -> None:
     page = anna.client.get(path).text
     labelled = set(re.findall(r'<label for="([^"]+)"', page))
     outside = re.sub(r"<label\b.*?</label>", "", page, flags=re.S)
@@ -216,7 +214,7 @@ def test_every_field_has_a_label_and_nothing_is_remote(anna: Annotating, path: s
     assert addresses and all(re.match(r"#|/(?!/)", address) for address in addresses)
 
 
-def test_assets_are_there_and_name_no_host(anna: Annotating) -> None:
+def test_assets_exist_and_name_no_host(anna: Annotating) -> None:
     for address in ("static/annotate.js", "static/annotate.css", "static/pages.css", "static/icon.svg"):
         reply = anna.client.get(f"/{address}")
         assert reply.status_code == 200
@@ -224,7 +222,7 @@ def test_assets_are_there_and_name_no_host(anna: Annotating) -> None:
 
 
 @given(st.lists(st.integers(0, 4), max_size=60), st.integers(0, 9), st.text(max_size=5))
-def test_every_prefix_is_stratified(bands: list[int], seed: int, name: str) -> None:
+def test_drawn_prefixes_are_stratified(bands: list[int], seed: int, name: str) -> None:
     order = presentation_order(bands, seed, name)
     assert sorted(order) == list(range(len(bands)))
     for length in range(len(order) + 1):
@@ -233,12 +231,12 @@ def test_every_prefix_is_stratified(bands: list[int], seed: int, name: str) -> N
             assert abs(seen - bands.count(band) * length / len(bands)) < 5
 
 
-def test_a_small_band_is_amid_a_large_one() -> None:
+def test_small_band_is_spread_over_large_one() -> None:
     bands = [0, 1, 1, 1, 1]
     assert [bands[index] for index in presentation_order(bands, 1, "Anna")] == [1, 1, 0, 1, 1]
 
 
-def test_orders_differ_and_bands_cannot_be_guessed_from_the_place() -> None:
+def test_annotator_orders_differ_and_hide_bands() -> None:
     bands = [0, 1, 2, 3, 4] * 20
     anna = presentation_order(bands, 1, "Anna")
     assert anna == presentation_order(bands, 1, "Anna")
@@ -253,7 +251,7 @@ def post(address: str, **fields: str | int) -> None:
 
 
 @pytest.mark.full
-def test_killed_it_has_lost_nothing_and_a_signal_is_code_130(tmp_path: Path) -> None:
+def test_killed_server_loses_no_grade(tmp_path: Path) -> None:
     """What was confirmed is there after SIGKILL, and the same pages continue at the same address."""
     path = tmp_path / "annotations.sqlite"
     create_store(path, small_draw([number % 5 for number in range(200)]))
@@ -271,7 +269,7 @@ def test_killed_it_has_lost_nothing_and_a_signal_is_code_130(tmp_path: Path) -> 
     assert "31 answers" in "".join(server.errors)
 
 
-def test_a_port_that_is_taken(tmp_path: Path) -> None:
+def test_occupied_port_is_error(tmp_path: Path) -> None:
     store = create_store(tmp_path / "annotations.sqlite", small_draw())
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -281,13 +279,13 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
             serve_app(partial(create_app, store), "127.0.0.1", port)
 
 
-def test_an_address_in_brackets_is_shown_in_them_once(tmp_path: Path) -> None:
+def test_ipv6_address_is_shown_in_brackets(tmp_path: Path) -> None:
     store = create_store(tmp_path / "annotations.sqlite", small_draw())
     with pytest.raises((SystemExit, InputError), match=r"http://\[::1\]:\d+/|cannot listen on ::1"):
         serve_app(partial(create_app, store), "[::1]", 0, sys.exit)
 
 
-def test_the_second_call_continues_with_the_same_draw(tmp_path: Path) -> None:
+def test_second_serve_continues_same_draw(tmp_path: Path) -> None:
     corpus, database = tmp_path / "corpus", tmp_path / "annotations.sqlite"
     with pytest.raises(InputError, match="Use a corpus"):
         open_evaluation(None, database, None, None, None)

@@ -58,7 +58,7 @@ def key_of(row: dict[str, Any], seed: int) -> int:
 
 @pytest.mark.parametrize("seed", [1, 2**40])
 @pytest.mark.parametrize("names", [("corpus",), ("corpus", "rejected")])
-def test_draw_equals_an_oracle(published: Path, seed: int, names: tuple[str, ...]) -> None:
+def test_draw_matches_oracle(published: Path, seed: int, names: tuple[str, ...]) -> None:
     rows = all_rows(published, *names)
     keys = [key_of(row, seed) for row in rows.to_pylist()]
     drawn = draw(published, seed=seed, with_rejected="rejected" in names)
@@ -83,14 +83,14 @@ def test_draw_equals_an_oracle(published: Path, seed: int, names: tuple[str, ...
             assert figures.overlap_3_sd == pytest.approx(np.std(np.array(overlaps, float)))
 
 
-def test_files_do_not_matter(published: Path, tmp_path: Path) -> None:
+def test_draw_does_not_depend_on_files(published: Path, tmp_path: Path) -> None:
     publish_pairs(tmp_path, table=PAIRS, shard_rows=400, rows_per_file=120)
     files = [[*(place / "corpus").glob("*.parquet")] for place in (tmp_path, published)]
     assert len(files[0]) > len(files[1])
     assert draw(tmp_path).pairs == draw(published).pairs
 
 
-def test_either_directory_may_be_named_and_a_small_band_is_taken_whole(published: Path) -> None:
+def test_small_band_is_drawn_completely(published: Path) -> None:
     drawn = draw_pairs(open_for_annotation(published / "rejected"), 20, 1)
     assert drawn.pairs == draw(published).pairs != draw(published, seed=2).pairs
     whole = draw(published, per_band=100_000)
@@ -98,12 +98,12 @@ def test_either_directory_may_be_named_and_a_small_band_is_taken_whole(published
     assert counts == [figures.pairs for figures in whole.bands]
 
 
-def test_without_ranks_each_is_the_first(tmp_path: Path) -> None:
+def test_pairs_without_rank_count_as_first(tmp_path: Path) -> None:
     publish_pairs(tmp_path, table=random_pairs(60).drop_columns(["rank"]))
     assert {pair.rank for pair in draw(tmp_path).pairs} == {0}
 
 
-def test_rejected_pairs_of_another_run(published: Path, tmp_path: Path) -> None:
+def test_rejected_pairs_of_other_run(published: Path, tmp_path: Path) -> None:
     publish_pairs(tmp_path, rows=200)  # chosen alike, so the signatures are equal
     (tmp_path / "mixed").mkdir()
     (tmp_path / "mixed" / "corpus").symlink_to(published / "corpus")
@@ -113,7 +113,7 @@ def test_rejected_pairs_of_another_run(published: Path, tmp_path: Path) -> None:
     assert len(open_for_annotation(tmp_path / "mixed" / "corpus", with_rejected=False)) == 1
 
 
-def test_what_cannot_be_graded(tmp_path: Path) -> None:
+def test_ungradable_corpora(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"_manifest\.json: no such file, so this is not a published"):
         open_for_annotation(tmp_path)
     pairs = with_columns(random_pairs(30), paraphrase_score=[None, math.nan] * 15)
@@ -132,7 +132,7 @@ def rows(store: AnnotationStore) -> list[tuple[int | None, int | None]]:
         return connection.execute("SELECT paraphrase, fluency FROM answers ORDER BY answer").fetchall()
 
 
-def test_the_sample_comes_back_as_it_was_drawn(store: AnnotationStore) -> None:
+def test_stored_sample_reads_back(store: AnnotationStore) -> None:
     assert AnnotationStore(store.path).draw == small_draw()
 
 
@@ -142,7 +142,7 @@ def test_write_ahead_log_and_full_sync(store: AnnotationStore) -> None:
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
-def test_answers_are_changed_by_adding(store: AnnotationStore) -> None:
+def test_changed_answers_are_appended(store: AnnotationStore) -> None:
     anna = store.join("Anna").number
     assert store.record(anna, 3, Answer(2, None))
     assert store.record(anna, 3, Answer(2, 3, "odd"))
@@ -153,7 +153,7 @@ def test_answers_are_changed_by_adding(store: AnnotationStore) -> None:
     assert store.annotators()[0].graded == 1
 
 
-def test_undo_goes_back_answer_by_answer(store: AnnotationStore) -> None:
+def test_undo_reverts_answers_one_by_one(store: AnnotationStore) -> None:
     anna, boris = store.join("Anna").number, store.join("Boris").number
     for pair in (5, 2, 7):
         store.record(anna, pair, Answer(1, 1))
@@ -164,14 +164,14 @@ def test_undo_goes_back_answer_by_answer(store: AnnotationStore) -> None:
     assert len(rows(store)) == 7  # what was withdrawn is still on record
 
 
-def test_half_answers_do_not_count_and_empty_ones_are_not_written(store: AnnotationStore) -> None:
+def test_incomplete_answers_do_not_count(store: AnnotationStore) -> None:
     anna = store.join("Anna").number
     assert store.record(anna, 1, Answer(3, None, "unsure")) and not store.record(anna, 2, Answer())
     assert store.answers(anna) == {1: Answer(3, None, "unsure")}
     assert store.annotators()[0].graded == 0 and store.judgements() == []
 
 
-def test_judgements_are_by_pair_and_then_by_annotator(store: AnnotationStore) -> None:
+def test_judgments_are_sorted_by_pair_and_annotator(store: AnnotationStore) -> None:
     zdena, boris = store.join("Zdena").number, store.join("Boris").number
     for annotator, pair in ((boris, 2), (boris, 1), (zdena, 2), (zdena, 1)):
         store.record(annotator, pair, Answer(1, 1))
@@ -179,7 +179,7 @@ def test_judgements_are_by_pair_and_then_by_annotator(store: AnnotationStore) ->
     assert found == [(1, "Zdena"), (1, "Boris"), (2, "Zdena"), (2, "Boris")]
 
 
-def test_names_have_one_form(store: AnnotationStore) -> None:
+def test_annotator_names_are_normalized(store: AnnotationStore) -> None:
     assert store.join(" Anna   K. ") == store.join("anna k.")
     assert store.join("Žofie") == store.join("Z\u030cofie")  # composed and decomposed
     assert store.join("Žofie") == store.join("žofie")
@@ -190,7 +190,7 @@ def test_names_have_one_form(store: AnnotationStore) -> None:
             store.join(name)
 
 
-def test_the_database_itself_refuses_nonsense(store: AnnotationStore) -> None:
+def test_database_constraints_refuse_invalid_rows(store: AnnotationStore) -> None:
     anna, pairs = store.join("Anna").number, len(store.draw.pairs)
     wrong_grades = [(grades, 1) for grades in ((4, 1), (0, 1), (1, 4), (1, 0))]
     for grades, pair in (*wrong_grades, ((1, 1), 0), ((1, 1), pairs + 1)):
@@ -202,7 +202,7 @@ def test_the_database_itself_refuses_nonsense(store: AnnotationStore) -> None:
     assert store.record(anna, pairs, Answer(3, 1)) and store.record(anna, 1, Answer(1, 3))
 
 
-def test_many_writers(store: AnnotationStore) -> None:
+def test_many_concurrent_annotators(store: AnnotationStore) -> None:
     numbers = [store.join(f"Annotator {number}").number for number in range(4)]
 
     def work(number: int) -> None:
@@ -218,7 +218,7 @@ def test_many_writers(store: AnnotationStore) -> None:
     assert [one.graded for one in store.annotators()] == [8] * 4
 
 
-def test_other_files_are_refused(tmp_path: Path, store: AnnotationStore) -> None:
+def test_other_files_are_not_opened_as_store(tmp_path: Path, store: AnnotationStore) -> None:
     with pytest.raises(InputError, match="already exists"):
         create_store(store.path, small_draw())
     with closing(sqlite3.connect(store.path)) as connection:
@@ -240,7 +240,7 @@ def test_other_files_are_refused(tmp_path: Path, store: AnnotationStore) -> None
             AnnotationStore(path)
 
 
-def test_a_locked_database_is_still_one(store: AnnotationStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locked_database_is_recognized(store: AnnotationStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_WAIT_SECONDS", 0.01)
     with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -249,7 +249,7 @@ def test_a_locked_database_is_still_one(store: AnnotationStore, monkeypatch: pyt
             AnnotationStore(store.path)
 
 
-def test_a_damaged_database_is_an_error_in_one_line(store: AnnotationStore) -> None:
+def test_damaged_database_is_one_line_error(store: AnnotationStore) -> None:
     anna = store.join("Anna").number
     for pair in range(1, 9):
         store.record(anna, pair, Answer(3, 3, "x" * 2_000))
@@ -260,7 +260,7 @@ def test_a_damaged_database_is_an_error_in_one_line(store: AnnotationStore) -> N
         build_report(store)
 
 
-def test_the_log_of_a_removed_database_is_not_read(tmp_path: Path, store: AnnotationStore) -> None:
+def test_stale_write_ahead_log_is_ignored(tmp_path: Path, store: AnnotationStore) -> None:
     log = store.path.with_name(f"{store.path.name}-wal")
     with closing(sqlite3.connect(store.path)) as connection:
         connection.execute("INSERT INTO annotators (name) VALUES ('Anna')")
@@ -272,7 +272,7 @@ def test_the_log_of_a_removed_database_is_not_read(tmp_path: Path, store: Annota
     assert AnnotationStore(store.path).draw == small_draw((1, 1))
 
 
-def test_a_failed_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_store_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = small_draw()
     with monkeypatch.context() as patch:
         patch.setattr(module, "_TABLES", f"PRAGMA max_page_count = 3; {module._TABLES}")
@@ -285,7 +285,7 @@ def test_a_failed_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="a directory where nobody can write is needed")
-def test_a_place_that_cannot_be_written(tmp_path: Path, store: AnnotationStore) -> None:
+def test_unwritable_store_directory(tmp_path: Path, store: AnnotationStore) -> None:
     with pytest.raises(OSError, match=r"No such file|Permission|Read-only"):
         create_store(Path("/proc/a.sqlite"), store.draw)
     with pytest.raises(InputError, match="this is a directory"):

@@ -67,7 +67,7 @@ def page(chrome: Chrome) -> BrowsePage:
     return BrowsePage(chrome)
 
 
-def test_by_keyboard_alone(page: BrowsePage, server: PageServer) -> None:
+def test_browse_by_keyboard(page: BrowsePage, server: PageServer) -> None:
     page.open(server.address)
     usual = page.kept()
     lowest = page.handle("Lowest paraphrase score kept")
@@ -95,7 +95,7 @@ def test_by_keyboard_alone(page: BrowsePage, server: PageServer) -> None:
     assert page.element("input[name='paraphrase_score.min']").get_attribute("value") == highest == "1"
 
 
-def test_an_open_page_has_the_thresholds_of_the_new_corpus(page: BrowsePage, tmp_path: Path) -> None:
+def test_open_page_adopts_new_thresholds(page: BrowsePage, tmp_path: Path) -> None:
     publish_pairs(tmp_path, rows=300, filters=SIMPLE)
     with PageServer("browse", str(tmp_path / "corpus"), "--port", "0") as process:
         page.open(process.address)
@@ -107,7 +107,7 @@ def test_an_open_page_has_the_thresholds_of_the_new_corpus(page: BrowsePage, tmp
         assert page.element(flag).is_selected() and "output_truncated" in page.text("#section")
 
 
-def test_a_link_reproduces_the_view(page: BrowsePage, server: PageServer) -> None:
+def test_link_reproduces_view(page: BrowsePage, server: PageServer) -> None:
     page.open(server.address)
     usual = page.kept()
     page.element("input[name=q]").send_keys("house")
@@ -129,7 +129,7 @@ def test_a_link_reproduces_the_view(page: BrowsePage, server: PageServer) -> Non
     page.wait(lambda: page.kept() == usual)
 
 
-def test_by_mouse_and_touch(page: BrowsePage, server: PageServer) -> None:
+def test_browse_by_mouse_and_touch(page: BrowsePage, server: PageServer) -> None:
     page.open(server.address)
     usual = page.kept()
     lowest = page.handle("Lowest paraphrase score kept")
@@ -159,7 +159,7 @@ def test_by_mouse_and_touch(page: BrowsePage, server: PageServer) -> None:
         page.chrome.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
 
 
-def test_reasons_and_other_pairs(page: BrowsePage, server: PageServer) -> None:
+def test_browse_reasons_and_rejected_pairs(page: BrowsePage, server: PageServer) -> None:
     page.open(server.address)
     assert page.chrome.title.startswith("A <corpus>")  # hostile text is text
     assert "<script>document.title" in page.text("#pairs")
@@ -184,7 +184,7 @@ def test_reasons_and_other_pairs(page: BrowsePage, server: PageServer) -> None:
     assert errors == []
 
 
-def test_on_a_phone_nothing_is_cut_off(page: BrowsePage, server: PageServer) -> None:
+def test_browse_fits_on_phone(page: BrowsePage, server: PageServer) -> None:
     with page.phone(360):
         page.open(server.address)
         assert page.chrome.execute_script("return document.documentElement.scrollWidth") <= 360

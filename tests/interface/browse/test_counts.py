@@ -41,7 +41,7 @@ def browser(root: Path) -> Iterator[Browser]:
         yield opened
 
 
-def test_histograms_are_those_of_the_files(browser: Browser) -> None:
+def test_histograms_match_files(browser: Browser) -> None:
     pairs = browser.corpus
     read = pa.concat_tables([pq.read_table(path) for path in pairs.files], promote_options="default")
     came = [
@@ -65,7 +65,7 @@ def test_histograms_are_those_of_the_files(browser: Browser) -> None:
     assert passing[at:].sum() >= counted.reasons["overlap_3"] > 0
 
 
-def test_a_moving_handle_counts_a_sample(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moving_handle_counts_sample(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The picture and the counts on the way are those of a sample; afterwards counts are exact."""
     with browsing(root) as whole:
         other = whole.count(whole.base, exact=False)
@@ -92,7 +92,7 @@ def test_a_moving_handle_counts_a_sample(root: Path, monkeypatch: pytest.MonkeyP
     assert 0.3 < drawn / all_pairs < 0.6
 
 
-def test_files_with_other_rows_than_the_manifest_says(tmp_path: Path) -> None:
+def test_row_counts_differing_from_manifest(tmp_path: Path) -> None:
     publish_pairs(tmp_path, rows=200, filters={"required": [], "filters": []})
     datasets = open_publication(tmp_path / "corpus")
     path = datasets[0].files[0]
@@ -101,7 +101,7 @@ def test_files_with_other_rows_than_the_manifest_says(tmp_path: Path) -> None:
         pass
 
 
-def test_what_the_command_says_where_there_is_nothing_to_see(tmp_path: Path) -> None:
+def test_browse_errors_without_corpus(tmp_path: Path) -> None:
     pytest.importorskip("flask")
     pytest.importorskip("waitress")
     with pytest.raises(InputError, match="no such directory"):
@@ -113,7 +113,7 @@ def test_what_the_command_says_where_there_is_nothing_to_see(tmp_path: Path) -> 
         run_command("browse", tmp_path / "corpus", "--kept-only")
 
 
-def test_scales_are_those_of_the_report_in_finer_bins(browser: Browser) -> None:
+def test_browse_scales_refine_report_bins(browser: Browser) -> None:
     read = pa.concat_tables([pq.read_table(path) for path in browser.corpus.files], promote_options="default")
     scored = set(SCALES) & set(read.column_names)
     assert set(browser.scales) == {name for name in scored if pc.count_distinct(read[name]).as_py() > 1}
@@ -131,7 +131,7 @@ def test_scales_are_those_of_the_report_in_finer_bins(browser: Browser) -> None:
         assert (scale.high - scale.low) / scale.bins == pytest.approx(width)
 
 
-def test_a_picture_is_a_thousand_wide_and_heights_are_roots() -> None:
+def test_histogram_picture_size_and_heights() -> None:
     assert outline([0, 1, 4]) == "M333.3 100V52.0H666.7V100ZM666.7 100V4.0H1000.0V100Z"
     assert outline([1], most=16) == "M0.0 100V76.0H1000.0V100Z"
     assert outline([4, 1], line=True) == "M250.0 4.0 750.0 52.0"
@@ -143,7 +143,7 @@ def test_a_picture_is_a_thousand_wide_and_heights_are_roots() -> None:
     assert [number_text(value) for value in (None, 2.0, 0.123456, 12345.0)] == ["", "2", "0.123456", "12345"]
 
 
-def test_changed_meanings_have_a_handle(tmp_path: Path) -> None:
+def test_altered_meanings_have_a_handle(tmp_path: Path) -> None:
     """With the published maximum, and what it refuses counted."""
     table = random_pairs(300, seed=5)
     values = pa.array([place % 11 / 10 for place in range(table.num_rows)], pa.float32())
@@ -163,7 +163,7 @@ def counted(browser: Browser, parameters: SelectParameters) -> tuple[int, Multis
     return found.kept, Multiset(found.reasons)
 
 
-def test_a_filter_that_is_split_gives_each_part_a_name_of_its_own() -> None:
+def test_split_filter_parts_have_names() -> None:
     named = {"kind": "length", "minimum": 2, "maximum": 10, "name": "size"}
     published = SelectParameters.model_validate({"filters": [named]})
     view = View(bounds={"reference_tokens": (2, 10), "translation_tokens": (2, 8)}, flags={})
@@ -174,7 +174,7 @@ def test_a_filter_that_is_split_gives_each_part_a_name_of_its_own() -> None:
     ]
 
 
-def test_new_filters_come_before_one_that_needs_all_pairs() -> None:
+def test_new_filters_precede_whole_corpus_filters() -> None:
     filters = [{"kind": "length", "maximum": 10}, {"kind": "near_duplicates"}, {"kind": "sample", "size": 7}]
     view = View(bounds={"overlap_3": (None, 0.5)}, flags={"runaway": True})
     found = parameters_of(view, SelectParameters.model_validate({"filters": filters})).filters
@@ -184,7 +184,7 @@ def test_new_filters_come_before_one_that_needs_all_pairs() -> None:
     assert found[1].missing == "refuse"
 
 
-def test_the_published_corpus(browser: Browser) -> None:
+def test_counts_of_published_corpus(browser: Browser) -> None:
     manifest = browser.manifest
     published = selection_of(manifest.steps)
     assert published is not None
@@ -225,7 +225,7 @@ VIEWS = st.builds(
 
 @given(VIEWS, st.booleans())
 @fewer_examples(3)
-def test_selection_with_the_section_shown_keeps_the_same(
+def test_shown_section_selects_same_pairs(
     browser: Browser, root: Path, view: View, equal_lengths: bool
 ) -> None:
     published = SelectParameters.model_validate(PUBLISHED)

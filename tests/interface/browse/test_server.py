@@ -56,7 +56,7 @@ def section(page: str) -> SelectParameters:
     return SelectParameters.model_validate(yaml.safe_load(html.unescape(found))["select"])
 
 
-def test_at_first_the_page_is_as_published(client: FlaskClient, browser: Browser) -> None:
+def test_first_view_shows_published_selection(client: FlaskClient, browser: Browser) -> None:
     page = client.get("/").text
     counts = browser.manifest.counts
     at_ingest = sum(counts.rejected[name] for name in ("duplicate", "blank_source"))
@@ -65,7 +65,7 @@ def test_at_first_the_page_is_as_published(client: FlaskClient, browser: Browser
     assert section(page) == browser.published
 
 
-def test_what_was_refused_is_taken_back(client: FlaskClient, browser: Browser, hostile: Path) -> None:
+def test_rejected_pairs_can_be_kept_again(client: FlaskClient, browser: Browser, hostile: Path) -> None:
     page = client.get(LOWER).text
     inputs = [hostile / "translated", hostile / "scored"]
     report = select(section(page), inputs, hostile / "again", resources(hostile))
@@ -76,7 +76,7 @@ def test_what_was_refused_is_taken_back(client: FlaskClient, browser: Browser, h
     assert entering - leaving == report.counts.kept - browser.manifest.counts.kept and leaving > 0
 
 
-def test_text_of_pairs_and_names_is_escaped(client: FlaskClient) -> None:
+def test_browse_texts_are_escaped(client: FlaskClient) -> None:
     for address in ("/", LOWER, "/counts", "/?q=%3Cscript%3E", "/?reason=%3Cb%3E"):
         page = client.get(address).text
         assert set(re.findall(r"<script[^>]*>", page)) <= {'<script src="/static/browse.js" defer>'}
@@ -87,7 +87,7 @@ def test_text_of_pairs_and_names_is_escaped(client: FlaskClient) -> None:
     assert "A &lt;corpus&gt;" in page and "news &lt;i&gt;&amp;" in page
 
 
-def test_values_that_are_none_and_names_that_are_not_known(client: FlaskClient) -> None:
+def test_null_values_and_unknown_names(client: FlaskClient) -> None:
     for query in (
         *("paraphrase_score.min=x", "paraphrase_score.min=nan", "paraphrase_score.max=inf", "draw=0"),
         *("overlap_3.min=0.9&overlap_3.max=0.1", "draw=%D9%A1", f"draw={'9' * 5000}", "draw=9999999"),
@@ -102,7 +102,7 @@ def test_values_that_are_none_and_names_that_are_not_known(client: FlaskClient) 
         assert headline(client.get(f"/?{query}").text) == usual
 
 
-def test_a_text_only_says_what_is_looked_at(client: FlaskClient) -> None:
+def test_text_view_describes_selection(client: FlaskClient) -> None:
     usual, page = client.get("/").text, client.get("/?q=HOUSE").text
     came = [row for row in hostile_pairs().to_pylist() if row["rejected"] is None and row["failed"] is None]
     texts = [f"{row['reference']} {row['translation']}".lower() for row in came]
@@ -114,7 +114,7 @@ def test_a_text_only_says_what_is_looked_at(client: FlaskClient) -> None:
     assert headline(client.get("/?q=house").text) == headline(page)
 
 
-def test_a_search_that_fails_leaves_nothing_of_it(
+def test_failed_search_is_discarded(
     client: FlaskClient, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = headline(client.get("/?q=house").text)
@@ -124,7 +124,7 @@ def test_a_search_that_fails_leaves_nothing_of_it(
     assert headline(client.get("/?q=house").text) == found
 
 
-def test_counts_of_sources_add_up(client: FlaskClient, browser: Browser) -> None:
+def test_browse_source_counts_add_up(client: FlaskClient, browser: Browser) -> None:
     page = client.get("/").text
     cells = re.findall(r'<th scope="row">([^<]*)</th><td class="count">([\d,]+) of ([\d,]+)<', page)
     assert [html.unescape(name) for name, _, _ in cells] == browser.corpus.sources and len(cells) == 2
@@ -138,7 +138,7 @@ def shown(page: str, side: str) -> list[str]:
     return re.findall(r"<summary>(?:<span[^>]*>[^<]*</span> )?(.*?)</summary>", part)
 
 
-def test_pairs_that_are_shown(client: FlaskClient) -> None:
+def test_shown_pairs_match_selection(client: FlaskClient) -> None:
     page = client.get("/").text
     assert len(shown(page, "kept")) == len(shown(page, "rejected")) == 10
     assert shown(client.get("/").text, "kept") == shown(page, "kept")
@@ -147,7 +147,7 @@ def test_pairs_that_are_shown(client: FlaskClient) -> None:
     assert re.findall(r'class="why">(.*?)<', reason) == ["more than 10 tokens on one side"] * 10
 
 
-def test_assets_are_there_and_name_no_host(client: FlaskClient) -> None:
+def test_assets_exist_and_name_no_host(client: FlaskClient) -> None:
     page = client.get("/").text
     for address in re.findall(r'(?:src|href)="(/static/[^"]+)"', page):
         reply = client.get(address)
@@ -156,7 +156,7 @@ def test_assets_are_there_and_name_no_host(client: FlaskClient) -> None:
     assert not re.findall(r"(?:src|href|action)=\"(?![/#])", page)
 
 
-def test_the_page_begins_with_the_share_of_adequate_pairs(hostile: Path) -> None:
+def test_page_begins_with_adequate_share(hostile: Path) -> None:
     datasets = open_publication(hostile / "corpus")
     manifest = datasets[0].manifest
     verdict = {"adequacy": {"share": 0.35, "low": 0.2, "high": 0.5}, "wrong_pairs": 0}
@@ -166,7 +166,7 @@ def test_the_page_begins_with_the_share_of_adequate_pairs(hostile: Path) -> None
     assert f"About 35% (20 to 50%) of the {manifest.counts.kept} kept pairs" in page
 
 
-def test_kept_pairs_alone(hostile: Path) -> None:
+def test_browse_kept_pairs_only(hostile: Path) -> None:
     with browsing(hostile, with_rejected=False) as browser:
         page = client_of(browser).get("/?paraphrase_score.min=0.5").text
     kept, came = headline(page)
@@ -174,7 +174,7 @@ def test_kept_pairs_alone(hostile: Path) -> None:
     assert "you can only raise thresholds" in page
 
 
-def test_nothing_kept_nothing_rejected_and_nothing_to_select_from(tmp_path: Path) -> None:
+def test_browse_empty_selections(tmp_path: Path) -> None:
     columns = {"rejected": ["duplicate"] * 30, "failed": [None] * 30, "copy_rate": [0.5] * 30}
     table = with_columns(hostile_pairs(30), **columns)
     every: dict[str, Any] = {"required": [], "filters": []}
@@ -194,7 +194,7 @@ def test_nothing_kept_nothing_rejected_and_nothing_to_select_from(tmp_path: Path
             assert client.get("/?q=nothing+has+this").status_code == 200
 
 
-def test_wrong_pairs_are_the_third_colour(tmp_path: Path) -> None:
+def test_mismatched_pairs_are_third_color(tmp_path: Path) -> None:
     near = [{"kind": "bounds", "score": "paraphrase_score", "minimum": 0.2}]
     publish_pairs(tmp_path, rows=300, filters={"filters": near})
     wrong = pa.table(
@@ -221,7 +221,7 @@ def test_wrong_pairs_are_the_third_colour(tmp_path: Path) -> None:
             assert f"{share} of mismatched pairs pass" in page
 
 
-def test_scores_that_are_all_equal_judge_no_mismatched_pair(tmp_path: Path) -> None:
+def test_constant_scores_give_no_verdict(tmp_path: Path) -> None:
     publish_pairs(tmp_path, table=hostile_pairs(40).slice(0, 1), filters={"required": [], "filters": []})
     score = pa.array([0.1], pa.float32())
     wrong = {"source": ["news"], "line": [1], "reference": ["A."], "translation": ["B."], "weight": [1.0]}
@@ -231,7 +231,7 @@ def test_scores_that_are_all_equal_judge_no_mismatched_pair(tmp_path: Path) -> N
         assert "100% of mismatched pairs pass" in client_of(browser).get("/").text
 
 
-def test_a_corpus_is_lent_to_one_request_at_a_time(tmp_path: Path) -> None:
+def test_corpus_connection_serves_one_request(tmp_path: Path) -> None:
     publish_pairs(tmp_path, rows=30)
     lent: list[str] = []
     with reopening(tmp_path / "corpus", False) as current:
@@ -249,7 +249,7 @@ def test_a_corpus_is_lent_to_one_request_at_a_time(tmp_path: Path) -> None:
     assert lent == ["first", "second"]
 
 
-def test_an_open_page_goes_on_with_a_new_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_page_continues_with_new_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other filters, another corpus, and in between none: the loop that the page is for."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     publish_pairs(tmp_path, rows=300)

@@ -25,7 +25,7 @@ def database(tmp_path: Path) -> Path:
     return store.path
 
 
-def test_a_corpus_is_served_and_served_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_annotate_serves_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("flask")
     served: list[tuple[AnnotationStore, str, int]] = []
     monkeypatch.setattr(
@@ -78,12 +78,14 @@ def test_report(database: Path) -> None:
         ({"corpus": "0"}, Estimate(1000, 600, 100), "the corpus: too uncertain, 1,000 ± 600 (standard error"),
     ],
 )
-def test_the_number_of_strong_paraphrases(manifests: dict[str, str], estimate: Estimate, told: str) -> None:
+def test_report_estimates_strong_paraphrases(
+    manifests: dict[str, str], estimate: Estimate, told: str
+) -> None:
     report = Report(replace(small_draw(), manifests=manifests), [], {}, [], estimate)
     assert report_lines(report)[-1].startswith(f"Strong paraphrases (grade 3) in {told}")
 
 
-def test_mistakes(tmp_path: Path) -> None:
+def test_annotate_mistakes(tmp_path: Path) -> None:
     for arguments in (
         ["report", str(tmp_path / "no.sqlite")],
         ["serve", str(tmp_path), "-d", str(tmp_path / "a.sqlite")],

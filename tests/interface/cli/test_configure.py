@@ -55,7 +55,7 @@ def written() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_an_editor_of_windows_loses_no_choice(project: Path, end: str) -> None:
+def test_windows_line_ends_keep_choices(project: Path, end: str) -> None:
     configure("corpus=my", "translation=fake")
     text = Path("params.yaml").read_text(encoding="utf-8")
     Path("params.yaml").write_text(f"\ufeff{text}", encoding="utf-8", newline=end)
@@ -70,7 +70,7 @@ def edit(old: str, new: str) -> None:
     Path("params.yaml").write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-def test_choices_stay_until_they_are_changed(project: Path) -> None:
+def test_choices_persist_until_changed(project: Path) -> None:
     configure("corpus=my", "translation=fake", "translate.beam=4")
     told = configure("select=wieting2021")
     assert written()["ingest"]["sources"][0]["name"] == "mine"
@@ -91,7 +91,7 @@ def test_choices_stay_until_they_are_changed(project: Path) -> None:
     assert Path("params.yaml").read_bytes() == (ROOT / "params.yaml").read_bytes()
 
 
-def test_a_group_takes_the_place_of_values_that_it_describes(project: Path) -> None:
+def test_group_replaces_its_values(project: Path) -> None:
     (project / "models" / "mine").mkdir()
     (project / "models" / "mine" / "model.bin").touch()
     configure("translation=ready", "nmt.model=models/mine", "translate.beam=4")
@@ -106,7 +106,7 @@ def test_a_group_takes_the_place_of_values_that_it_describes(project: Path) -> N
     assert (written()["paraphraser"], written()["translate"]["beam"]) == ({}, 4)
 
 
-def test_a_value_in_a_mapping_or_list_leaves_the_others_in_it(project: Path) -> None:
+def test_nested_value_keeps_siblings(project: Path) -> None:
     source = '{"name": "own", "format": "sample", "pairs": 900}'
     configure(f"ingest.sources=[{source}]", "translate={beam: 3}", "select.filters.length=null")
     told = configure("ingest.sources.0.pairs=700", "translate.nbest=2", "select.length.maximum=9")
@@ -117,7 +117,7 @@ def test_a_value_in_a_mapping_or_list_leaves_the_others_in_it(project: Path) -> 
     assert "no longer chosen: translate.nbest=2" in configure("translate={beam: 4}")
 
 
-def test_edits_by_hand_are_kept_and_named(project: Path) -> None:
+def test_hand_edits_are_kept_and_named(project: Path) -> None:
     edit("pairs: 20000", "pairs: 2000")
     edit("      maximum: 0.9", "      maximum: 0.8")
     told = configure("translate.beam=4")
@@ -136,7 +136,7 @@ def test_edits_by_hand_are_kept_and_named(project: Path) -> None:
     assert written()["translate"] == {"engine": "ctranslate2", "beam": 4, "nbest": 2}
 
 
-def test_an_edit_becomes_a_choice(project: Path) -> None:
+def test_hand_edit_becomes_choice(project: Path) -> None:
     """Whatever is in it, and each key once."""
     configure("translate.beam=4")
     name = "a\n#b 'x' \"y\" \\' $HOME, [q] {r}: é"
@@ -160,7 +160,7 @@ def test_an_edit_becomes_a_choice(project: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["my.news", "my=news", '""'])
-def test_edits_that_are_no_plain_keys_and_numbers(name: str, project: Path) -> None:
+def test_hand_edits_with_unusual_keys(name: str, project: Path) -> None:
     """Such a name is no part of a key, and a day is a text."""
     edit("  licences:", f"  licences:\n    {name}: 2026-01-02")
     configure()
@@ -170,7 +170,7 @@ def test_edits_that_are_no_plain_keys_and_numbers(name: str, project: Path) -> N
         configure()
 
 
-def test_a_changed_group_is_no_edit(project: Path) -> None:
+def test_changed_group_is_not_a_hand_edit(project: Path) -> None:
     configure("corpus=my")
     file = project / "configs" / "corpus" / "my.yaml"
     file.write_text(MY.replace("licence: other", "licence: cc-by-4.0"))
@@ -180,7 +180,7 @@ def test_a_changed_group_is_no_edit(project: Path) -> None:
     assert "kept as edited: report.entries: default -> 3" in told
 
 
-def test_a_group_that_changed_later_is_named(project: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_later_changed_group_is_named(project: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = project / "configs" / "corpus" / "my.yaml"
     words = "the choices changed after params.yaml was composed (publish): run 'paraforge configure'"
     configure("corpus=my")
@@ -196,7 +196,7 @@ def test_a_group_that_changed_later_is_named(project: Path, caplog: pytest.LogCa
     assert words not in [one.detail for one in diagnosis.project()]
 
 
-def test_a_file_of_another_program_keeps_what_differs_from_the_defaults(project: Path) -> None:
+def test_foreign_params_file_keeps_differences(project: Path) -> None:
     content = compose(Path("configs"), ["corpus=my", "translate.beam=4"])
     Path("params.yaml").write_text(yaml.safe_dump(content))
     configure("select=wieting2021")
@@ -229,7 +229,7 @@ def test_a_file_of_another_program_keeps_what_differs_from_the_defaults(project:
         (["score.sentence_transformer=/dev/zero"], r"score\.sentence_transformer: /dev/zero: not a regular"),
     ],
 )
-def test_mistakes_on_the_command_line(
+def test_configure_command_line_mistakes(
     arguments: list[str], message: str, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NOT_SET", raising=False)
@@ -258,7 +258,7 @@ def test_mistakes_on_the_command_line(
         (MY, "- a\n", r"my\.yaml: no sections"),
     ],
 )
-def test_mistakes_in_a_corpus_of_ones_own(old: str, new: str, message: str, project: Path) -> None:
+def test_configure_own_bitext_mistakes(old: str, new: str, message: str, project: Path) -> None:
     os.mkfifo("pipe")
     Path("empty.tsv").touch()
     (project / "configs" / "corpus" / "my.yaml").write_text(MY.replace(old, new))
@@ -271,7 +271,7 @@ def test_mistakes_in_a_corpus_of_ones_own(old: str, new: str, message: str, proj
         assert all("\n" not in str(problem) for problem in problems)
 
 
-def test_a_broken_file_is_replaced_by_reset_alone(project: Path) -> None:
+def test_only_reset_replaces_broken_file(project: Path) -> None:
     configure("--no-files", "nmt.model=/elsewhere/model")  # a file of another machine
     assert written()["nmt"]["model"] == "/elsewhere/model"
     Path("params.yaml").write_text("ingest: [\n")
@@ -281,11 +281,11 @@ def test_a_broken_file_is_replaced_by_reset_alone(project: Path) -> None:
     assert written()["ingest"]["sources"][0]["name"] == "mine"
 
 
-def test_nothing_but_its_own_lines_is_printed(project: Path) -> None:
+def test_configure_prints_only_its_lines(project: Path) -> None:
     assert run("paraforge", "configure", "corpus=my", cwd=project).stderr == ""
 
 
-def test_a_corpus_of_ones_own_is_told_of_the_selection_for_it(project: Path) -> None:
+def test_own_bitext_suggests_selection(project: Path) -> None:
     hint = "For your own bitext use select=quality"
     assert hint not in configure()
     assert hint in configure("corpus=my")
@@ -300,7 +300,7 @@ LIST = """  filters:
 """
 
 
-def test_no_parameters_are_written_below_a_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_params_file_in_subdirectory(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "dvc.yaml").write_text("stages: {}\n", encoding="utf-8")
     (project / "data").mkdir()
     monkeypatch.chdir(project / "data")
@@ -313,7 +313,7 @@ def test_no_parameters_are_written_below_a_project(project: Path, monkeypatch: p
     "select.trigram_overlap.maximum=0.7", "select.filters.length=null", "select.deciles=[]",
     "publish.splits={test: 9}", "publish.splits.test=9", "paraphraser=small", "translate.beam=3",
 ])  # fmt: skip
-def test_a_value_that_is_taken_back_leaves_no_trace(value: str, project: Path) -> None:
+def test_reset_value_leaves_no_trace(value: str, project: Path) -> None:
     configure("select=quality")
     before = written()
     configure(value)
@@ -323,7 +323,7 @@ def test_a_value_that_is_taken_back_leaves_no_trace(value: str, project: Path) -
     assert "~" not in Path("params.yaml").read_text(encoding="utf-8")
 
 
-def test_a_threshold_is_set_by_the_name_of_its_filter(project: Path) -> None:
+def test_threshold_is_set_by_filter_name(project: Path) -> None:
     said = configure("select.trigram_overlap.maximum=0.7")
     assert "  select.filters.trigram_overlap.maximum: 0.9 -> 0.7" in said
     assert configure("select.filters.trigram_overlap.maximum=0.7").count("nothing changes") == 1
@@ -357,7 +357,7 @@ def test_a_threshold_is_set_by_the_name_of_its_filter(project: Path) -> None:
     assert "no longer chosen: select.filters.sample.size=7" in configure("select=quality")
 
 
-def test_a_list_of_filters_is_read(project: Path) -> None:
+def test_list_of_filters_is_accepted(project: Path) -> None:
     section = yaml.safe_load(LIST)
     before = written()
     Path("params.yaml").write_text(yaml.safe_dump({**before, "select": section}))
@@ -380,7 +380,7 @@ def test_a_list_of_filters_is_read(project: Path) -> None:
     assert filters["runaway"] is None and filters["near"]["maximum"] == 0.7
 
 
-def test_the_order_of_judging_does_not_depend_on_the_order_of_the_file(project: Path) -> None:
+def test_filter_order_does_not_depend_on_file_order(project: Path) -> None:
     content = written()
     names = [one.reason for one in load_parameters().select.filters]
     assert names == content["select"]["order"] == list(content["select"]["filters"])
@@ -396,13 +396,13 @@ def test_the_order_of_judging_does_not_depend_on_the_order_of_the_file(project: 
         load_parameters()
 
 
-def test_what_changed_is_shown_however_long_the_value_is(project: Path) -> None:
+def test_changed_values_are_shown_completely(project: Path) -> None:
     configure("publish.name=" + "corpus " * 25 + "one")
     told = configure("publish.name=" + "corpus " * 25 + "two")
     assert re.search(r"publish\.name: corpus [^>]*one -> corpus [^>]*two$", told, re.M)
 
 
-def test_the_schema_for_editors_knows_every_section_and_what_is_wrong(project: Path) -> None:
+def test_json_schema_covers_sections_and_mistakes(project: Path) -> None:
     schema = json.loads(configure("--schema"))
     assert set(schema["properties"]) >= set(written())
     beam = schema["$defs"]["TranslateParameters"]["properties"]["beam"]

@@ -28,13 +28,13 @@ def findings() -> dict[str, dict[str, Any]]:
     return {one.name: vars(one) for one in diagnosis.project()}
 
 
-def test_a_sound_file_and_a_missing_one(project: Path) -> None:
+def test_doctor_sound_and_missing_files(project: Path) -> None:
     assert findings()["params.yaml"]["state"] == "ok"
     Path("params.yaml").unlink()
     assert "Run 'paraforge configure'" in findings()["params.yaml"]["detail"]
 
 
-def test_what_the_environment_lacks_is_said(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_names_missing_environment(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own, other = Path(sys.executable).parent, project / "bin"
     other.mkdir()
     (other / "python").symlink_to(sys.executable)
@@ -62,7 +62,7 @@ def test_what_the_environment_lacks_is_said(project: Path, monkeypatch: pytest.M
         ("select:", "select", "not YAML"),
     ],
 )
-def test_a_typo_is_named_with_its_line(old: str, new: str, message: str, project: Path) -> None:
+def test_doctor_names_typo_with_line(old: str, new: str, message: str, project: Path) -> None:
     lines = Path("params.yaml").read_text().splitlines()
     place = next(number for number, line in enumerate(lines) if line.endswith(old))
     lines[place] = lines[place].replace(old, new)
@@ -75,13 +75,13 @@ def test_a_typo_is_named_with_its_line(old: str, new: str, message: str, project
 
 
 @pytest.mark.timeout(30)
-def test_a_pipe_is_not_waited_for(project: Path) -> None:
+def test_doctor_does_not_wait_for_pipe(project: Path) -> None:
     Path("params.yaml").unlink()
     os.mkfifo("params.yaml")
     assert "not a regular file" in findings()["params.yaml"]["detail"]
 
 
-def test_no_command_touches_dvc_lock(project: Path) -> None:
+def test_commands_do_not_touch_dvc_lock(project: Path) -> None:
     text = "<<<<<<< HEAD\nschema: '2.0'\n=======\n>>>>>>> theirs\n"
     Path("dvc.lock").write_text(text)
     for words in (["--help"], ["--version"], ["doctor"], ["configure", "--help"]):
@@ -90,7 +90,7 @@ def test_no_command_touches_dvc_lock(project: Path) -> None:
     assert sorted(Path().glob("dvc.lock*")) == [Path("dvc.lock")]
 
 
-def test_what_a_killed_dvc_left_is_removed_by_the_remedy(project: Path) -> None:
+def test_remedy_removes_leftovers_of_killed_dvc(project: Path) -> None:
     (project / ".dvc" / "tmp").mkdir(parents=True)
     (project / ".dvc" / "tmp" / "rwlock").write_text("{")
     links = project / "inputs" / "ingest"
@@ -107,7 +107,7 @@ def test_what_a_killed_dvc_left_is_removed_by_the_remedy(project: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", [["dvc.yaml", "params.yaml"], ["params.yaml"]])
-def test_outside_a_project_everything_else_is_said(project: Path, missing: list[str]) -> None:
+def test_doctor_outside_a_project(project: Path, missing: list[str]) -> None:
     for name in missing:
         Path(name).unlink()
     told = run_command("doctor", expect=None).output
@@ -115,7 +115,7 @@ def test_outside_a_project_everything_else_is_said(project: Path, missing: list[
     assert ("paraforge init DIR" in told) == (len(missing) == 2)
 
 
-def test_a_package_of_several_extras_is_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_package_of_several_extras_is_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     required = ["numpy>=2", 'numpy>=1; extra == "hub"', 'no-such>=1; extra == "hub"', 'ruff; extra == "test"']
     monkeypatch.setattr(diagnosis.importlib.metadata, "requires", lambda _: [*required, "not-there"])
     found = [(one.name, one.state, one.detail) for one in diagnosis.packages()]
@@ -127,9 +127,7 @@ def test_a_package_of_several_extras_is_listed_once(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("states", [("broken", "ok"), ("ok", "broken"), ("missing", "note")])
-def test_what_is_broken_decides_the_exit_code(
-    states: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_exit_code(states: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     found = [("packages", [diagnosis.Finding(f"the {one}", one, "x", "do y") for one in states])]
     monkeypatch.setattr(diagnosis, "diagnose", lambda: found)
     said = run_command("doctor", expect=int("broken" in states)).output

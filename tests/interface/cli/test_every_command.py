@@ -65,7 +65,7 @@ NAMES = ("thesis.tsv", "thesis.parquet", "thesis.json", "thesis.npy", "thesis.tx
         (("configure", "translate.memory=false"), "another directory in `resources.translation_memory`"),
     ],
 )
-def test_a_removed_name_names_what_replaces_it(arguments: tuple[str, ...], instead: str) -> None:
+def test_removed_names_say_replacement(arguments: tuple[str, ...], instead: str) -> None:
     """Errors quote the table in CHANGELOG.md."""
     assert f"was removed in this version; now: {instead}" in told(*arguments)
 
@@ -73,7 +73,7 @@ def test_a_removed_name_names_what_replaces_it(arguments: tuple[str, ...], inste
 @pytest.mark.parametrize(
     "arguments", [("mergee",), ("plan", "--precisions"), ("configure", "select.filters.length.formats=1")]
 )
-def test_a_name_that_never_was_is_not_called_removed(arguments: tuple[str, ...]) -> None:
+def test_unknown_names_are_not_called_removed(arguments: tuple[str, ...]) -> None:
     assert "removed" not in told(*arguments)
 
 
@@ -98,13 +98,13 @@ def commands() -> Iterator[tuple[str, Any]]:
             yield name, command
 
 
-def test_every_command_is_known_here() -> None:
+def test_all_commands_are_listed_in_tests() -> None:
     writing = {name.split(" as ")[0].split(" --")[0] for name in WRITERS}
     unlike = {name for name, _ in commands()} ^ (writing | READERS)
     assert not unlike, f"{unlike}: only a command, or only in WRITERS and READERS here"
 
 
-def test_commands_and_options_that_are_named_anywhere_exist() -> None:
+def test_mentioned_commands_and_options_exist() -> None:
     """In the Makefile, the documentation and messages: quoted, or at the beginning of a line."""
     known = dict(commands())
     groups = {name.split()[0] for name in known if " " in name}
@@ -130,7 +130,7 @@ def test_commands_and_options_that_are_named_anywhere_exist() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, _ in commands()])
-def test_who_writes_a_file_has_force(name: str) -> None:
+def test_writing_commands_have_force(name: str) -> None:
     command = dict(commands())[name]
     options = {option for one in command.params for option in one.opts}
     outputs = {one.name for one in command.params if one.name in ("output", "output_path", "destination")}
@@ -142,7 +142,7 @@ def test_who_writes_a_file_has_force(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, _ in commands()])
-def test_one_idea_is_written_in_one_way(name: str) -> None:
+def test_option_spelling_is_consistent(name: str) -> None:
     for parameter in dict(commands())[name].params:
         options = set(parameter.opts)
         if "-n" in options or "--count" in options:
@@ -161,7 +161,7 @@ def test_one_idea_is_written_in_one_way(name: str) -> None:
 NOUNS = "pairs|sentences|rows|lines|triplets|groups|files|evaluations|updates"
 
 
-def test_one_thing_is_not_called_many() -> None:
+def test_terms_are_consistent() -> None:
     """What a command says it counted is written by `counted`."""
     commands = sorted(Path(cli.__file__).parent.glob("*.py"))
     plural = re.compile(rf'(.*(?<! of )(?<! only )\{{[^{{}}]+:,\}} (?:{NOUNS})(?= |,|:|;|"|\)).*)')
@@ -170,7 +170,7 @@ def test_one_thing_is_not_called_many() -> None:
     assert found == []
 
 
-def test_the_overview_has_every_command_in_a_section() -> None:
+def test_overview_lists_every_command() -> None:
     shown = run_command("--help").stdout
     titles = re.findall(r"^(\w+):$", shown, re.M)
     assert titles == ["Options", "Project", "Corpus", "Translation", "Embeddings", "Lexicon", "Documentation"]
@@ -178,7 +178,7 @@ def test_the_overview_has_every_command_in_a_section() -> None:
     assert listed == COMMANDS and len(set(listed)) == len(listed)
 
 
-def test_a_misspelt_command_is_suggested() -> None:
+def test_misspelled_command_is_suggested() -> None:
     for written, meant in (("sumary", "summary"), ("trian", "train"), ("config", "configure")):
         with pytest.raises(ParaforgeError, match=f"no command '{written}'. Did you mean '{meant}'"):
             run_command(written)
@@ -191,7 +191,7 @@ def test_a_misspelt_command_is_suggested() -> None:
         (OSError(errno.ENOSPC, "No space left on device", "b"), 1, "No space left on device"),
     ],
 )
-def test_an_error_is_one_line_and_an_exit_code(
+def test_command_errors_are_one_line(
     error: Exception,
     code: int,
     said: str,
@@ -240,7 +240,7 @@ def run(name: str, output: str, *more: str) -> str:
 @pytest.mark.parametrize(
     "name", [one for one in WRITERS if "configure" not in one and one != "annotate serve"]
 )
-def test_only_what_the_command_makes_is_replaced(name: str, place: Path, corpus: Path) -> None:
+def test_force_replaces_only_own_output(name: str, place: Path, corpus: Path) -> None:
     before = digests(place), digests(corpus)
     for output in (*NAMES, "thesis"):
         assert "already exists (use --force to overwrite)" in run(name, output)
@@ -265,9 +265,7 @@ def test_force_replaces_a_file(name: str, place: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["lexicon", "encoder", "decoders", "sif", "model", "modules", "_triplets", "table", None]
 )
-def test_a_directory_that_is_empty_or_that_a_command_made_is_replaced(
-    name: str | None, tmp_path: Path
-) -> None:
+def test_empty_or_own_directory_is_replaced(name: str | None, tmp_path: Path) -> None:
     output = tmp_path / "out"
     check_output(output, force=False, directory=True)
     output.mkdir()
@@ -310,7 +308,7 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_looking_at_results_imports_nothing_heavy(tmp_path: Path) -> None:
+def test_result_commands_import_nothing_heavy(tmp_path: Path) -> None:
     publish_pairs(tmp_path / "data", rows=200)
     (tmp_path / "work").mkdir()
     (tmp_path / "sentences.txt").write_text("Pes běží.\n", encoding="utf-8")

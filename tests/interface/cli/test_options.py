@@ -167,7 +167,7 @@ CASES: dict[str, tuple[str, str, Any]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_options_reach_the_function(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_reach_function(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for file in ("texts", "pairs.tsv"):
         (tmp_path / file).write_text("a\tb\n")
@@ -180,9 +180,7 @@ def test_options_reach_the_function(name: str, tmp_path: Path, monkeypatch: pyte
     assert work.call_args == (given, named)
 
 
-def test_a_model_that_was_imported_keeps_its_languages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_imported_model_keeps_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = {"origin": "marian", "fingerprint": "0" * 64, "source_language": "cs", "target_language": "en"}
     monkeypatch.setattr("paraforge.translation.models.importing.import_model", lambda *_, **__: found)
     for options, told in (
@@ -195,7 +193,7 @@ def test_a_model_that_was_imported_keeps_its_languages(
         assert said == (f"already imported, {told}\n" if told else "")
 
 
-def test_a_memory_is_a_directory(tmp_path: Path) -> None:
+def test_memory_option_is_a_directory(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="not a directory"):
         run_command("memory", "import", "a", "--name", "n", "--memory", tmp_path / "file")

@@ -33,7 +33,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_no_figure_is_cut_in_a_narrow_terminal(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_narrow_terminal_cuts_no_figure(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = {}
     for width in ("200", "30"):
         monkeypatch.setenv("COLUMNS", width)
@@ -45,13 +45,13 @@ def test_no_figure_is_cut_in_a_narrow_terminal(project: Path, monkeypatch: pytes
     assert not figures[0] - figures[1]
 
 
-def test_splits_are_counted(project: Path) -> None:
+def test_summary_counts_splits(project: Path) -> None:
     assert "test has" not in run_command("summary", project).stdout
     publish_pairs(project / "data", splits={"test": 30})
     assert "test has 30" in " ".join(run_command("summary", project).stdout.split())
 
 
-def test_what_is_shown(project: Path) -> None:
+def test_summary_content(project: Path) -> None:
     result = run_command("summary", project)
     text = result.stdout
     assert "paraphrase pairs made by back-translation" in " ".join(text.split())
@@ -67,7 +67,7 @@ def test_what_is_shown(project: Path) -> None:
     assert not any(line.endswith(" ") for line in text.splitlines())
 
 
-def test_lines_that_are_out_of_step_are_shown(project: Path) -> None:
+def test_summary_shows_misaligned_lines(project: Path) -> None:
     stretch = {"first": 1001, "last": 2000, "similarity": -0.1, "usual": 0.4}
     write_json(project / "metrics" / "score.json", {"out_of_step": {"news": [stretch]}})
     text = " ".join(run_command("summary", project).stdout.split())
@@ -75,7 +75,7 @@ def test_lines_that_are_out_of_step_are_shown(project: Path) -> None:
     assert "WHERE source = 'news' AND line >= 1001" in text
 
 
-def test_suggestions_are_about_this_run(project: Path) -> None:
+def test_summary_suggestions_are_current(project: Path) -> None:
     summary = load_summary(project)
     frequent = {"blank_source": {"share": 0.004, "examples": [[3, "a", "b"]]}}
     metrics = {"ingest": {"sources": {"news": {"frequent": frequent}}}}
@@ -91,18 +91,18 @@ def test_suggestions_are_about_this_run(project: Path) -> None:
         assert ("see what 'length' rejects, 15% of all rows" in said) == (kept == 40)
 
 
-def test_a_terminal_gets_colours(project: Path) -> None:
+def test_terminal_gets_colors(project: Path) -> None:
     screen = io.StringIO()
     show(load_summary(project), Console(file=screen, force_terminal=True, width=80, color_system="standard"))
     assert "\x1b[" in screen.getvalue()
 
 
-def test_a_dry_run_says_so(project: Path) -> None:
+def test_dry_run_is_labeled(project: Path) -> None:
     write_json(project / "metrics" / "translate.json", {"engine": "fake", "beam": 12})
     assert "this is a dry run" in run_command("summary", project).stdout
 
 
-def test_every_pivot_has_its_figures(project: Path) -> None:
+def test_summary_shows_every_pivot(project: Path) -> None:
     pivots = {"cs": {"engine": "none", "bleu": 9.0}, "de": {"engine": "fake", "bleu": 3.0, "chrf": 7.0}}
     for stage in ("nmt", "translate"):
         write_json(project / "metrics" / f"{stage}.json", {**pivots["cs"], "pivots": pivots})
@@ -113,7 +113,7 @@ def test_every_pivot_has_its_figures(project: Path) -> None:
     assert "this is a dry run" in text
 
 
-def test_corpora_without_metrics_without_pairs_and_none(tmp_path: Path) -> None:
+def test_summary_without_metrics_pairs_or_corpus(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no corpus yet"):
         load_summary(tmp_path)
     publish_pairs(tmp_path / "data", rows=100)
@@ -123,7 +123,7 @@ def test_corpora_without_metrics_without_pairs_and_none(tmp_path: Path) -> None:
     assert "see what 'length' rejects" in run_command("summary", tmp_path).stdout
 
 
-def test_figures_of_a_later_run_are_left_out(project: Path) -> None:
+def test_summary_omits_figures_of_later_run(project: Path) -> None:
     """A run that was stopped after translate has other figures than the corpus that is there."""
 
     def entries(**digests: str) -> list[dict[str, str]]:

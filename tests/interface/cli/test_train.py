@@ -24,7 +24,7 @@ def run(*arguments: str | Path) -> str:
 
 
 @pytest.mark.full
-def test_from_pairs_to_neighbours(tmp_path: Path) -> None:
+def test_train_to_neighbors(tmp_path: Path) -> None:
     pairs = sentence_pairs(400)
     path = write_pairs(tmp_path / "pairs.tsv", pairs)
     sets = write_sts(tmp_path / "2020.set.tsv", pairs[:20])
@@ -53,7 +53,7 @@ def test_from_pairs_to_neighbours(tmp_path: Path) -> None:
     assert "right3" in nearest[:3]
 
 
-def test_options_become_parameters(tmp_path: Path) -> None:
+def test_train_options_become_parameters(tmp_path: Path) -> None:
     config = tmp_path / "model.yaml"
     config.write_text("training: {epochs: 7, margin: 0.3}\nencoder: {kind: lstm, output_dimension: 9}\n")
     parameters = _parameters("", config, ["training.epochs=2", "vocabulary.maximum_size=5"])
@@ -68,7 +68,7 @@ def test_options_become_parameters(tmp_path: Path) -> None:
     assert _parameters("", None, ["encoder.dimension=5"]).encoder.model_dump()["dimension"] == 5
 
 
-def test_options_are_those_of_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_train_options_match_training_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     asked: list[tuple[Any, ...]] = []
     scored = {"pearson": 71.234, "spearman": 65.4, "pairs": 9}
@@ -133,12 +133,12 @@ def test_options_are_those_of_the_training(tmp_path: Path, monkeypatch: pytest.M
         ("sentencepiece", [], "set sentencepiece_model"),
     ],
 )
-def test_mistakes_are_named(encoder: str, settings: list[str], message: str) -> None:
+def test_training_mistakes_are_named(encoder: str, settings: list[str], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         _parameters(encoder, None, settings)
 
 
-def test_wrong_files(tmp_path: Path) -> None:
+def test_train_wrong_files(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"PAIRS... OUTPUT"):
         run("train", tmp_path / "model")
     with pytest.raises(InputError, match="no such file or directory"):
@@ -157,7 +157,7 @@ def test_wrong_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_divergence_ends_with_one_line_and_no_model(tmp_path: Path) -> None:
+def test_divergence_is_one_line_without_model(tmp_path: Path) -> None:
     """As the installed program reports it: exit 2, no traceback."""
     path = write_pairs(tmp_path / "pairs.tsv", sentence_pairs(1500))
     arguments = [

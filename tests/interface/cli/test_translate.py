@@ -27,7 +27,7 @@ def rows(text: bytes) -> list[list[str]]:
     return [line.split("\t") for line in text.decode().splitlines()]
 
 
-def test_a_file_to_a_compressed_file_with_nbest(tmp_path: Path) -> None:
+def test_translate_file_to_compressed_nbest(tmp_path: Path) -> None:
     # Only a line feed ends a line; the last one need not.
     source = tmp_path / "in.cs.gz"
     source.write_bytes(gzip.compress("Pes spí.\r\nKočka\u2028běží.\n\nDům".encode()))
@@ -46,7 +46,7 @@ def test_a_file_to_a_compressed_file_with_nbest(tmp_path: Path) -> None:
     assert list(output.parent.iterdir()) == [output]
 
 
-def test_a_pipe_carries_nothing_but_rows(tiny_model: Path) -> None:
+def test_translate_pipe_has_only_rows(tiny_model: Path) -> None:
     done = run("-", "-", "--model", tiny_model, "--beam", "3", stdin="pes spí\nvelký dům\n".encode())
     assert done.returncode == 0, done.stderr
     assert [row[0] for row in rows(done.stdout)] == ["1", "2"]
@@ -54,7 +54,7 @@ def test_a_pipe_carries_nothing_but_rows(tiny_model: Path) -> None:
 
 
 @pytest.mark.full
-def test_the_reference_engine_prints_nothing_of_its_own(tiny_model: Path) -> None:
+def test_fairseq_prints_nothing_itself(tiny_model: Path) -> None:
     arguments = ("--model", tiny_model, "--engine", "fairseq", "--threads", "1")
     done = run("-", "-", *arguments, stdin=b"pes\n")
     assert done.returncode == 0, done.stderr
@@ -62,7 +62,7 @@ def test_the_reference_engine_prints_nothing_of_its_own(tiny_model: Path) -> Non
     assert len(rows(done.stdout)) == 1
 
 
-def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
+def test_closed_reader_is_not_an_error(tmp_path: Path) -> None:
     many = tmp_path / "many.txt"
     many.write_text("pes spí doma\n" * 20_000, encoding="utf-8")
     with subprocess.Popen(
@@ -114,7 +114,7 @@ def test_mistakes_are_one_line(
 
 
 @pytest.mark.full
-def test_sigterm_is_code_130_and_keeps_what_is_translated(tmp_path: Path, tiny_model: Path) -> None:
+def test_sigterm_keeps_translations(tmp_path: Path, tiny_model: Path) -> None:
     many = tmp_path / "many.txt"
     many.write_text("pes spí velký dům a strom\n" * 200_000, encoding="utf-8")
     output = tmp_path / "out.tsv"
@@ -140,11 +140,11 @@ def test_sigterm_is_code_130_and_keeps_what_is_translated(tmp_path: Path, tiny_m
         (["body={n: null}", "url=http://x/?a=b="], {"body": {"n": None}, "url": "http://x/?a=b="}),
     ],
 )
-def test_settings_of_an_engine_are_yaml(given: list[str], found: dict[str, object]) -> None:
+def test_engine_settings_are_yaml(given: list[str], found: dict[str, object]) -> None:
     assert settings_of(given) == found
 
 
 @pytest.mark.parametrize("given", ["seed", "=3", "seed=[", ""])
-def test_a_setting_that_is_none_is_named(given: str) -> None:
+def test_unknown_engine_setting_is_named(given: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(f"--set {given}")):
         settings_of([given])

@@ -11,7 +11,7 @@ from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
 
 
-def test_damage_is_told_with_its_remedy_also_in_the_pairs_next_to_a_corpus(root: Path) -> None:
+def test_verify_reports_damage_with_remedy(root: Path) -> None:
     (root / "corpus" / "shard-00000.parquet").unlink()
     result = run_command("verify", root / "rejected", root / "corpus", expect=2)
     assert "rejected: OK" in result.stdout
@@ -27,7 +27,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_sound_corpora(root: Path) -> None:
+def test_verify_sound_corpora(root: Path) -> None:
     result = run_command("verify", root / "corpus", root / "rejected")
     assert "corpus: OK:" in result.stdout
     assert "src:news+tatoeba|mt:3fa9c1d2" in result.stdout
@@ -35,7 +35,7 @@ def test_sound_corpora(root: Path) -> None:
     assert "  a\ufffdb\n" in run_command("verify", root / "corpus").stdout  # it may be from anywhere
 
 
-def test_pairs_next_to_a_corpus_are_found_through_a_link(root: Path) -> None:
+def test_verify_finds_rejected_pairs_through_link(root: Path) -> None:
     link = root / "elsewhere" / "link"
     link.parent.mkdir()
     link.symlink_to(root / "corpus")
@@ -46,7 +46,7 @@ def test_pairs_next_to_a_corpus_are_found_through_a_link(root: Path) -> None:
     assert "rejected: OK" in run_command("verify", root / "corpus").stdout
 
 
-def test_a_damaged_file_of_a_model_is_named(tmp_path: Path) -> None:
+def test_verify_names_damaged_model_file(tmp_path: Path) -> None:
     (tmp_path / "weights").write_text("one")
     write_digests(tmp_path)
     assert "OK" in run_command("verify", tmp_path).stdout

@@ -38,7 +38,7 @@ NEEDED = {
 
 
 @pytest.mark.parametrize("row", [*ROWS, ("corpus=paranmt-tsv",)], ids=lambda row: row)
-def test_every_choice_composes(row: tuple[str | None, ...]) -> None:
+def test_all_choices_compose(row: tuple[str | None, ...]) -> None:
     chosen = [one for one in row if one]
     if "pivots=sample" in chosen:  # pivots are of a bitext
         chosen = [one for one in chosen if one != "corpus=paranmt-tsv"]
@@ -54,7 +54,7 @@ def test_every_choice_composes(row: tuple[str | None, ...]) -> None:
         ["ingest.sources=[{name: a, format: tmx, path: a.tmx, columns: {source_text: cs, reference: de}}]"],
     ],
 )  # fmt: skip
-def test_the_built_in_scorer_is_refused_for_another_language(choices: list[str]) -> None:
+def test_built_in_scorer_needs_english(choices: list[str]) -> None:
     with pytest.raises(ConfigurationError, match=r"the built-in scorer is English.*paragram=corpus"):
         compose(CONFIGS, choices)
     for accepted in (
@@ -65,7 +65,7 @@ def test_the_built_in_scorer_is_refused_for_another_language(choices: list[str])
         compose(CONFIGS, accepted)
 
 
-def test_with_pivots_there_is_no_limit_of_sentences() -> None:
+def test_pivots_exclude_sentence_limit() -> None:
     with pytest.raises(ConfigurationError, match=r"translate\.maximum_sentences: not possible with pivots"):
         compose(CONFIGS, ["pivots=sample", "translate.maximum_sentences=9"])
 
@@ -73,7 +73,7 @@ def test_with_pivots_there_is_no_limit_of_sentences() -> None:
 @pytest.mark.parametrize(
     ("given", "language"), [([], "art"), (["pivots.art.nmt.source_language=art_Latn"], "art_Latn")]
 )
-def test_each_pivot_has_a_language_and_a_work_directory_of_its_own(given: list[str], language: str) -> None:
+def test_pivots_have_own_language_and_work_directory(given: list[str], language: str) -> None:
     content = compose(CONFIGS, ["pivots=sample", "pivots.art.nmt.model=none", *given])
     parameters = check_parameters(content, "here")
     first, (name, place, other) = parameters.by_pivot()
@@ -83,11 +83,11 @@ def test_each_pivot_has_a_language_and_a_work_directory_of_its_own(given: list[s
     assert other.resources.memory_directory() == parameters.resources.memory_directory()
 
 
-def test_the_default_is_what_the_repository_holds() -> None:
+def test_default_matches_repository() -> None:
     assert yaml.safe_load((ROOT / "params.yaml").read_text()) == compose(CONFIGS, [])
 
 
-def test_all_problems_are_named_at_once() -> None:
+def test_all_configuration_problems_at_once() -> None:
     expected = {
         "translate.beam=0": "translate.beam: 0: should be greater than or equal to 1",
         f"translate.nbest={'m' * 99}": f"translate.nbest: '{'m' * 76}...: should be a valid integer",
@@ -103,14 +103,14 @@ def test_all_problems_are_named_at_once() -> None:
     assert all(part in message for part in expected.values())
 
 
-def test_no_regular_expression_is_shown() -> None:
+def test_errors_show_no_regular_expression() -> None:
     asked = set(re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', json.dumps(Parameters.model_json_schema())))
     assert set(map(json.loads, asked)) == set(PATTERNS)
     with pytest.raises(ConfigurationError, match=r"sources.0.name: 'a b': should be letters, digits, "):
         compose(CONFIGS, ["ingest.sources=[{name: a b, format: sample}]"])
 
 
-def test_dvc_finds_every_key_that_it_reads_although_it_is_removed() -> None:
+def test_dvc_finds_default_keys() -> None:
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"].values()
     named = [name for stage in stages for name in stage["params"] if isinstance(name, str)]
     names = {"embeddings.names", *(name.replace("${item.name}", "word") for name in named)}
@@ -123,7 +123,7 @@ def test_dvc_finds_every_key_that_it_reads_although_it_is_removed() -> None:
         assert last in container, name
 
 
-def test_no_stage_removes_what_is_kept() -> None:
+def test_stages_do_not_remove_kept_files() -> None:
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"].values()
     named = [one for stage in stages for one in stage["outs"] if str(one) == one]
     outputs = {one.removesuffix("/${item.name}") for one in named}
@@ -141,7 +141,7 @@ def sections(of: type[Section] = Section) -> Iterator[type[Section]]:
         yield from sections(section)
 
 
-def test_true_is_no_number_and_an_empty_text_no_path() -> None:
+def test_booleans_are_not_numbers_and_paths_not_empty() -> None:
     found = set()
     for section in sections():
         for name, schema in section.model_json_schema().get("properties", {}).items():
@@ -168,7 +168,7 @@ def test_true_is_no_number_and_an_empty_text_no_path() -> None:
         ({"wrong_pair": 0.1}, "minimum.wrong_pair: there is no such parameter; did you mean 'wrong_pairs'?"),
     ],
 )
-def test_a_minimum_that_is_neither_number_nor_share(minimum: object, problem: str) -> None:
+def test_minimum_must_be_number_or_share(minimum: object, problem: str) -> None:
     content = compose(CONFIGS, ["select=quality"])
     content["select"]["filters"]["paraphrase_score"]["minimum"] = minimum
     with pytest.raises(ConfigurationError) as caught:
@@ -188,14 +188,14 @@ def test_a_minimum_that_is_neither_number_nor_share(minimum: object, problem: st
         ("ingest.sources.1.name=x", "there is no item 1"),
     ],
 )
-def test_choices_that_cannot_be_read_or_are_not_known(choice: str, message: str) -> None:
+def test_unreadable_or_unknown_choices(choice: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         compose(CONFIGS, [choice])
 
 
 @pytest.mark.parametrize("value", ["/data/modely č/x", "a,b", "a(b)", "a=b", "it's", "100%", "C:\\x", "x: y",
                                    "$HOME/x", "${HOME}/x"])  # fmt: skip
-def test_values_with_characters_of_every_kind(value: str) -> None:
+def test_values_with_any_characters(value: str) -> None:
     assert compose(CONFIGS, [f"publish.name={value}"])["publish"]["name"] == value
 
 
@@ -207,7 +207,7 @@ def test_values_with_characters_of_every_kind(value: str) -> None:
         ("[7, no way]", [7, "no way"]), ("{a: [x]}", {"a": ["x"]}), ("a: b", "a: b"), ("#1", "#1"),
     ],
 )  # fmt: skip
-def test_the_value_of_a_choice(text: str, value: object) -> None:
+def test_value_of_choice(text: str, value: object) -> None:
     found = value_of(text)
     assert found == value and type(found) is type(value)
 
@@ -223,12 +223,12 @@ PLAIN = st.recursive(
 
 
 @given(PLAIN)
-def test_an_edit_is_recorded_as_it_is_read(value: object) -> None:
+def test_hand_edit_is_recorded_as_read(value: object) -> None:
     """Among them texts that look like numbers, words or YAML."""
     assert value_of(value_text(value)) == value
 
 
-def test_numbers_with_an_exponent_are_numbers_in_every_file(tmp_path: Path) -> None:
+def test_exponents_are_numbers_in_every_file(tmp_path: Path) -> None:
     """PyYAML alone takes 1e-3 for a text, other readers do not; texts are texts for all of them."""
     (tmp_path / "embeddings").mkdir()
     group = tmp_path / "embeddings" / "mine.yaml"
@@ -256,14 +256,14 @@ def test_numbers_with_an_exponent_are_numbers_in_every_file(tmp_path: Path) -> N
         ("ingest:\n sources: [{format: sample}]\n", r"mine\.yaml:2: ingest\.sources\.0\.name: missing"),
     ],
 )
-def test_a_group_that_is_wrong_is_named(text: str, message: str, tmp_path: Path) -> None:
+def test_invalid_group_is_named(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "select").mkdir()
     (tmp_path / "select" / "mine.yaml").write_text(text)
     with pytest.raises((InputError, ConfigurationError), match=message):
         compose(tmp_path, ["select=mine"])
 
 
-def test_choices_may_build_on_each_other(tmp_path: Path) -> None:
+def test_choices_can_build_on_each_other(tmp_path: Path) -> None:
     (tmp_path / "select").mkdir()
     for name, other in ("ab", "ba"):
         text = f"defaults: [quality, {other}]\npublish: {{name: {name}}}\n"
@@ -298,7 +298,9 @@ def test_params_yaml_missing_broken_or_empty(content: bytes | None, message: str
         ({"a": "MIT", "a-b": None, "a.b": "CC0"}, {}, {"a": "MIT", "a-b": "not stated", "a.b": "CC0"}),
     ],
 )
-def test_licences(own: dict[str, str | None], named: dict[str, str], found: dict[str, str]) -> None:
+def test_configuration_licenses(
+    own: dict[str, str | None], named: dict[str, str], found: dict[str, str]
+) -> None:
     content = compose(ROOT / "configs", [])
     columns = {"source_text": 1, "reference": 0}
     content["ingest"]["sources"] = [
@@ -318,7 +320,7 @@ def test_licences(own: dict[str, str | None], named: dict[str, str], found: dict
         (NmtTrainingParameters, np.random.RandomState),  # as fairseq's trainer does
     ],
 )
-def test_the_ends_of_the_range_can_be_used(section: type[Section], use: Callable[[int], object]) -> None:
+def test_range_ends_are_valid(section: type[Section], use: Callable[[int], object]) -> None:
     bounds = section.model_json_schema()["properties"]["seed"]
     use(bounds["minimum"])
     use(bounds.get("exclusiveMaximum", 1 << 80) - 1)

@@ -76,7 +76,7 @@ def rendered() -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def test_defaults_and_bounds_are_those_that_are_recorded() -> None:
+def test_defaults_and_bounds_match_record() -> None:
     """Another default gives users other results, and another bound other errors: CHANGELOG.md names it."""
     assert rendered() == RECORDED.read_text(encoding="utf-8")
 

@@ -79,7 +79,7 @@ def texts(
             yield from texts(argument, key, marked, above)
 
 
-def test_every_parameter_of_text_is_a_file_or_said_to_be_none() -> None:
+def test_text_parameters_are_classified_as_files() -> None:
     found = set(texts(Parameters))
     ingest = {key.removeprefix("nmt.bitext.sources") for key, _ in found if key.startswith("nmt.bitext.")}
     assert ingest <= {key.removeprefix("ingest.sources") for key, _ in found}
@@ -169,7 +169,7 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Parameters]
     return found
 
 
-def test_every_file_has_a_link_and_a_dependency(watched: list[Parameters], tmp_path: Path) -> None:
+def test_named_files_have_link_and_dependency(watched: list[Parameters], tmp_path: Path) -> None:
     keys = set()
     for number, parameters in enumerate(watched):
         for stage in LINKED:
@@ -198,7 +198,7 @@ def test_every_file_has_a_link_and_a_dependency(watched: list[Parameters], tmp_p
     assert all((ROOT / "inputs" / name / ".gitignore").is_file() for name in watching)
 
 
-def test_every_file_that_cannot_be_read_is_a_problem(watched: list[Parameters]) -> None:
+def test_unreadable_named_file_is_a_problem(watched: list[Parameters]) -> None:
     os.mkfifo("pipe")
     for parameters in watched:
         named = [one for stage in LINKED for one in named_files(parameters, stage)]
@@ -217,7 +217,7 @@ def test_every_file_that_cannot_be_read_is_a_problem(watched: list[Parameters]) 
             Path(one.text).unlink()
 
 
-def test_a_file_of_a_source_that_is_missing_is_one_problem(tmp_path: Path) -> None:
+def test_missing_source_file_is_one_problem(tmp_path: Path) -> None:
     content = compose(ROOT / "configs", ["translation=fake"])
     content["ingest"]["sources"] = [
         {"name": "b", "format": "tsv", "path": str(tmp_path / "gone.tsv"), "columns": COLUMNS}
@@ -227,7 +227,7 @@ def test_a_file_of_a_source_that_is_missing_is_one_problem(tmp_path: Path) -> No
     assert [problem.partition(": ")[0] for problem in found] == ["ingest", "paragram.vectors"]
 
 
-def test_a_model_is_a_path_a_word_or_a_hub_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_is_path_word_or_hub_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models" / "there").mkdir(parents=True)
     (tmp_path / "models" / "there" / "model.bin").touch()
@@ -254,7 +254,7 @@ def test_a_model_is_a_path_a_word_or_a_hub_name(tmp_path: Path, monkeypatch: pyt
     assert [one.partition(": ")[0] for one in found] == ["nmt.model", "nmt.forward"]
 
 
-def test_what_is_read_beside_a_checkpoint_is_watched(tmp_path: Path) -> None:
+def test_files_beside_checkpoint_are_dependencies(tmp_path: Path) -> None:
     read = ["checkpoint_best.pt", "dict.cs.txt", "dict.en.txt", "sentencepiece.model"]
     for name in [*read, "checkpoint_last.pt", "training.log"]:
         (tmp_path / name).touch()
@@ -266,7 +266,7 @@ def test_what_is_read_beside_a_checkpoint_is_watched(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * 250 + ".txt", "x" * 248 + ".txt", "ž" * 125 + ".tsv"])
-def test_a_file_with_the_longest_name_has_a_link(name: str, tmp_path: Path) -> None:
+def test_longest_file_name_has_link(name: str, tmp_path: Path) -> None:
     (tmp_path / name).touch()
     content = compose(ROOT / "configs", ["translation=fake"])
     content["paragram"]["vectors"] = str(tmp_path / name)
@@ -274,7 +274,7 @@ def test_a_file_with_the_longest_name_has_a_link(name: str, tmp_path: Path) -> N
     assert list(links(tmp_path / "inputs" / "paragram").values()) == [tmp_path / name]
 
 
-def test_links_are_what_the_parameters_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_match_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a b.cs", "a b.en", "1.tsv", "2.tsv", "drop.tsv", "held.txt", "vectors.txt"):
         (tmp_path / name).touch()
     monkeypatch.setenv("SOME_PLACE", str(tmp_path))

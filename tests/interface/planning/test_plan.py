@@ -98,7 +98,7 @@ def measured(
 LONG = [f"{number} {'y' * 80}" for number in range(600)]
 
 
-def test_the_rate_of_the_whole_is_found_from_a_sample(tmp_path: Path) -> None:
+def test_sample_predicts_total_rate(tmp_path: Path) -> None:
     dice = np.random.default_rng(3)
     sentences = [f"{'x' * int(dice.lognormal(3.5, 0.8))} {number}" for number in range(4000)]
     engine = Engine()
@@ -110,21 +110,21 @@ def test_the_rate_of_the_whole_is_found_from_a_sample(tmp_path: Path) -> None:
     assert max(engine.calls) <= 200
 
 
-def test_time_is_kept_and_blocks_fit_it(tmp_path: Path) -> None:
+def test_measurement_keeps_its_time(tmp_path: Path) -> None:
     engine = Engine(noise=0.5)
     measured(tmp_path, LONG, engine, seconds=500, precision=0.001)
     assert engine.clock.now < 700
     assert engine.calls[0] == 64  # six seconds would be fewer
 
 
-def test_a_late_sample_still_has_an_interval(tmp_path: Path) -> None:
+def test_late_sample_has_interval(tmp_path: Path) -> None:
     engine = Engine(noise=0.5)
     found = measured(tmp_path, LONG, engine, seconds=1)
     assert len(engine.calls) == 3 and 0 < found.seconds < found.high < float("inf")
 
 
 @pytest.mark.parametrize("sentences", [2, 40, 400, 4000])
-def test_measuring_takes_hardly_longer_than_the_work(sentences: int, tmp_path: Path) -> None:
+def test_measuring_is_hardly_slower_than_work(sentences: int, tmp_path: Path) -> None:
     engine = Engine(noise=0.9)
     texts = [f"{number} {'y' * 9}" for number in range(sentences)]
     measured(tmp_path, texts, engine, sentences_per_task=100, seconds=9999, precision=1e-9)
@@ -132,7 +132,7 @@ def test_measuring_takes_hardly_longer_than_the_work(sentences: int, tmp_path: P
     assert sum(engine.calls) <= max(sentences + 100, 6 * sentences) + 64
 
 
-def test_a_device_that_is_slow_to_start_is_measured_with_long_blocks(tmp_path: Path) -> None:
+def test_slow_start_uses_longer_blocks(tmp_path: Path) -> None:
     """A second for each call and 5,000 sentences a second: 32 sentences say nothing of 4,000."""
 
     class Large(Engine):
@@ -145,7 +145,7 @@ def test_a_device_that_is_slow_to_start_is_measured_with_long_blocks(tmp_path: P
     assert found.seconds == pytest.approx(1 / 4000 + 1 / 5000)
 
 
-def test_the_first_block_is_not_counted(tmp_path: Path) -> None:
+def test_first_block_is_not_counted(tmp_path: Path) -> None:
     """It fills caches, or opens a connection: here it takes 1,000 seconds more, and every other one 6.4."""
 
     class Cold(Engine):
@@ -158,7 +158,7 @@ def test_the_first_block_is_not_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("blocks", [2, 5, 12])
-def test_the_interval_holds_the_truth_nineteen_times_in_twenty(blocks: int) -> None:
+def test_interval_covers_95_percent(blocks: int) -> None:
     dice = np.random.default_rng(11)
     held = 0
     for _ in range(150):
@@ -167,13 +167,13 @@ def test_the_interval_holds_the_truth_nineteen_times_in_twenty(blocks: int) -> N
     assert held / 150 == pytest.approx(0.95, abs=0.05)
 
 
-def test_the_interval_is_that_of_students_t() -> None:
+def test_interval_uses_student_t() -> None:
     # By hand: mean 2, deviation 1, and Student's t is 4.3027 for two degrees of freedom.
     few = estimate([1.9, 2.0, 2.1], 2)
     assert (few.seconds, few.high - few.seconds) == pytest.approx((1, 0.1 * 4.3027 / 3**0.5 / 2), rel=1e-4)
 
 
-def test_one_block_says_nothing_of_the_spread() -> None:
+def test_single_block_has_no_interval() -> None:
     rate = estimate([3.0], 100)
     assert (rate.seconds, rate.low) == (0.03, 0.0)
     assert rate.high == float("inf")
@@ -190,7 +190,7 @@ def parameters(tmp_path: Path) -> Parameters:
     return check_parameters(content, where="test")
 
 
-def test_a_plan_has_the_time_that_the_translation_takes(parameters: Parameters, tmp_path: Path) -> None:
+def test_plan_predicts_translation_time(parameters: Parameters, tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "in", SENTENCES, rows=300)
     plan = make_plan(parameters, corpus, tmp_path / "none", devices=[1, 4], price=2.0, seconds=1)
     assert (plan.sentences, plan.left) == (900, 900)
@@ -200,7 +200,7 @@ def test_a_plan_has_the_time_that_the_translation_takes(parameters: Parameters, 
     assert one.cost == pytest.approx(one.hours * 2) and four.cost == pytest.approx(four.hours * 8)
 
 
-def test_the_plan_is_for_what_the_memory_does_not_know(parameters: Parameters, tmp_path: Path) -> None:
+def test_plan_covers_unknown_sentences(parameters: Parameters, tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "in", SENTENCES * 2, rows=300)
     none = tmp_path / "none"
 
@@ -228,7 +228,7 @@ def test_the_plan_is_for_what_the_memory_does_not_know(parameters: Parameters, t
     assert planned(other).left == 900
 
 
-def test_a_full_memory_is_seen_if_a_first_row_was_rejected(parameters: Parameters, tmp_path: Path) -> None:
+def test_full_memory_is_seen_with_rejected_first_row(parameters: Parameters, tmp_path: Path) -> None:
     reasons = ["duplicate", None, None]
     write_ingested(tmp_path / "in", ["a", "b", "a"], rejected=reasons, first_row=[None, 1, 0])
     none = tmp_path / "none"
@@ -237,7 +237,7 @@ def test_a_full_memory_is_seen_if_a_first_row_was_rejected(parameters: Parameter
         make_plan(parameters, ShardDirectory(tmp_path / "in"), none, devices=[1], seconds=1)
 
 
-def test_arithmetic_of_the_clock() -> None:
+def test_plan_time_arithmetic() -> None:
     """Ten tasks of 1 s and 0.06 s: ten rounds, five, and one."""
     found = [clock_seconds(1000, 0.01, 100, devices) for devices in (1, 2, 16)]
     assert found == pytest.approx([10.6, 5.3, 1.06])
@@ -250,7 +250,7 @@ def test_arithmetic_of_the_clock() -> None:
     ("set_size", "rate", "size"),
     [(100, 7000.0, 100), (None, 20.0, 1024), (None, 7000.0, 3072)],  # a minute, or all
 )
-def test_a_given_rate_needs_no_model_and_any_number_of_sentences(
+def test_provided_rate_needs_no_model(
     parameters: Parameters, tmp_path: Path, set_size: int | None, rate: float, size: int
 ) -> None:
     section = parameters.translate.model_copy(update={"sentences_per_task": set_size})
@@ -269,7 +269,7 @@ def test_a_given_rate_needs_no_model_and_any_number_of_sentences(
     assert plan.disk == pytest.approx(51.4e6 / 3000 * own.disk, rel=1e-4)
 
 
-def test_the_disk_of_texts_is_counted_for_every_file(tmp_path: Path) -> None:
+def test_plan_counts_disk_of_every_file(tmp_path: Path) -> None:
     """Four rows of 250 bytes with two sentences of 100, which take 60, each with one or three answers."""
     (tmp_path / "shard").write_bytes(bytes(1000))
     corpus = cast("ShardDirectory", SimpleNamespace(paths=[tmp_path / "shard"], total_rows=4))
@@ -280,13 +280,13 @@ def test_the_disk_of_texts_is_counted_for_every_file(tmp_path: Path) -> None:
     assert _disk_bytes(population, corpus, 3) == once + 3 * each
 
 
-def test_nothing_to_translate(parameters: Parameters, tmp_path: Path) -> None:
+def test_plan_without_sentences(parameters: Parameters, tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "in", ["a"], rejected={0})
     with pytest.raises(InputError, match="nothing to translate: every row is rejected"):
         make_plan(parameters, corpus, tmp_path / "none", devices=[1], rate=1.0)
 
 
-def test_without_a_model(parameters: Parameters, tmp_path: Path) -> None:
+def test_plan_without_model(parameters: Parameters, tmp_path: Path) -> None:
     trained = parameters.model_copy(
         update={"translate": parameters.translate.model_copy(update={"engine": "ctranslate2"})}
     )
@@ -294,7 +294,7 @@ def test_without_a_model(parameters: Parameters, tmp_path: Path) -> None:
         model_path(trained, tmp_path / "none")
 
 
-def test_the_plan_is_for_what_the_parameters_say_now(parameters: Parameters, tmp_path: Path) -> None:
+def test_plan_uses_current_parameters(parameters: Parameters, tmp_path: Path) -> None:
     def corpus_of(name: str, pairs: int) -> Parameters:
         source = tmp_path / f"{name}.tsv"
         text = "".join(f"sentence {name} {number}\tvěta {name} {number}\n" for number in range(pairs))
@@ -312,7 +312,7 @@ def test_the_plan_is_for_what_the_parameters_say_now(parameters: Parameters, tmp
         ingested_corpus(new)
 
 
-def test_the_text_of_plans_has_every_figure_and_their_sum() -> None:
+def test_plan_text_has_figures_and_sum() -> None:
     wall = Wall(2, hours=1.0, low=1 / 36, high=2.0, cost=1234.5)
     one = Plan(9000, 1000, Rate(0.1, 0.08, 0.125, 64, tokens=(50, 10)), 10**6, [wall], 2.5)
     other = Plan(7, 7, Rate(0.5, 0.0, math.inf, 1), 0, [replace(wall, cost=1.0)])
@@ -341,7 +341,7 @@ def test_the_text_of_plans_has_every_figure_and_their_sum() -> None:
 
 
 @pytest.mark.full
-def test_each_pivot_is_planned_and_their_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_covers_each_pivot_and_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(make_project(tmp_path / "project", "pivots=sample", pairs=300))
     found = json.loads(run_command("plan", "--rate", 5, "--price", 2, "--json").output)
     assert list(found) == ["cs", "art"]
@@ -378,7 +378,7 @@ def parameters_of(work: Path, **server: Any) -> Parameters:
 
 @pytest.mark.full
 @pytest.mark.parametrize("counts", [True, False])
-def test_a_server_is_paid_by_tokens(tmp_path: Path, server: FakeServer, counts: bool) -> None:
+def test_server_price_is_per_token(tmp_path: Path, server: FakeServer, counts: bool) -> None:
     """Of the sample, which is small, the server counts 50 and 10 tokens a sentence."""
     pytest.importorskip("openai")
     corpus = write_corpus(tmp_path / "in", SENTENCES, rows=300)
@@ -409,7 +409,7 @@ def test_a_server_is_paid_by_tokens(tmp_path: Path, server: FakeServer, counts: 
         (True, range(64 + Server().concurrency + 1)),
     ],
 )
-def test_what_a_plan_has_paid_for_is_not_paid_for_again(
+def test_plan_translations_are_remembered(
     tmp_path: Path, server: FakeServer, dies: bool, repeated: range
 ) -> None:
     parameters = parameters_of(tmp_path / "work", max_retries=0)
@@ -428,7 +428,7 @@ def test_what_a_plan_has_paid_for_is_not_paid_for_again(
         make_plan(parameters, corpus, none, devices=[1])
 
 
-def test_a_plan_of_a_few_sentences_asks_for_each_once(tmp_path: Path, server: FakeServer) -> None:
+def test_small_plan_requests_each_sentence_once(tmp_path: Path, server: FakeServer) -> None:
     for count in (1, 2, 13):
         corpus = write_corpus(tmp_path / f"in{count}", SENTENCES[:count], rows=300)
         server.asked.clear()

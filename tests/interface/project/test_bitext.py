@@ -41,7 +41,7 @@ def chosen(project: Path) -> tuple[Parameters, Source]:
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_a_bitext_is_looked_at(swapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_examines_bitext(swapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("paraforge.interface.project.bitext.Reading", partial(Reading, block_bytes=900))
     (tmp_path / "my").mkdir()
@@ -61,14 +61,14 @@ def test_a_bitext_is_looked_at(swapped: bool, tmp_path: Path, monkeypatch: pytes
     ("several_words", "distinct", "sentences"),
     [(100, 100, True), (21, 100, True), (20, 100, False), (100, 6, True), (100, 5, False), (0, 100, False)],
 )
-def test_labels_and_names_are_no_sentences(several_words: int, distinct: int, sentences: bool) -> None:
+def test_labels_and_names_are_not_sentences(several_words: int, distinct: int, sentences: bool) -> None:
     """More than a fifth of the texts has several words, and more than a twentieth is distinct."""
     names = ["word" + chr(97 + n // 10) + chr(97 + n % 10) for n in range(100)]
     texts = [f"{name} again" if n < several_words else name for n, name in enumerate(names)]
     assert _has_sentences([texts[n % distinct] for n in range(100)]) == sentences
 
 
-def test_a_call_that_was_killed_continues_and_writes_no_file_again(tmp_path: Path) -> None:
+def test_killed_init_continues_without_rewriting(tmp_path: Path) -> None:
     (tmp_path / ".paraforge-init").touch()
     (tmp_path / ".gitignore").write_text("mine\n")
     run_command("init", tmp_path)
@@ -76,7 +76,7 @@ def test_a_call_that_was_killed_continues_and_writes_no_file_again(tmp_path: Pat
     assert (tmp_path / "params.yaml").is_file() and not (tmp_path / ".paraforge-init").exists()
 
 
-def test_a_long_name_of_a_project_is_cut_and_one_that_is_not_utf_8_refused(tmp_path: Path) -> None:
+def test_long_project_name_is_cut(tmp_path: Path) -> None:
     run_command("init", tmp_path / ("x" * 250))
     assert load_parameters(tmp_path / ("x" * 250) / "params.yaml").publish.name == "x" * 200
     with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
@@ -87,12 +87,12 @@ def test_a_long_name_of_a_project_is_cut_and_one_that_is_not_utf_8_refused(tmp_p
 @pytest.mark.parametrize(
     ("stem", "name"), [("news v1", "news-v1"), ("žž", "my-bitext"), ("x" * 250, "x" * 100), ("~old", "old")]
 )
-def test_a_source_has_a_name_whatever_its_file_is_called(stem: str, name: str) -> None:
+def test_source_name_is_derived_from_any_file_name(stem: str, name: str) -> None:
     found = Bitext("references", {"reference": "en"}, {"reference": Path(f"{stem}.en.gz")})
     assert found.parameters().sources[0].name == name
 
 
-def test_references_that_are_not_english_have_another_scorer(tmp_path: Path) -> None:
+def test_non_english_references_use_other_scorer(tmp_path: Path) -> None:
     first, second = bitext(tmp_path, "a.cs", "a.en")
     third = tmp_path / "b.de"
     third.write_text("Der Hund läuft über die Straße.\n" * 200, encoding="utf-8")
@@ -114,7 +114,7 @@ def test_references_that_are_not_english_have_another_scorer(tmp_path: Path) -> 
         (("a.hsb", "a.en"), ("hsb", "en")),  # not known: what the name says
     ],
 )
-def test_languages_are_what_names_say_in_two_letters(
+def test_languages_come_from_column_names(
     names: tuple[str, str], languages: tuple[str, str], tmp_path: Path
 ) -> None:
     pytest.importorskip("py3langid")
@@ -129,7 +129,7 @@ def test_languages_are_what_names_say_in_two_letters(
         ("a.txt", lambda text: text.decode().encode("cp1250").decode("cp1252", "replace").encode(), "damage"),
     ],
 )
-def test_what_configure_will_say_is_said_at_once(
+def test_init_reports_configure_problems(
     name: str,
     spoil: Callable[[bytes], bytes],
     said: str,
@@ -254,7 +254,7 @@ TABLES: dict[str, tuple[Callable[[Rows], str | bytes], list[int | str], dict[str
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_columns_of_a_table_are_found(name: str, tmp_path: Path) -> None:
+def test_table_columns_are_found(name: str, tmp_path: Path) -> None:
     pytest.importorskip("py3langid")
     written, columns, reading = TABLES[name]
     content = written(_rows(tmp_path))
@@ -270,7 +270,7 @@ def test_the_columns_of_a_table_are_found(name: str, tmp_path: Path) -> None:
 NAME = 'it\'s "my" \\1'
 
 
-def test_a_project_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_project_from_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("py3langid")
     (tmp_path / "t.csv").write_text(str(TABLES["t.csv"][0](_rows(tmp_path))), encoding="utf-8")
     find = importlib.util.find_spec
@@ -306,9 +306,7 @@ def test_a_project_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("a.tsv", b"PAR1\x15\x04", "this is a Parquet file"),
     ],
 )
-def test_a_bad_table_is_refused_before_anything_is_written(
-    name: str, content: bytes | None, message: str, tmp_path: Path
-) -> None:
+def test_invalid_table_writes_nothing(name: str, content: bytes | None, message: str, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
@@ -316,7 +314,7 @@ def test_a_bad_table_is_refused_before_anything_is_written(
     assert not (tmp_path / "my").exists()
 
 
-def test_a_language_without_spaces_is_no_column_of_names(tmp_path: Path) -> None:
+def test_text_without_spaces_is_not_a_name_column(tmp_path: Path) -> None:
     pytest.importorskip("py3langid")
     path = tmp_path / "a.tsv"
     chinese = [
@@ -333,7 +331,7 @@ def test_a_language_without_spaces_is_no_column_of_names(tmp_path: Path) -> None
     assert (found.languages, found.lines) == ({"source_text": "zh", "reference": "en"}, 24)
 
 
-def test_columns_that_do_not_say_enough_are_not_guessed(tmp_path: Path) -> None:
+def test_ambiguous_columns_are_not_guessed(tmp_path: Path) -> None:
     pytest.importorskip("py3langid")
     path = tmp_path / "a.tsv"
     path.write_text(_lines((czech, english, f"{english}!") for czech, english in _rows(tmp_path)))
@@ -344,7 +342,7 @@ def test_columns_that_do_not_say_enough_are_not_guessed(tmp_path: Path) -> None:
         look_at_table(path)
 
 
-def test_two_columns_of_english_are_paraphrases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_english_columns_are_paraphrases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("py3langid")
     path = tmp_path / "a.tsv"
     rows = "".join(f"{english}\tWell, {english}\n" for _, english in _rows(tmp_path))
@@ -360,7 +358,7 @@ def test_two_columns_of_english_are_paraphrases(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("code", ["twi", "luo", "pcm"])
-def test_a_header_names_languages_that_nobody_knows(code: str, tmp_path: Path) -> None:
+def test_header_with_unknown_languages(code: str, tmp_path: Path) -> None:
     pytest.importorskip("py3langid")
     path = tmp_path / "a.tsv"
     rows = "".join(f"{english}\t{czech}\n" for czech, english in _rows(tmp_path))
@@ -419,7 +417,7 @@ BAD_BITEXTS: dict[str, tuple[Callable[[Path, Path], tuple[Path, Path]], str]] = 
 
 
 @pytest.mark.parametrize("name", BAD_BITEXTS)
-def test_a_bad_bitext_is_refused_before_anything_is_written(name: str, tmp_path: Path) -> None:
+def test_invalid_bitext_writes_nothing(name: str, tmp_path: Path) -> None:
     if name in ("language", "close"):
         pytest.importorskip("py3langid")
     spoil, message = BAD_BITEXTS[name]

@@ -26,7 +26,7 @@ def lineage(pairs: pa.Table) -> list[tuple[str, int]]:
         ("-1--0.05", -1, -0.05), ("0-1", 0, 1),
     ],
 )  # fmt: skip
-def test_a_band_is_open_below_and_closed_above(corpus: Path, text: str, low: float, high: float) -> None:
+def test_sample_band_includes_upper_bound_only(corpus: Path, text: str, low: float, high: float) -> None:
     """Scores of these pairs are rounded to hundredths, so that some are on the edges."""
     dataset = open_published(corpus)
     values = [round(one, 4) for one in pq.read_table(dataset.files)["paraphrase_score"].to_pylist()]
@@ -38,25 +38,25 @@ def test_a_band_is_open_below_and_closed_above(corpus: Path, text: str, low: flo
 
 
 @pytest.mark.parametrize("text", ["", "0.6", "0.8-0.6", "0.6-0.6", "a-b", "0.6-0.8-1"])
-def test_a_band_that_is_none(text: str) -> None:
+def test_invalid_sample_band(text: str) -> None:
     with pytest.raises(InputError, match="invalid band"):
         band_condition(text)
 
 
-def test_scores_just_over_one_are_in_the_last_band() -> None:
+def test_scores_above_1_are_in_last_band() -> None:
     values = "(0.8::FLOAT), (0.9::FLOAT), (1.0000002::FLOAT), (1.1::FLOAT)"
     sql = f"SELECT {band_condition('0.8-1')} FROM (VALUES {values}) AS pairs(paraphrase_score)"
     assert duckdb.sql(sql).fetchall() == [(False,), (True,), (True,), (False,)]
 
 
-def test_the_seed_decides(corpus: Path) -> None:
+def test_sample_depends_on_seed(corpus: Path) -> None:
     dataset = open_published(corpus)
     first, again, other = (lineage(sample_pairs(dataset, 20, seed).pairs) for seed in (1, 1, 2))
     assert first == again != other
     assert len(set(first)) == 20
 
 
-def test_every_pair_is_as_likely(corpus: Path) -> None:
+def test_sample_is_uniform(corpus: Path) -> None:
     """16 draws of 250: how often a pair is drawn is binomial, so hardly any pair is drawn never or always."""
     dataset = open_published(corpus)
     draws = Counter(pair for seed in range(16) for pair in lineage(sample_pairs(dataset, 250, seed).pairs))
@@ -76,7 +76,7 @@ def test_conditions(corpus: Path) -> None:
             sample_pairs(open_published(corpus), 5, 1, [wrong])
 
 
-def test_fewer_than_wanted_and_none(projects: dict[str, Path]) -> None:
+def test_sample_of_few_or_no_pairs(projects: dict[str, Path]) -> None:
     dataset = open_published(projects["first"] / "corpus")
     assert sample_pairs(dataset, 10_000, 1).pairs.num_rows == dataset.rows
     nothing = sample_pairs(dataset, 10, 1, ["false"])
@@ -85,7 +85,7 @@ def test_fewer_than_wanted_and_none(projects: dict[str, Path]) -> None:
     assert sample_pairs(open_published(projects["empty"] / "corpus"), 10, 1).pairs.num_rows == 0
 
 
-def test_the_command_shows_pairs_side_by_side(corpus: Path, tmp_path: Path) -> None:
+def test_sample_shows_pairs_side_by_side(corpus: Path, tmp_path: Path) -> None:
     result = run_command("sample", corpus, "--band", "0.6-0.8", "-n", 3)
     drawn = sample_pairs(open_published(corpus), 3, 1, [band_condition("0.6-0.8")])
     for pair in drawn.pairs.to_pylist():
@@ -99,7 +99,7 @@ def test_the_command_shows_pairs_side_by_side(corpus: Path, tmp_path: Path) -> N
     assert [(row["source"], row["line"]) for row in rows] == lineage(drawn.pairs)
 
 
-def test_words_of_one_side_only() -> None:
+def test_sample_marks_words_of_one_side() -> None:
     first, second = marked_words("The dog, the cat.", "the old cat's dog")
     assert [piece for piece, _ in first] == ["The", " ", "dog", ", ", "the", " ", "cat", "."]
     assert [piece for piece, differs in first if differs] == ["the", "cat"] and first[4][1]
@@ -110,7 +110,7 @@ def test_words_of_one_side_only() -> None:
 
 
 @pytest.mark.parametrize("where", ["random() < 0.3", "source = 'news' AND random() < 0.5", "random() < 0"])
-def test_a_condition_may_change_its_mind(corpus: Path, where: str) -> None:
+def test_repeated_condition_option_replaces(corpus: Path, where: str) -> None:
     """Each row is asked once."""
     for seed in range(5):
         drawn = sample_pairs(open_published(corpus), 10_000, seed, [where])

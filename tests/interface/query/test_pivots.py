@@ -65,7 +65,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_every_place_counts_the_same(project: Path) -> None:
+def test_pivot_counts_agree_everywhere(project: Path) -> None:
     corpus, rejected = project / "data" / "corpus", project / "data" / "rejected"
     expected = counted(corpus, rejected)
     assert set(expected) == set(PIVOTS) and all(one.kept and one.failed for one in expected.values())
@@ -95,7 +95,7 @@ def problems_with(directory: Path, pivots: dict[str, Counts]) -> str:
     return "; ".join(problem.message for problem in verify(directory).problems)
 
 
-def test_wrong_counts_are_found(tmp_path: Path) -> None:
+def test_wrong_pivot_counts_are_found(tmp_path: Path) -> None:
     publish_pairs(tmp_path, table=of_pivots(related_pairs(300)))
     for directory in (tmp_path / "corpus", tmp_path / "rejected"):
         pivots = read_manifest(directory).pivots
@@ -109,7 +109,7 @@ def test_wrong_counts_are_found(tmp_path: Path) -> None:
         assert problems_with(directory, pivots) == ""
 
 
-def test_without_pivots_nothing_is_written_of_them(tmp_path: Path) -> None:
+def test_no_pivot_output_without_pivots(tmp_path: Path) -> None:
     report = publish_pairs(tmp_path, table=related_pairs(300))
     written = read_json(tmp_path / "corpus" / MANIFEST_NAME)
     card = (tmp_path / "corpus" / CARD_NAME).read_text(encoding="utf-8")

@@ -75,7 +75,7 @@ def downloaded(hub: Hub, directory: Path) -> Path:
     return directory
 
 
-def test_what_arrives_is_the_corpus(hub: Hub, corpus: Path, tmp_path: Path) -> None:
+def test_pushed_files_match_corpus(hub: Hub, corpus: Path, tmp_path: Path) -> None:
     result = run_command("push", corpus, NAME)
     assert "license of news: CC-BY-4.0" in result.stdout and f"datasets/{NAME}" in result.stderr
     copy = downloaded(hub, tmp_path / "copy")
@@ -87,7 +87,7 @@ def test_what_arrives_is_the_corpus(hub: Hub, corpus: Path, tmp_path: Path) -> N
     assert hub.files["me/copy"] == hub.files[NAME]
 
 
-def test_another_corpus_replaces_it_and_nothing_else(
+def test_push_replaces_only_the_corpus(
     hub: Hub, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.files[NAME], hub.private[NAME] = {"mine.parquet": b"1"}, False
@@ -114,7 +114,7 @@ def test_another_corpus_replaces_it_and_nothing_else(
     assert hub.files[NAME] == before
 
 
-def test_private_is_private(hub: Hub, corpus: Path) -> None:
+def test_private_push(hub: Hub, corpus: Path) -> None:
     run_command("push", corpus, NAME, "--private")
     assert hub.private[NAME]
     run_command("push", corpus, NAME, "--private")
@@ -125,7 +125,7 @@ def test_private_is_private(hub: Hub, corpus: Path) -> None:
 
 
 @pytest.mark.parametrize("licences", [{}, {"news": "MIT"}, {"news": "MIT", "tatoeba": NOT_STATED}])
-def test_a_source_without_a_licence(hub: Hub, tmp_path: Path, licences: dict[str, str]) -> None:
+def test_push_refuses_unlicensed_source(hub: Hub, tmp_path: Path, licences: dict[str, str]) -> None:
     publish_pairs(tmp_path, table=related_pairs(300), licences=licences)
     with pytest.raises(InputError, match=r"no license is stated for .*tatoeba.*publish\.licences"):
         run_command("push", tmp_path / "corpus", NAME)
@@ -133,7 +133,7 @@ def test_a_source_without_a_licence(hub: Hub, tmp_path: Path, licences: dict[str
 
 
 @pytest.mark.parametrize("name", ["_README.md", "shard-00000.parquet", "extra.txt", ".cache/key"])
-def test_a_link_does_not_leave_the_machine(hub: Hub, corpus: Path, tmp_path: Path, name: str) -> None:
+def test_push_refuses_links(hub: Hub, corpus: Path, tmp_path: Path, name: str) -> None:
     copy, outside = tmp_path / "copy", tmp_path / "private"
     shutil.copytree(corpus, copy)
     (copy / name).parent.mkdir(exist_ok=True)
@@ -145,7 +145,7 @@ def test_a_link_does_not_leave_the_machine(hub: Hub, corpus: Path, tmp_path: Pat
     assert not hub.files
 
 
-def test_what_cannot_be_pushed(hub: Hub, corpus: Path, tmp_path: Path) -> None:
+def test_unpushable_corpora(hub: Hub, corpus: Path, tmp_path: Path) -> None:
     said = run_command("push", corpus, NAME, "--dry-run").stdout
     assert f"{read_manifest(corpus).rows:,} pairs" in said and not hub.files
     damaged = tmp_path / "damaged"
@@ -156,7 +156,9 @@ def test_what_cannot_be_pushed(hub: Hub, corpus: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_the_hub_is_quoted(hub: Hub, corpus: Path, monkeypatch: pytest.MonkeyPatch, wrapped: bool) -> None:
+def test_hub_errors_are_quoted(
+    hub: Hub, corpus: Path, monkeypatch: pytest.MonkeyPatch, wrapped: bool
+) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         response = SimpleNamespace(status_code=403, headers={}, request=None)
         error = huggingface_hub.errors.HfHubHTTPError("403 Forbidden", response=response)
@@ -173,6 +175,6 @@ def test_the_hub_is_quoted(hub: Hub, corpus: Path, monkeypatch: pytest.MonkeyPat
     ("name", "says"),
     [("corpus", "not the"), ("a b/c", "not the"), ("a/b/c", "not the"), ("a/b..c", "the Hub")],
 )
-def test_a_name_that_is_none_is_refused(corpus: Path, name: str, says: str) -> None:
+def test_invalid_repository_name_is_error(corpus: Path, name: str, says: str) -> None:
     with pytest.raises(InputError, match=rf"^{name}: {says} .*Use USER/NAME"):
         run_command("push", corpus, name)

@@ -46,7 +46,7 @@ def table(corpus: Path) -> pa.Table:
     return pq.read_table(sorted(corpus.glob("*.parquet")))
 
 
-def test_views_have_the_rows_of_the_files(projects: dict[str, Path], corpus: Path, table: pa.Table) -> None:
+def test_views_match_files(projects: dict[str, Path], corpus: Path, table: pa.Table) -> None:
     wanted = pc.sum(pc.greater(table["paraphrase_score"], pa.scalar(0.8, pa.float32()))).as_py()
     sql = "SELECT count(*) AS n FROM corpus WHERE paraphrase_score > 0.8::FLOAT"
     assert rows_of(corpus, sql) == [{"n": wanted}]
@@ -61,14 +61,14 @@ def test_views_have_the_rows_of_the_files(projects: dict[str, Path], corpus: Pat
 
 @given(floats(-1e6, 1e6), integers(0, 4))
 @example(-0.001, 2)
-def test_no_zero_has_a_sign(number: float, digits: int) -> None:
+def test_negative_zero_is_printed_as_zero(number: float, digits: int) -> None:
     shown = fixed(number, digits)
     assert not (shown.startswith("-") and set(shown) <= set("-0."))
     assert float(shown) == round(number, digits)
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv.gz", "json", "jsonl", "parquet"])
-def test_every_format_gives_every_row(corpus: Path, table: pa.Table, tmp_path: Path, kind: str) -> None:
+def test_output_formats_have_every_row(corpus: Path, table: pa.Table, tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"out.{kind}"
     ask(corpus, "SELECT * FROM corpus -- a comment", "-o", str(path))
     wanted = table.to_pylist()
@@ -92,13 +92,13 @@ def test_every_format_gives_every_row(corpus: Path, table: pa.Table, tmp_path: P
     assert not any("rejected" in row for row in rows)
 
 
-def test_a_tsv_has_no_quoting(corpus: Path, tmp_path: Path) -> None:
+def test_tsv_output_has_no_quoting(corpus: Path, tmp_path: Path) -> None:
     sql = """SELECT 'a' || chr(9) || chr(10) || 'b "c"' AS one, NULL AS two, 0.5 AS three, '"' AS four"""
     ask(corpus, f"{sql}; -- no tab; 'é'", "-o", str(tmp_path / "out.tsv"))
     assert (tmp_path / "out.tsv").read_text() == 'one\ttwo\tthree\tfour\na b "c"\t\t0.5\t"\n'
 
 
-def test_json_has_null_for_what_is_no_number(corpus: Path) -> None:
+def test_json_output_has_null_for_nan(corpus: Path) -> None:
     sql = "SELECT 'nan'::FLOAT AS a, '-inf'::DOUBLE AS \"b c\", 0.5::FLOAT AS d, NULL::FLOAT AS e, 'nan' AS f"
     assert rows_of(corpus, sql) == [{"a": None, "b c": None, "d": 0.5, "e": None, "f": "nan"}]
 
@@ -138,7 +138,7 @@ def test_values_are_exact_on_the_terminal(corpus: Path) -> None:
         (["SELECT CASE WHEN line > 5 THEN error('stop') ELSE 1 END FROM corpus", "-o", "out.csv"], "stop"),
     ],
 )
-def test_mistakes_are_explained_and_leave_no_file(
+def test_query_mistakes_leave_no_file(
     corpus: Path, arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -149,13 +149,13 @@ def test_mistakes_are_explained_and_leave_no_file(
 
 @given(text(characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])))
 @example("žluťoučký 日本 👍🏽 🫨 \U0001fadf \ufdd0 \U0010ffff \u202e\u200d")
-def test_terminals_are_not_steered_by_text(value: str) -> None:
+def test_control_characters_are_escaped_on_terminal(value: str) -> None:
     """Characters that this Python does not know yet, such as the newest emoji, are text, too."""
     assert one_line(value) == value
     assert one_line("a\x1b[31mb\r\nc\td\u2028e") == "a\ufffd[31mb  c d e"
 
 
-def test_a_table_shows_a_part(corpus: Path) -> None:
+def test_terminal_table_is_shortened(corpus: Path) -> None:
     result = run_command("query", corpus, "SELECT line FROM corpus", "--count", "3")
     assert len(result.stdout.splitlines()) == 3 + 5 and "first 3 rows" in result.stderr
     whole = run_command("query", corpus, "SELECT line FROM corpus LIMIT 3", "--count", "3")
@@ -167,7 +167,7 @@ def test_a_table_shows_a_part(corpus: Path) -> None:
     assert not {"\x1b", "\x9b"} & {*ask(corpus, "SELECT chr(27) AS one, chr(155) AS two")}
 
 
-def test_any_parquet_file_is_a_corpus(corpus: Path, tmp_path: Path) -> None:
+def test_any_parquet_file_can_be_queried(corpus: Path, tmp_path: Path) -> None:
     pq.write_table(pa.table({'a "b"': [1]}), tmp_path / "a.parquet")
     assert rows_of(tmp_path / "a.parquet", "SELECT * FROM corpus") == [{'a "b"': 1}]
     (path, *_) = sorted(corpus.glob("*.parquet"))
@@ -177,7 +177,7 @@ def test_any_parquet_file_is_a_corpus(corpus: Path, tmp_path: Path) -> None:
         ask(path, "SELECT nonsense FROM corpus")
 
 
-def test_shards_are_a_corpus_with_the_columns_of_their_subdirectories(tmp_path: Path) -> None:
+def test_shards_can_be_queried_with_model_columns(tmp_path: Path) -> None:
     for place, name in ((tmp_path / "shards", "a"), (tmp_path / "shards" / "more", "b")):
         place.mkdir()
         record = write_shard(pa.table({name: [name, None]}), place / "shard-00000.parquet")
@@ -186,7 +186,7 @@ def test_shards_are_a_corpus_with_the_columns_of_their_subdirectories(tmp_path: 
     assert found == [{"a": "a", "b": "b"}, {"a": None, "b": None}]
 
 
-def test_a_pivot_and_a_file_of_the_users(corpus: Path, tmp_path: Path) -> None:
+def test_query_pivot_and_user_file(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "names.csv").write_text("source,name\nnews,News\n")
     sql = f"SELECT DISTINCT name FROM corpus JOIN '{tmp_path}/names.csv' USING (source)"
     assert rows_of(corpus, sql) == [{"name": "News"}]
@@ -195,19 +195,19 @@ def test_a_pivot_and_a_file_of_the_users(corpus: Path, tmp_path: Path) -> None:
     assert "news" in ask(corpus, pivot)
 
 
-def test_an_empty_corpus(projects: dict[str, Path]) -> None:
+def test_query_empty_corpus(projects: dict[str, Path]) -> None:
     empty = projects["empty"] / "corpus"
     assert rows_of(empty, "SELECT count(*) AS n FROM corpus") == [{"n": 0}]
     columns = rows_of(empty, "DESCRIBE corpus")
     assert [row["column_name"] for row in columns] == open_published(empty).schema.names
 
 
-def test_a_message_that_quotes_damaged_bytes() -> None:
+def test_error_quoting_damaged_bytes() -> None:
     with pytest.raises(InputError, match="paraforge verify"), explained():
         b"\xcc\xcc".decode()
 
 
-def test_paths_mean_nothing(own_corpus: Path) -> None:
+def test_special_characters_in_paths(own_corpus: Path) -> None:
     sources = rows_of(own_corpus, "SELECT DISTINCT source FROM corpus ORDER BY ALL")
     for name in ("source=x", "it's a corpus", "a\\b", "*?[a] %41"):
         (own_corpus.parent / name).mkdir()
@@ -217,7 +217,7 @@ def test_paths_mean_nothing(own_corpus: Path) -> None:
         moved.rename(own_corpus)
 
 
-def test_a_corpus_reached_by_a_relative_path_or_a_link(
+def test_corpus_by_relative_path_or_link(
     own_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -226,7 +226,7 @@ def test_a_corpus_reached_by_a_relative_path_or_a_link(
         assert rows_of(path, "SELECT count(*) > 0 AS some FROM corpus")[0]["some"]
 
 
-def test_a_corpus_without_manifest(own_corpus: Path) -> None:
+def test_corpus_without_manifest(own_corpus: Path) -> None:
     (own_corpus / "_manifest.json").unlink()
     with pytest.raises(InputError, match=r"_manifest\.json: no such file"):
         ask(own_corpus, "SELECT 1")
@@ -236,7 +236,7 @@ def test_a_corpus_without_manifest(own_corpus: Path) -> None:
         ask(own_corpus / "nowhere", "SELECT 1")
 
 
-def test_a_corpus_that_is_not_whole_is_refused(own_corpus: Path) -> None:
+def test_incomplete_corpus_is_error(own_corpus: Path) -> None:
     path = own_corpus / "shard-00000.parquet"
     os.truncate(path, path.stat().st_size // 2)
     with pytest.raises(InputError, match=r"shard-00000\.parquet: damaged: it has"):
@@ -246,7 +246,7 @@ def test_a_corpus_that_is_not_whole_is_refused(own_corpus: Path) -> None:
         ask(own_corpus, "SELECT 1")
 
 
-def test_a_file_with_a_flipped_byte(own_corpus: Path) -> None:
+def test_flipped_byte_in_queried_file(own_corpus: Path) -> None:
     path = own_corpus / "shard-00000.parquet"
     content = bytearray(path.read_bytes())
     content[:4] = b"ZIP!"
@@ -274,12 +274,12 @@ def write_lexicon(directory: Path, entries: list[dict[str, Any]], version: int =
 
 
 @pytest.mark.parametrize("rows", [0, 3])
-def test_the_lexicon_is_a_view(own_corpus: Path, rows: int) -> None:
+def test_lexicon_is_a_view(own_corpus: Path, rows: int) -> None:
     write_lexicon(own_corpus.parent / "lexicon", [{}] * rows)
     assert rows_of(own_corpus, "SELECT count(word) AS n FROM lexicon") == [{"n": rows}]
 
 
-def test_a_damaged_lexicon_only_matters_when_asked_for(own_corpus: Path) -> None:
+def test_damaged_lexicon_matters_only_if_queried(own_corpus: Path) -> None:
     write_lexicon(own_corpus.parent / "lexicon", [{}], 99)
     assert ask(own_corpus, "SELECT count(*) FROM corpus")
     with pytest.raises(InputError, match=r"no view 'lexicon'.*format 99"):

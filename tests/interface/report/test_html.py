@@ -96,7 +96,7 @@ def written(root: Path, name: str, **options: Any) -> str:
     return output.read_text(encoding="utf-8")
 
 
-def test_every_part_is_there_and_nothing_comes_from_elsewhere(root: Path) -> None:
+def test_report_is_complete_and_self_contained(root: Path) -> None:
     html = written(root, "plain")
     assert html == written(root, "plain")
     page = Page(html)
@@ -114,7 +114,7 @@ def test_every_part_is_there_and_nothing_comes_from_elsewhere(root: Path) -> Non
     assert "The corpus is empty." in empty and Page(empty).open == []
 
 
-def test_text_of_the_corpus_is_escaped(root: Path) -> None:
+def test_report_escapes_corpus_text(root: Path) -> None:
     html = written(root, "evil")
     page = Page(html)
     assert page.open == []
@@ -124,7 +124,7 @@ def test_text_of_the_corpus_is_escaped(root: Path) -> None:
     assert "{{ 7*7 }}$style" in "".join(page.text)
 
 
-def test_text_of_a_card_and_of_parameters_is_escaped(tmp_path: Path) -> None:
+def test_report_escapes_card_and_parameters(tmp_path: Path) -> None:
     """Whoever wrote them: a card can be edited, and a prompt can have markup."""
     publish_pairs(tmp_path, rows=100)
     corpus, markup = tmp_path / "corpus", "<img src=x onerror=alert(1)>"
@@ -137,7 +137,7 @@ def test_text_of_a_card_and_of_parameters_is_escaped(tmp_path: Path) -> None:
     assert "<img" not in html and html.count("&lt;img src=x") == 2
 
 
-def test_mistakes_are_explained(root: Path, tmp_path: Path) -> None:
+def test_report_mistakes_are_explained(root: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such directory"):
         write_report(tmp_path / "nowhere", tmp_path / "a.html")
     with pytest.raises(InputError, match="rejected pairs"):
@@ -148,7 +148,7 @@ def test_mistakes_are_explained(root: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "a.html").exists()
 
 
-def test_every_pivot_has_its_notes(root: Path, tmp_path: Path) -> None:
+def test_report_has_notes_per_pivot(root: Path, tmp_path: Path) -> None:
     for name, figures in {
         "translate": {"engine": "none", "pivots": {"cs": {"engine": "none"}, "de": {"engine": "fake"}}},
         "nmt": {"bleu": 14.0, "pivots": {"cs": {"bleu": 14.0}, "de": {"bleu": 3, "chrf": 9.0}}},
@@ -161,7 +161,7 @@ def test_every_pivot_has_its_notes(root: Path, tmp_path: Path) -> None:
     assert "model from cs reaches BLEU 14.0 on held" in html and "from de reaches BLEU 3.0, chrF 9.0" in html
 
 
-def test_the_verdict_comes_first(tmp_path: Path) -> None:
+def test_report_begins_with_verdict(tmp_path: Path) -> None:
     published(tmp_path, drawn(500, {"news": 0.0, "tatoeba": 0.6}), NUMBER)
     write_report(tmp_path / "corpus", tmp_path / "a.html")
     text = (tmp_path / "a.html").read_text(encoding="utf-8")
@@ -174,7 +174,7 @@ def test_the_verdict_comes_first(tmp_path: Path) -> None:
     assert 'class="wrong" d="M' in text
 
 
-def test_bars_count_the_pairs_of_the_files(root: Path) -> None:
+def test_bars_match_files(root: Path) -> None:
     corpus = root / "plain"
     views, _ = neighbours(open_published(corpus / "corpus"))
     kept, rejected = count_pairs(views)
@@ -193,21 +193,21 @@ def test_bars_count_the_pairs_of_the_files(root: Path) -> None:
         assert counts.sum() == sum(map(sum, expected)) and len(edges) == counts.shape[1] + 1
 
 
-def test_the_longest_texts_share_the_last_bar() -> None:
+def test_last_bar_holds_longest_texts() -> None:
     counts = np.zeros(SCALES["reference_tokens"].bins, np.int64)
     counts[[59, 60, 61, -1]] = 1, 2, 3, 4
     found, edges = counts_of("reference_tokens", Figures(histograms={"reference_tokens": counts}), Figures())
     assert (found[0].tolist(), edges.tolist()) == ([1, 9], [59, 60, 61])
 
 
-def test_the_score_comes_first_and_then_the_lengths(root: Path) -> None:
+def test_charts_begin_with_score_and_lengths(root: Path) -> None:
     views, _ = neighbours(open_published(root / "plain" / "corpus"))
     names = [name for name, _ in pictures(root / "plain" / "corpus", views)]
     first = ["paraphrase_score", "reference_tokens", "translation_tokens"]
     assert names[:3] == [LABELS[name] for name in first] and len(names) == len(set(names)) > 5
 
 
-def test_mismatched_pairs_are_counted_by_their_weights(tmp_path: Path) -> None:
+def test_mismatched_pairs_are_weighted_in_charts(tmp_path: Path) -> None:
     pairs = with_columns(drawn(500, {"news": 0.6, "elsewhere": 0.6}), weight=[1.5, 0.5] * 500)
     made = pairs.slice(0, 9).set_column(5, "rule", pa.array(["number"] * 9))
     published(tmp_path, pa.concat_tables([pairs, made]), NUMBER)
@@ -222,7 +222,7 @@ def test_mismatched_pairs_are_counted_by_their_weights(tmp_path: Path) -> None:
     assert count_mismatched(tmp_path / "without" / "corpus") is None
 
 
-def test_heights_are_in_proportion() -> None:
+def test_bar_heights_are_proportional() -> None:
     """The plot is from y = 8 to y = 126; the line of mismatched pairs has the highest point."""
     counts = np.array([[12.0, 10.0], [0.0, 10.0], [40.0, 0.0]])
     drawing = str(histogram(counts, np.array([0.0, 0.1, 0.2]), "x", "score"))
@@ -236,9 +236,7 @@ def test_heights_are_in_proportion() -> None:
 
 
 @pytest.mark.parametrize(("pairs", "shown"), [(2, ["big / large"]), (3, ["ask / sondwom", "big / large"])])
-def test_entries_of_two_pairs_are_not_the_best(
-    root: Path, tmp_path: Path, pairs: int, shown: list[str]
-) -> None:
+def test_lexicon_examples_need_enough_pairs(root: Path, tmp_path: Path, pairs: int, shown: list[str]) -> None:
     names = ("word", "paraphrase", "adjusted_pmi", "cross_pmi", "ordinary_pmi", "pairs")
     rows = [("ask", "sondwom", 9.0, 2.0, 1.0, pairs)]
     rows += [(*words, 4.0, 3.0, None, 40) for words in (("big", "large"), ("large", "big"))]
@@ -277,7 +275,7 @@ def shown(chrome: Any, report: Path, width: int, scheme: str) -> Any:
 @pytest.mark.full
 @pytest.mark.parametrize("width", [320, 390, 768, 1600])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_and_follows_the_scheme(chrome: Any, report: Path, width: int, scheme: str) -> None:
+def test_report_fits_and_follows_color_scheme(chrome: Any, report: Path, width: int, scheme: str) -> None:
     page = shown(chrome, report, width, scheme)
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
     ground = page.execute_script("return getComputedStyle(document.body).backgroundColor")
@@ -286,7 +284,7 @@ def test_it_fits_and_follows_the_scheme(chrome: Any, report: Path, width: int, s
 
 
 @pytest.mark.full
-def test_it_asks_nothing_of_the_network(chrome: Any, report: Path) -> None:
+def test_report_makes_no_requests(chrome: Any, report: Path) -> None:
     page = shown(chrome, report, 1200, "light")
     assert page.get_log("browser") == []
     requests = [

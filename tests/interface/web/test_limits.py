@@ -54,7 +54,7 @@ HEADERS = ["HOST", "ORIGIN", "SEC_FETCH_SITE", "COOKIE", "X_FORWARDED_HOST", "RE
     st.text(st.characters(max_codepoint=255), max_size=20),
     st.sampled_from(["application/x-www-form-urlencoded", "multipart/form-data; boundary=", "a/b", "é", ""]),
 )
-def test_no_request_makes_a_page_fail(
+def test_malformed_requests_do_not_crash_pages(
     app: Flask, method: str, headers: dict[str, str], path: str, query: str, kind: str
 ) -> None:
     environ = EnvironBuilder(method=method).get_environ()
@@ -66,23 +66,23 @@ def test_no_request_makes_a_page_fail(
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_no_host_makes_a_page_fail(app: Flask, host: str) -> None:
+def test_malformed_hosts_do_not_crash_pages(app: Flask, host: str) -> None:
     assert int(status_of(app, EnvironBuilder().get_environ() | {"HTTP_HOST": host})) < 500
 
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 300, "1.2.3.4..", "localhost..", "evil.example"])
-def test_hosts_that_are_no_names_or_a_rebound_one_get_nothing(app: Flask, host: str) -> None:
+def test_invalid_or_rebound_hosts_are_refused(app: Flask, host: str) -> None:
     for address in ("/", "/static/annotate.js"):
         reply = app.test_client().get(address, headers={"Host": host})
         assert reply.status_code == 421 and "IP address" in reply.text
 
 
-def test_large_requests_are_refused(app: Flask) -> None:
+def test_oversized_requests_are_refused(app: Flask) -> None:
     assert app.test_client().post("/", data={"x": "y" * LARGEST_REQUEST}).status_code == 413
 
 
 @pytest.mark.parametrize("bind", ["127.0.0.1", "0.0.0.0"])
-def test_hosts_are_addresses_and_known_names(bind: str) -> None:
+def test_allowed_hosts_are_addresses_and_known_names(bind: str) -> None:
     """Addresses cannot be rebound, names can."""
     names = known_names(bind)
     known = "localhost LOCALHOST:8377 127.0.0.1:8377 127.8.9.1 [::1]:8377 localhost.:9000"
@@ -100,9 +100,7 @@ def test_loopback() -> None:
 
 
 @pytest.mark.parametrize(("host", "open_to_all"), [("127.0.0.1", False), ("0.0.0.0", True)])
-def test_who_can_reach_a_page_is_said(
-    host: str, open_to_all: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_page_audience_is_announced(host: str, open_to_all: bool, capsys: pytest.CaptureFixture[str]) -> None:
     announcer(host, "Grade", "grade pairs", " it")("http://box/")
     said = capsys.readouterr()
     assert said.out == "Grade at http://box/   (Ctrl-C stops it)\n"
@@ -126,7 +124,7 @@ def test_who_can_reach_a_page_is_said(
         ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document"}, 403, 200),
     ],
 )
-def test_another_site_may_only_link(app: Flask, headers: dict[str, str], form: int, link: int) -> None:
+def test_cross_site_requests_are_refused(app: Flask, headers: dict[str, str], form: int, link: int) -> None:
     assert app.test_client().post("/", data={"name": "Anna"}, headers=headers).status_code == form
     assert app.test_client().get("/", headers=headers).status_code == link
 

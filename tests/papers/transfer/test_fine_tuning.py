@@ -43,7 +43,7 @@ def test_development_examples_are_drawn_by_the_seed(draw: Callable[[int, int], A
     assert first == again != other
 
 
-def test_a_split_that_is_given_is_taken() -> None:
+def test_provided_split_is_used() -> None:
     train, development, test = related(50, 1), related(10, 2), related(20, 3)
     (split,) = task_splits(Task("x", "relatedness", train, development, test, "test"), 1, 10)
     assert (split.train, split.development, split.test) == (train, development, test)
@@ -63,7 +63,7 @@ def test_too_few_examples() -> None:
 
 
 @pytest.mark.parametrize("labels", ["xxy", "xxyyz", "x" * 40 + "y"])
-def test_the_only_example_of_a_class_is_trained_on(labels: str) -> None:
+def test_only_example_of_class_is_trained_on(labels: str) -> None:
     examples = Examples(list(map(str, range(len(labels)))), None, list(labels))
     for seed in range(20):
         (split,) = task_splits(Task("x", "classification", examples, None, examples, "test"), seed, 10)
@@ -93,7 +93,7 @@ def test_variants() -> None:
         ((["trained"], [], {"epochs": ["many"]}), "epochs: 'many'"),
     ],
 )
-def test_variants_that_cannot_be(arguments: tuple[list[str]], message: str) -> None:
+def test_invalid_variants(arguments: tuple[list[str]], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         make_variants(*arguments)
 
@@ -125,7 +125,7 @@ def test_scores_of_all_variants() -> None:
     assert scores == fine_tune_transfer(make_model(), tasks, variants, seed=3, folds=3)
 
 
-def test_each_fold_has_its_seed_and_a_score_is_their_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_score_is_mean_over_seeded_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     seeds: list[int] = []
 
     def fitted(model: object, split: Split, candidates: Sequence[FineTuningParameters], seed: int) -> Fitted:
@@ -148,7 +148,7 @@ def test_each_fold_has_its_seed_and_a_score_is_their_mean(monkeypatch: pytest.Mo
     assert (second.pearson, second.spearman) == (pearson(gold, guessed), spearman(gold, guessed))
 
 
-def test_a_development_score_that_is_not_defined_is_none() -> None:
+def test_undefined_development_score_is_none() -> None:
     """Nothing correlates with judgements that are all alike, and JSON has no -Infinity."""
     alike = related(10, 2)
     development = Examples(alike.first, alike.second, ["3"] * 10)
@@ -175,7 +175,7 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.mark.full
-def test_from_options_to_table_and_json(place: Path) -> None:
+def test_fine_tuning_options_table_and_json(place: Path) -> None:
     output = run(
         *("evaluate", place / "model", "--transfer", place / "transfer", "--task", "MR", "--task", "SICK-R"),
         *("--task", "SICK-E", "--folds", "2", "--fine-tune", "--fine-tune-from", "trained"),
@@ -204,7 +204,7 @@ def test_from_options_to_table_and_json(place: Path) -> None:
     assert "CR" not in fixed
 
 
-def test_seed_and_folds_are_those_asked_for(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requested_seed_and_folds_are_used(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = []
 
     def noted(*arguments: Any) -> list[TransferScore]:
@@ -229,12 +229,12 @@ def test_seed_and_folds_are_those_asked_for(place: Path, monkeypatch: pytest.Mon
         (["--task", "SST"], "--task SST: use MR, CR"),
     ],
 )
-def test_options_that_cannot_be(place: Path, arguments: list[str], message: str) -> None:
+def test_invalid_options_of_command(place: Path, arguments: list[str], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         run("evaluate", place / "model", "--transfer", place / "transfer", *arguments)
 
 
-def test_what_cannot_be_trained(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_without_encoder_cannot_be_fine_tuned(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("sif", place / "vectors.txt", place / "sif", "--weights", "none")
     monkeypatch.setattr("paraforge.papers.evaluation.evaluate", lambda *_, **__: pytest.fail("in vain"))
     with pytest.raises(ConfigurationError, match=r"has no encoder to train.*--components 0"):

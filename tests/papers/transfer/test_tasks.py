@@ -89,7 +89,7 @@ def test_cross_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 30 < guessed.accuracy < 70
 
 
-def test_no_fold_is_trained_on_what_it_is_tested_on() -> None:
+def test_folds_do_not_train_on_test_examples() -> None:
     """Vectors of 40 random numbers can be learned by heart, and say nothing about others."""
     drawn = np.random.default_rng(2)
     numbers = as_texts(drawn.standard_normal((80, 40)).round(3))
@@ -98,7 +98,7 @@ def test_no_fold_is_trained_on_what_it_is_tested_on() -> None:
 
 
 @pytest.mark.parametrize("development", [0, 6])
-def test_the_last_classifier_has_every_example(monkeypatch: pytest.MonkeyPatch, development: int) -> None:
+def test_final_classifier_uses_all_examples(monkeypatch: pytest.MonkeyPatch, development: int) -> None:
     """The others are tried on the development examples, or on a tenth of the training examples."""
     sizes = []
 
@@ -113,7 +113,7 @@ def test_the_last_classifier_has_every_example(monkeypatch: pytest.MonkeyPatch, 
     assert sizes == [(40, development) if development else (36, 4)] * len(module.PENALTIES) + [(40, 40)]
 
 
-def test_a_model_adapts_to_the_training_texts_alone() -> None:
+def test_model_adapts_only_to_training_texts() -> None:
     given = []
 
     class Adapting(Numbers):
@@ -132,7 +132,7 @@ def test_features_of_pairs() -> None:
     assert features(Numbers(), Examples(["1 2"], None, ["0"])).tolist() == [[1, 2]]
 
 
-def test_a_pair_classification() -> None:
+def test_pair_classification() -> None:
     def pairs(count: int, seed: int) -> Examples:
         first, numbers = texts(count, seed)
         same = np.random.default_rng(seed + 9).random(count) < 0.5
@@ -168,7 +168,7 @@ def test_relatedness() -> None:
 
 
 @pytest.mark.parametrize("given", [True, False])
-def test_the_relatedness_model_is_trained_as_published(monkeypatch: pytest.MonkeyPatch, given: bool) -> None:
+def test_relatedness_training_matches_paper(monkeypatch: pytest.MonkeyPatch, given: bool) -> None:
     """Without development pairs, a tenth of the others judges and is not trained on."""
     tasks, scores, starts = [], [], []
 
@@ -209,7 +209,7 @@ def test_models_without_vectors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("positive", [None, "b"])
-def test_a_task_with_a_positive_class_has_f1(positive: str | None) -> None:
+def test_task_with_positive_class_has_f1(positive: str | None) -> None:
     examples = texts(60, 1)[0]
     train = Examples(examples, None, ["a", "b"] * 30)
     score = do_task(Numbers(), Task("x", "classification", train, None, train, "test", positive))
@@ -218,13 +218,13 @@ def test_a_task_with_a_positive_class_has_f1(positive: str | None) -> None:
     assert any(" F1 " in line for line in lines) == (positive is not None)
 
 
-def test_without_the_positive_class_f1_is_0(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_positive_class_has_f1_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "predicted_on_test", lambda *given: np.array(["a", "a"]))
     train, test = (Examples(["1", "2"], None, labels) for labels in (["a", "b"], ["a", "a"]))
     assert do_task(Numbers(), Task("x", "classification", train, None, test, "test", "b")).f1 == 0
 
 
-def test_the_table_has_a_column_for_each_training() -> None:
+def test_table_has_column_per_training() -> None:
     sizes = {"tested_on": "test", "train": 4000, "test": 1700}
     scores = [
         TransferScore(name="MRPC", accuracy=70, f1=80, **sizes),
@@ -244,9 +244,7 @@ def test_the_table_has_a_column_for_each_training() -> None:
     assert nothing["transfer"] == {"tasks": [], "missing": ["MR"]}
 
 
-def test_the_model_is_opened_once_and_others_by_their_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_model_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks are also looked for beside similarity sets, where SICK is."""
     sets, transfer = tmp_path / "sets", tmp_path / "transfer"
     transfer.mkdir()
@@ -265,7 +263,7 @@ def test_the_model_is_opened_once_and_others_by_their_names(
     assert found.similarity == opened == ["model", "other"]
 
 
-def test_an_unknown_task_is_named(tmp_path: Path) -> None:
+def test_unknown_task_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"--task Weather: use MR, CR, .*SICK-R"):
         evaluate_for_papers("jaccard", open_model, transfer=[tmp_path], task_names=["Weather"])
 
@@ -335,7 +333,9 @@ LABELLED = "0\tbad\n1\tgood\n" * 2
         ("MRPC", "msr-para-{}.tsv", MRPC.replace('A "dog"', "PART"), "val"),
     ],
 )
-def test_each_part_has_its_file(tmp_path: Path, name: str, file: str, text: str, development: str) -> None:
+def test_task_parts_have_their_files(
+    tmp_path: Path, name: str, file: str, text: str, development: str
+) -> None:
     parts = ["train", development, "test"]
     for part in parts:
         write(tmp_path / file.format(part), text.replace("PART", part))
@@ -344,7 +344,7 @@ def test_each_part_has_its_file(tmp_path: Path, name: str, file: str, text: str,
     assert (task.name, found) == (name, parts)
 
 
-def test_tasks_are_found_and_the_others_are_missing(tmp_path: Path) -> None:
+def test_present_tasks_are_found(tmp_path: Path) -> None:
     write(tmp_path / "MR.tsv", LABELLED)
     write(tmp_path / "CR.tsv", LABELLED)
     for split in ("train", "test"):

@@ -110,7 +110,9 @@ def plain_loss(
     ("name", "make", "projection"),
     [(name, (sentiment, related)[k % 2], (None, 5)[k // 2]) for k, name in enumerate(KINDS)],
 )
-def test_the_papers_loss(name: str, make: Callable[[int, int], Examples], projection: int | None) -> None:
+def test_transfer_loss_matches_paper(
+    name: str, make: Callable[[int, int], Examples], projection: int | None
+) -> None:
     examples = make(12, 1)
     targets = targets_of(examples)
     model, training = prepared(name, examples, targets, FineTuningParameters(projection=projection))
@@ -123,7 +125,7 @@ def test_the_papers_loss(name: str, make: Callable[[int, int], Examples], projec
     assert training.loss(torch.tensor(rows)).item() == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_target_has_the_score_as_its_mean() -> None:
+def test_target_distribution_has_score_as_mean() -> None:
     """Eq. 13, one score and one class at a time."""
     scores = np.concatenate([np.random.default_rng(1).uniform(1, 5, 200), [1, 2, 3, 4, 5]])
     for score, found in zip(scores, target_distribution(scores), strict=True):
@@ -138,7 +140,7 @@ def test_the_target_has_the_score_as_its_mean() -> None:
 
 
 @pytest.mark.parametrize(("name", "projection"), [(name, (None, 3)[k % 2]) for k, name in enumerate(KINDS)])
-def test_gradients_are_finite_differences_of_loss_and_penalties(name: str, projection: int | None) -> None:
+def test_transfer_gradients_match_finite_differences(name: str, projection: int | None) -> None:
     examples = related(10, 2)
     settings = FineTuningParameters(
         lambda_classifier=0.3, lambda_words=0.7, lambda_composition=0.5, projection=projection
@@ -183,7 +185,7 @@ def split_of(
     return Split(kind, train, development or train, test or train)
 
 
-def test_it_learns_what_fixed_random_vectors_cannot_tell() -> None:
+def test_fine_tuning_learns_beyond_fixed_vectors() -> None:
     """Forty words in two dimensions: no plane parts the good from the bad ones."""
     train, development, test = sentiment(400, 1), sentiment(100, 2), sentiment(200, 3)
     model = make_model()
@@ -203,7 +205,7 @@ def distance(model: SentenceModel, split: Split, settings: FineTuningParameters)
 
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "optimiser"), [("lstm", "adam"), ("projection", "adagrad")])
-def test_a_growing_penalty_gives_the_models_parameters_back(name: str, optimiser: str) -> None:
+def test_growing_penalty_restores_model_parameters(name: str, optimiser: str) -> None:
     model = make_model(PARAMETERS[name])
     split = split_of("classification", sentiment(200, 1))
     moved = []
@@ -218,7 +220,7 @@ def test_a_growing_penalty_gives_the_models_parameters_back(name: str, optimiser
 
 
 @pytest.mark.parametrize(("name", "start"), [("word", "random"), ("concatenation", "trained")])
-def test_the_seed_makes_the_result_and_the_model_stays(name: str, start: str) -> None:
+def test_seed_determines_result_and_model_is_unchanged(name: str, start: str) -> None:
     model = make_model(PARAMETERS[name])
     before = snapshot(model)
     units = {unit: list(vocabulary.units) for unit, vocabulary in model.vocabularies.items()}
@@ -235,7 +237,7 @@ def test_the_seed_makes_the_result_and_the_model_stays(name: str, start: str) ->
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_fixed_encoder_stays_and_the_layers_above_it_learn(whole: bool) -> None:
+def test_fixed_encoder_is_unchanged_while_layers_learn(whole: bool) -> None:
     """All of it, or its vectors."""
     settings = FineTuningParameters(
         encoder="fixed" if whole else "trained",
@@ -253,7 +255,7 @@ def test_a_fixed_encoder_stays_and_the_layers_above_it_learn(whole: bool) -> Non
     assert np.mean(fitted.predictions == np.array(split.test.labels)) > 0.7
 
 
-def test_development_examples_choose_the_settings() -> None:
+def test_development_examples_select_settings() -> None:
     split = split_of("classification", sentiment(300, 1), sentiment(100, 2), sentiment(100, 3))
     slow, fast = FineTuningParameters(learning_rate=1e-6), FineTuningParameters(learning_rate=0.02)
     alone = [fine_tune(make_model(), split, [settings], 1) for settings in (slow, fast)]
@@ -264,13 +266,13 @@ def test_development_examples_choose_the_settings() -> None:
     np.testing.assert_array_equal(both.predictions, alone[1].predictions)
 
 
-def test_an_undefined_development_score_is_the_worst(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undefined_development_score_ranks_last(monkeypatch: pytest.MonkeyPatch) -> None:
     fits = iter([Mock(development_score=score) for score in (None, -20.0, -10.0, None)])
     monkeypatch.setattr("paraforge.papers.transfer.training._fit", lambda *_: next(fits))
     assert fine_tune(Mock(), Mock(), [FineTuningParameters()] * 4, 1).development_score == -10
 
 
-def test_the_epoch_is_the_best_one() -> None:
+def test_best_epoch_is_used() -> None:
     """What is learned is wrong on the development examples, so that the first epoch is the best."""
     train, opposite = sentiment(200, 1), sentiment(50, 2)
     names = sorted(set(train.labels))
@@ -279,7 +281,7 @@ def test_the_epoch_is_the_best_one() -> None:
     assert fine_tune(make_model(), split, [FineTuningParameters(epochs=4, learning_rate=0.02)], 1).epoch == 1
 
 
-def test_texts_without_tokens_and_labels_that_training_lacks() -> None:
+def test_texts_without_tokens_and_unseen_labels() -> None:
     blank = Examples(["", " ", WORDS[0], WORDS[1]], None, ["a", "b", "a", "b"])
     test = Examples([WORDS[0], WORDS[1]], None, ["c", "a"])
     for name in ("word", "lstm"):
@@ -289,20 +291,20 @@ def test_texts_without_tokens_and_labels_that_training_lacks() -> None:
         assert fitted.predictions.tolist() == ["a", "b"]
 
 
-def test_the_encoder_knows_the_words_of_all_examples() -> None:
+def test_encoder_knows_words_of_all_examples() -> None:
     train, *others = (Examples([word, "other"], None, ["a", "b"]) for word in WORDS[:3])
     split = split_of("classification", train, *others)
     fitted = fine_tune(make_model(), split, [FineTuningParameters(epochs=1)], 1)
     assert fitted.model.vocabularies["word"].units[1:] == WORDS[:3]
 
 
-def test_a_loss_that_is_not_finite_ends_the_training() -> None:
+def test_non_finite_loss_ends_training() -> None:
     settings = FineTuningParameters(learning_rate=1e38)
     with pytest.raises(ParaforgeError, match=r"the training diverged"):
         fine_tune(make_model(), split_of("classification", sentiment(60, 1)), [settings], 1)
 
 
-def test_new_words_are_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_words_are_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     """The model knows none of the words: only vectors of their own tell them apart."""
     model = make_model(words=["other"])
     split = split_of("classification", sentiment(400, 1), sentiment(100, 2), sentiment(200, 3))
@@ -315,7 +317,7 @@ def test_new_words_are_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
     assert accuracy[1] < 0.65
 
 
-def test_standardising_makes_the_scale_of_vectors_irrelevant_to_the_first_prediction() -> None:
+def test_standardized_features_ignore_vector_scale() -> None:
     def first(scale: float) -> Tensor:
         model = make_model()
         with torch.no_grad():
@@ -327,13 +329,13 @@ def test_standardising_makes_the_scale_of_vectors_irrelevant_to_the_first_predic
     torch.testing.assert_close(first(1.0), first(64.0), rtol=1e-4, atol=1e-5)
 
 
-def test_the_expected_score_is_that_of_the_target_distribution() -> None:
+def test_expected_score_matches_target_distribution() -> None:
     scores = np.array([1.0, 2.3, 4.5, 5.0])
     distribution = torch.from_numpy(target_distribution(scores))
     assert expected_score(distribution.log()) == pytest.approx(scores)
 
 
-def test_each_epoch_has_every_example_in_an_order_of_its_own() -> None:
+def test_epochs_shuffle_all_examples() -> None:
     examples = related(10, 2)
     settings = FineTuningParameters(epochs=3, batch_size=4)
     _, training = prepared("word", examples, targets_of(examples), settings)
@@ -349,7 +351,7 @@ def test_each_epoch_has_every_example_in_an_order_of_its_own() -> None:
     assert all(sorted(epoch) == list(range(10)) for epoch in epochs) and epochs[0] != epochs[1] != epochs[2]
 
 
-def test_a_projection_starts_uniform_for_its_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_projection_starts_uniform(monkeypatch: pytest.MonkeyPatch) -> None:
     modules = []
 
     def noted(module: torch.nn.Module, *others: object) -> ClassifierTraining:
@@ -365,14 +367,14 @@ def test_a_projection_starts_uniform_for_its_inputs(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("pairs", [2, 10, 101])
-def test_held_out_pairs_are_not_trained_on(pairs: int) -> None:
+def test_training_excludes_held_out_pairs(pairs: int) -> None:
     trained, held = held_out_pairs(pairs, 1)
     assert sorted([*trained, *held]) == list(range(pairs)) and len(held) == max(1, pairs // 10)
     assert held.tolist() == held_out_pairs(pairs, 1)[1].tolist()
     assert pairs < 10 or held.tolist() != held_out_pairs(pairs, 2)[1].tolist()
 
 
-def test_a_feature_that_hardly_varies_is_divided_by_a_tenth_of_the_usual_size() -> None:
+def test_nearly_constant_feature_scale_is_limited() -> None:
     """One that does not vary is not divided."""
     model, examples = make_model(AverageParameters(dimension=3)), sentiment(40, 1)
     with torch.no_grad():
@@ -395,7 +397,7 @@ OTHER = ["word4x", "only here only", "rare new word1x word2x"]
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_the_trained_start_has_the_models_vectors(name: str) -> None:
+def test_trained_start_uses_model_vectors(name: str) -> None:
     model = make_model(PARAMETERS[name])
     with torch.no_grad():  # some parameters start the same whatever the model: as ones, or as the identity
         for value in model.encoder.parameters():
@@ -409,7 +411,7 @@ def test_the_trained_start_has_the_models_vectors(name: str) -> None:
     assert all(torch.equal(value, before[name]) for name, value in model.encoder.named_parameters())
 
 
-def test_the_vocabulary_is_the_tasks() -> None:
+def test_vocabulary_comes_from_task() -> None:
     model = make_model()
     copied = start_model(model, TRAINING, OTHER, "trained", 1)
     assert copied.vocabularies["word"].units == [UNKNOWN, "new", "word1x", "word2x", "word3x", "word4x"]
@@ -417,7 +419,7 @@ def test_the_vocabulary_is_the_tasks() -> None:
 
 
 @pytest.mark.parametrize("name", ["word", "identity_rnn", "blstm"])
-def test_the_random_start_depends_on_the_seed_alone(name: str) -> None:
+def test_random_start_depends_only_on_seed(name: str) -> None:
     model = make_model(PARAMETERS[name])
     starts = [start_model(model, TRAINING, OTHER, "random", seed) for seed in (1, 1, 2)]
     first, again, other = map(snapshot, starts)
@@ -432,13 +434,13 @@ def test_the_random_start_depends_on_the_seed_alone(name: str) -> None:
         assert torch.equal(first[parameter], other[parameter]) == starts_the_same, parameter
 
 
-def test_each_table_of_a_random_start_is_drawn_by_itself() -> None:
+def test_random_start_draws_tables_separately() -> None:
     two = CombinationParameters(kind="concatenation", parts=[AverageParameters(dimension=3)] * 2)
     tables = snapshot(start_model(make_model(two), TRAINING, OTHER, "random", 1)).values()
     assert len(tables) == len({float(table[0, 0]) for table in tables}) == 2
 
 
-def test_a_random_start_is_weighted_by_the_training_texts() -> None:
+def test_random_start_uses_training_text_weights() -> None:
     """a / (a + p) with p of the training texts: 7 words, of which word1x and new are two each."""
     a = 0.1
     plain, weighted = (
@@ -460,7 +462,7 @@ def test_a_random_start_is_weighted_by_the_training_texts() -> None:
 @pytest.mark.parametrize(
     ("weighting", "unknown", "components"), [(None, True, 2), (_SIF, False, 2), (_SIF, True, 0)]
 )
-def test_an_average_as_an_encoder(weighting: Weighting | None, unknown: bool, components: int) -> None:
+def test_average_as_encoder(weighting: Weighting | None, unknown: bool, components: int) -> None:
     words = ["b", "a", *([UNKNOWN] if unknown else []), "c", "d"]
     table = np.random.default_rng(1).normal(size=(len(words), 5)).astype(np.float32)
     average = WordAverage(WordVectors(words, table), weighting)

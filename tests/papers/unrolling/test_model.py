@@ -23,7 +23,7 @@ TEXTS = ["w1 W2", "", "w3 w3 unheard w4 w1 w2 w5", " ", "w1", "never heard"]
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), [("bow", "gru"), ("gru", "bow")])
-def test_save_and_open_give_the_same_vectors(tmp_path: Path, encoder: str, decoder: str) -> None:
+def test_saved_model_gives_same_vectors(tmp_path: Path, encoder: str, decoder: str) -> None:
     model = make_model(encoder, decoder, tmp_path / "store")
     vectors = model.encode(TEXTS)
     assert vectors.shape == (6, model.dimension)
@@ -37,14 +37,14 @@ def test_save_and_open_give_the_same_vectors(tmp_path: Path, encoder: str, decod
 
 
 @pytest.mark.parametrize("encoder", ["bow", "gru"])
-def test_no_text_depends_on_the_others(tmp_path: Path, encoder: str) -> None:
+def test_unrolled_vectors_do_not_depend_on_other_texts(tmp_path: Path, encoder: str) -> None:
     model = make_model(encoder, "gru", tmp_path / "store")
     vectors = model.encode(TEXTS)
     for number, text in enumerate(TEXTS):
         np.testing.assert_allclose(model.encode(text), vectors[number], rtol=1e-4, atol=1e-6)
 
 
-def test_vectors_are_those_of_the_words_and_the_end(tmp_path: Path) -> None:
+def test_unrolled_vectors_cover_words_and_end(tmp_path: Path) -> None:
     model = make_model("gru", "gru", tmp_path / "store")
     ids = model.vocabulary.id_of
     long = ["w1", *["w2", "w3"] * 14]
@@ -58,7 +58,7 @@ def test_vectors_are_those_of_the_words_and_the_end(tmp_path: Path) -> None:
         np.testing.assert_allclose(model.encode(text), expected, rtol=1e-4, atol=1e-6)
 
 
-def test_similarity_is_the_dot_product(tmp_path: Path) -> None:
+def test_unrolled_similarity_is_dot_product(tmp_path: Path) -> None:
     model = make_model("bow", "gru", tmp_path / "store")
     left, right = model.encode(TEXTS[:3]), model.encode(TEXTS[2:5])
     np.testing.assert_allclose(model.similarity(TEXTS[:3], TEXTS[2:5]), (left * right).sum(1), rtol=1e-5)
@@ -68,7 +68,7 @@ def test_similarity_is_the_dot_product(tmp_path: Path) -> None:
         model.similarity(["w1"], ["w1", "w2"])
 
 
-def test_names_say_what_a_model_is_read_by(tmp_path: Path) -> None:
+def test_model_name_selects_representation(tmp_path: Path) -> None:
     make_model("bow", "gru", tmp_path / "store").save(tmp_path / "model")
     make_model("bow", "bow", tmp_path / "store").save(tmp_path / "bow")
     model = tmp_path / "model"
@@ -123,7 +123,7 @@ def vectors_of(model: DecoderModel, dimension: int = 5) -> tuple[WordVectors, np
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), [("bow", "gru"), ("gru", "bow")])
-def test_new_words_are_mapped_and_old_ones_read_as_before(tmp_path: Path, encoder: str, decoder: str) -> None:
+def test_new_words_are_mapped_and_old_unchanged(tmp_path: Path, encoder: str, decoder: str) -> None:
     model = small_model(encoder, decoder)
     vectors, matrix = vectors_of(model)
     larger = expand(model, vectors)
@@ -147,14 +147,14 @@ def test_new_words_are_mapped_and_old_ones_read_as_before(tmp_path: Path, encode
     np.testing.assert_array_equal(once.detach(), twice.detach())
 
 
-def test_too_few_words_in_common_are_an_error() -> None:
+def test_too_few_common_words_are_error() -> None:
     model = small_model("bow", "gru")
     expand(model, vectors_of(model, 7)[0])
     with pytest.raises(InputError, match="7 words in common, but the 8 dimensions"):
         expand(model, vectors_of(model, 8)[0])
 
 
-def test_a_damaged_directory_is_refused(tmp_path: Path) -> None:
+def test_damaged_unrolling_model_is_error(tmp_path: Path) -> None:
     model = small_model("bow", "gru")
     model.save(tmp_path / "model")
     path = tmp_path / "model" / "decoders.json"

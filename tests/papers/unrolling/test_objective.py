@@ -53,7 +53,7 @@ def assert_same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -
         ("bow", "bow", settings(updates=5), 5),
     ],
 )
-def test_training_is_adam_on_the_mean_over_words(
+def test_training_is_adam_on_mean_word_loss(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     encoder: str,
@@ -94,7 +94,7 @@ def test_training_is_adam_on_the_mean_over_words(
 
 
 @pytest.mark.parametrize(("decoder", "updates"), [("bow", 1), ("gru", 5), ("gru", 6)])
-def test_a_killed_run_goes_on_to_the_same_bytes(
+def test_killed_decoder_training_resumes_to_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decoder: str, updates: int
 ) -> None:
     """Within an epoch and at its end."""
@@ -126,7 +126,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(
         assert path.read_bytes() == (tmp_path / "killed" / path.name).read_bytes(), path.name
 
 
-def test_another_seed_is_another_order_and_nan_is_refused(tmp_path: Path) -> None:
+def test_seed_changes_order_and_nan_is_error(tmp_path: Path) -> None:
     store = make_store(tmp_path / "store")
     _, record = train(store, settings())
     assert train(store, settings(seed=2))[1].history != record.history
@@ -138,7 +138,7 @@ def test_another_seed_is_another_order_and_nan_is_refused(tmp_path: Path) -> Non
         Trainer(PredictionObjective(network, store, settings())).run()
 
 
-def test_bfloat16_learns_nearly_the_same(tmp_path: Path) -> None:
+def test_bfloat16_training_is_close(tmp_path: Path) -> None:
     store = make_store(tmp_path)
     exact, near = (train(store, settings(precision=kind))[1] for kind in ("float32", "bfloat16"))
     assert near.history[-1]["loss"] != exact.history[-1]["loss"]

@@ -19,7 +19,7 @@ SENTENCES = [[3, 8], [1, 1, 2, 5, 8], [8], [7, 0, 8]]
 
 
 @pytest.mark.parametrize("encoder", ["bow", "gru"])
-def test_states_are_those_of_the_definition(encoder: str) -> None:
+def test_decoder_states_match_definition(encoder: str) -> None:
     network = make_network(encoder, "gru")
     with torch.no_grad():
         states = unrolled(network, network.encode(bags(*SENTENCES)), 4).numpy()
@@ -29,7 +29,7 @@ def test_states_are_those_of_the_definition(encoder: str) -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 2, 5])
-def test_vectors_are_the_first_states(steps: int) -> None:
+def test_vectors_are_first_states(steps: int) -> None:
     """Side by side, so that the dot product is the sum of those of the states; or their mean."""
     network = make_network("gru", "gru")
     hand = np.array([oracle.unroll(network, sentence, 5) for sentence in SENTENCES])[:, :, :steps]
@@ -60,14 +60,14 @@ def batch_of(triples: list[tuple[list[int], list[int], list[int]]]) -> TripleBat
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), KINDS)
-def test_the_loss_is_that_of_the_definitions(encoder: str, decoder: str) -> None:
+def test_decoder_loss_matches_definition(encoder: str, decoder: str) -> None:
     network = make_network(encoder, decoder)
     loss = network(batch_of(TRIPLES))
     assert loss.item() == pytest.approx(oracle.loss(network, TRIPLES), rel=1e-10)
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), KINDS)
-def test_no_sentence_depends_on_its_batch(encoder: str, decoder: str) -> None:
+def test_states_do_not_depend_on_batch(encoder: str, decoder: str) -> None:
     """The loss of a batch is the sum of its triples' losses, in any order, with any others."""
     network = make_network(encoder, decoder)
     alone = [network(batch_of([triple])).item() for triple in TRIPLES]
@@ -79,7 +79,7 @@ def test_no_sentence_depends_on_its_batch(encoder: str, decoder: str) -> None:
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), KINDS)
-def test_gradients_are_those_of_finite_differences(encoder: str, decoder: str) -> None:
+def test_decoder_gradients_match_finite_differences(encoder: str, decoder: str) -> None:
     """In a random direction of each parameter."""
     network = make_network(encoder, decoder, word_dimension=3, state_dimension=2)
     batch = batch_of(TRIPLES)
@@ -99,7 +99,7 @@ def test_gradients_are_those_of_finite_differences(encoder: str, decoder: str) -
         assert (above - below) / (2 * step) == pytest.approx(slope, rel=1e-5, abs=1e-7), name
 
 
-def test_the_start_is_uniform_and_seeded() -> None:
+def test_decoder_start_is_uniform_and_seeded() -> None:
     parameters = NetworkParameters(encoder="gru", word_dimension=30, state_dimension=20)
     networks = [SentencePredictor(parameters, 50, seed) for seed in (1, 1, 2)]
     for name, value in networks[0].named_parameters():

@@ -36,7 +36,7 @@ def train(directory: Path, path: Path, held_out: Sequence[Path] = (), **values: 
     return train_decoders(parameters, path, directory / "model", resources, held_out=held_out)
 
 
-def test_a_model_is_trained_and_kept(tmp_path: Path) -> None:
+def test_decoder_model_is_trained_and_saved(tmp_path: Path) -> None:
     path = write_documents(tmp_path / "book.txt")
     report = train(tmp_path, path)
     assert report["documents"] == 20
@@ -56,7 +56,7 @@ def test_a_model_is_trained_and_kept(tmp_path: Path) -> None:
     assert digests(tmp_path / "model") != before
 
 
-def test_seed_and_threads_are_those_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requested_seed_and_threads_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
     for name in ("SentencePredictor", "PredictionObjective"):
         made = getattr(train_module, name)
@@ -69,7 +69,7 @@ def test_seed_and_threads_are_those_asked_for(tmp_path: Path, monkeypatch: pytes
     assert (given[0][-1], given[1][-2:]) == (5, (2, "cpu"))
 
 
-def test_a_killed_training_goes_on_to_the_same_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_training_resumes_to_same_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_documents(tmp_path / "book.txt")
     train(tmp_path, path)
     before = digests(tmp_path / "model")
@@ -89,7 +89,7 @@ def test_a_killed_training_goes_on_to_the_same_model(tmp_path: Path, monkeypatch
     assert digests(tmp_path / "model") == before
 
 
-def test_sentences_of_the_sets_are_not_trained_on(tmp_path: Path) -> None:
+def test_evaluation_sentences_are_not_trained_on(tmp_path: Path) -> None:
     documents = random_documents(20)
     path = write_documents(tmp_path / "book.txt")
     held = [document[len(document) // 2] for document in documents[:3]]
@@ -101,7 +101,7 @@ def test_sentences_of_the_sets_are_not_trained_on(tmp_path: Path) -> None:
     assert train(tmp_path, path)["held_out"] == 0
 
 
-def test_wrong_input_is_an_error_and_no_model(tmp_path: Path) -> None:
+def test_invalid_input_writes_no_model(tmp_path: Path) -> None:
     (tmp_path / "short.txt").write_text("One sentence.\n\nAnother one.\n\nTwo. \nSentences.\n")
     with pytest.raises(InputError, match=r"no triples to train on: 4 sentences with words in 3 documents"):
         train(tmp_path, tmp_path / "short.txt")
@@ -114,7 +114,7 @@ SETTINGS = ["--set", "network.word_dimension=6", "--set", "network.state_dimensi
 SETTINGS += ["--set", "training.batch_size=8"]
 
 
-def test_from_a_book_to_similarities(tmp_path: Path) -> None:
+def test_book_to_similarities(tmp_path: Path) -> None:
     book = tmp_path / "book.tsv"
     rows = [f"{number}\t{one}" for number, document in enumerate(random_documents()) for one in document]
     book.write_text("\n".join(rows) + "\n")
@@ -140,7 +140,7 @@ def test_from_a_book_to_similarities(tmp_path: Path) -> None:
         ((), "no such file"),
     ],
 )
-def test_mistakes_are_named(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
+def test_decoder_mistakes_are_named(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
     with pytest.raises((ConfigurationError, InputError), match=message):
         run("train-decoders", tmp_path / "missing.txt", tmp_path / "model", *options,
             "--work", tmp_path / "work")  # fmt: skip

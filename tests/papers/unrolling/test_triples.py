@@ -55,7 +55,7 @@ def expected(documents: list[list[str]]) -> list[tuple[list[str], ...]]:
     ],
     ids=["of one document", "without blank ones", "cut where they are long"],
 )
-def test_triples_are_neighbours(
+def test_triples_are_adjacent_sentences(
     tmp_path: Path, documents: list[list[str]], counts: tuple[int, int, int]
 ) -> None:
     store = make_store(tmp_path, documents)
@@ -64,7 +64,7 @@ def test_triples_are_neighbours(
 
 
 @pytest.mark.parametrize("rows", [1, 3])
-def test_blocks_of_any_size_give_the_same_bytes(tmp_path: Path, rows: int) -> None:
+def test_triple_store_bytes_do_not_depend_on_blocks(tmp_path: Path, rows: int) -> None:
     documents = [*random_documents(), ["", "one", " ", "two"]]
     whole = block(*documents)
     parts = [
@@ -90,7 +90,7 @@ def test_rare_words_are_unknown(tmp_path: Path) -> None:
     assert seen == set(store.vocabulary.units)
 
 
-def test_no_token_is_taken_for_the_end(tmp_path: Path) -> None:
+def test_tokens_are_not_confused_with_end(tmp_path: Path) -> None:
     store = make_store(tmp_path, [[r"\n", "</s>", "UUUNKKK \u2028 \x85 x"]])
     ids = store.batch(np.arange(1))
     end = store.vocabulary.id_of(END)
@@ -101,12 +101,12 @@ def test_no_token_is_taken_for_the_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "documents", [[], [["a"], ["b"], ["c", "d"]], [["", "", ""]]], ids=["nothing", "short", "blank"]
 )
-def test_nothing_to_train_on_is_an_error(tmp_path: Path, documents: list[list[str]]) -> None:
+def test_no_triples_are_error(tmp_path: Path, documents: list[list[str]]) -> None:
     with pytest.raises(InputError, match=r"no triples to train on: .*none with a neighbor on both sides"):
         make_store(tmp_path, documents)
 
 
-def test_another_store_takes_the_place_of_an_unfinished_one(tmp_path: Path) -> None:
+def test_unfinished_triple_store_is_replaced(tmp_path: Path) -> None:
     make_store(tmp_path / "whole")
     (tmp_path / "cut").mkdir()
     for name in ("word.provisional", "word.ids", "word.starts"):
@@ -137,7 +137,7 @@ def ranks(numbers: list[int]) -> list[int]:
     return [sorted(set(numbers)).index(number) for number in numbers]
 
 
-def test_columns_of_a_tsv(tmp_path: Path) -> None:
+def test_triples_from_tsv_columns(tmp_path: Path) -> None:
     path = write(tmp_path / "books.tsv", TSV)
     texts, documents = read(path)
     assert texts == ["One.", "Two.", "Three.", "Four.", "Five."]
@@ -149,7 +149,7 @@ def test_columns_of_a_tsv(tmp_path: Path) -> None:
     assert read(path.with_suffix(".tsv.gz")) == (texts, documents)
 
 
-def test_plain_text_and_blank_lines(tmp_path: Path) -> None:
+def test_triples_from_plain_text(tmp_path: Path) -> None:
     path = write(tmp_path / "book.txt", TEXT)
     texts, documents = read(path)
     assert texts == ["One.", "Two.", "Three.", "Four."]
@@ -159,7 +159,7 @@ def test_plain_text_and_blank_lines(tmp_path: Path) -> None:
     assert read(write(tmp_path / "tab.txt", "One.\nTwo\tand three.\n"))[0] == ["One.", "Two\tand three."]
 
 
-def test_a_document_ends_at_a_sentence_that_is_held_out(tmp_path: Path) -> None:
+def test_held_out_sentence_ends_document(tmp_path: Path) -> None:
     path = write(tmp_path / "book.txt", "One.\nTwo.\nThree.\nFour.\nFive.\n")
     blocks = list(read_sentences(path, SentenceSet({"set": ["three!", ""]})))
     assert [block.held_out for block in blocks] == [1]
@@ -169,7 +169,7 @@ def test_a_document_ends_at_a_sentence_that_is_held_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [7, 12])
-def test_documents_go_on_over_blocks(tmp_path: Path, size: int) -> None:
+def test_documents_continue_across_blocks(tmp_path: Path, size: int) -> None:
     short = "A\t1.\nB\t2.\nB\t3.\nB\t4.\n"  # two lines in a block
     for name, text in (("books.tsv", TSV), ("chapters.tsv", CHAPTERS), ("short.tsv", short), ("a.txt", TEXT)):
         path = write(tmp_path / name, text)
@@ -191,7 +191,7 @@ def test_documents_go_on_over_blocks(tmp_path: Path, size: int) -> None:
     ],
     ids=["empty", "ragged", "blank", "utf8", "zip"],
 )
-def test_wrong_files_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
+def test_invalid_text_files_are_error(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "books"
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):

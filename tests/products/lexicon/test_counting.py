@@ -60,7 +60,7 @@ def expected(corpus: Corpus, minimum: int) -> dict[tuple[str, str], tuple[int, .
 @pytest.mark.parametrize(
     ("minimum", "memory", "rows"), [(1, 4_000, 70), (2, 1 << 24, 50_000), (10, 4_000, 70)]
 )
-def test_counts_are_those_of_the_oracle(tmp_path: Path, minimum: int, memory: int, rows: int) -> None:
+def test_lexicon_counts_match_oracle(tmp_path: Path, minimum: int, memory: int, rows: int) -> None:
     corpus = zipf_corpus(400)
     counts = count(corpus, tmp_path, minimum, memory, rows)
     assert as_dictionary(counts) == expected(corpus, minimum)
@@ -74,7 +74,7 @@ def test_counts_are_those_of_the_oracle(tmp_path: Path, minimum: int, memory: in
     assert not [*tmp_path.glob("work/reference-*"), *tmp_path.glob("work/translation-*")]
 
 
-def test_more_pairs_than_counters_hold_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counter_overflow_is_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = zipf_corpus(400)
     monkeypatch.setattr(counting, "MOST_PAIRS", 400)
     assert count(corpus, tmp_path / "all").pairs == 400
@@ -83,7 +83,7 @@ def test_more_pairs_than_counters_hold_are_refused(tmp_path: Path, monkeypatch: 
         count(corpus, tmp_path / "more")
 
 
-def test_both_layouts_are_used_and_agree(tmp_path: Path) -> None:
+def test_dense_and_sparse_counters_agree(tmp_path: Path) -> None:
     """With a large vocabulary most rows are sparse; the corpus above has dense ones only."""
     corpus = zipf_corpus(300, words=2_000, seed=3)
     counts = count(corpus, tmp_path, memory=1 << 20)
@@ -102,11 +102,11 @@ def test_both_layouts_are_used_and_agree(tmp_path: Path) -> None:
         ([("a", "b"), ("b", "a")], {("a", "b"): (2, 2, 0, 0)}),  # in two pairs, once in each direction
     ],
 )
-def test_definition_of_the_counts(tmp_path: Path, corpus: Corpus, cells: dict[Any, Any]) -> None:
+def test_counts_match_definition(tmp_path: Path, corpus: Corpus, cells: dict[Any, Any]) -> None:
     assert as_dictionary(count(corpus, tmp_path)) == cells
 
 
-def test_finished_pieces_are_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_pieces_are_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = zipf_corpus(200)
     source = open_pairs([write_corpus(tmp_path / "corpus", corpus, 50)], FILTERS)
 
@@ -131,7 +131,7 @@ def test_finished_pieces_are_not_made_again(tmp_path: Path, monkeypatch: pytest.
     assert as_dictionary(counts) == expected(corpus, 1)
 
 
-def test_a_piece_without_a_word_counts_nothing(tmp_path: Path) -> None:
+def test_piece_without_words_counts_nothing(tmp_path: Path) -> None:
     counts = count([("", "")] * 3 + [("a b", "c")] * 3, tmp_path, rows=3)
     assert as_dictionary(counts).keys() == {("a", "c"), ("b", "c")}
 
@@ -141,7 +141,7 @@ def test_a_piece_without_a_word_counts_nothing(tmp_path: Path) -> None:
         st.tuples(st.sets(st.integers(0, 9), max_size=7), st.sets(st.integers(0, 9), max_size=7)), max_size=6
     )
 )
-def test_row_increments_are_what_counting_makes(pairs: list[tuple[set[int], set[int]]]) -> None:
+def test_row_increments_match_counting(pairs: list[tuple[set[int], set[int]]]) -> None:
     expected = [0] * 10
     for reference, translation in pairs:
         for u in range(10):
@@ -160,7 +160,7 @@ def test_row_increments_are_what_counting_makes(pairs: list[tuple[set[int], set[
 
 @given(st.lists(st.integers(0, 5_000), max_size=300), st.integers(1_000, 100_000))
 @example([0] * 250 + [600] * 10, 1_000)  # each of these rows takes more than the memory
-def test_every_row_with_increments_is_in_one_block(increments: list[int], memory: int) -> None:
+def test_rows_with_increments_are_in_one_block(increments: list[int], memory: int) -> None:
     rows = np.array(increments, np.int64)
     covered = np.zeros(len(rows), int)
     for block in plan_blocks(rows, memory):
@@ -184,7 +184,7 @@ def test_frequent_words_are_dense_and_rare_ones_sparse() -> None:
     assert border == pytest.approx(500, abs=1)
 
 
-def test_both_directories_of_aligned_shards_are_in_the_fingerprint(tmp_path: Path) -> None:
+def test_aligned_shards_are_in_fingerprint(tmp_path: Path) -> None:
     found = set()
     for score in (0.5, 0.6):
         columns = {"reference": ["a"], "translation": ["b"]}, {"paraphrase_score": [score]}
@@ -195,16 +195,14 @@ def test_both_directories_of_aligned_shards_are_in_the_fingerprint(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("minimum", "dropped"), [(0.5, {"no_score": 1, "score": 1}), (None, {})])
-def test_pairs_without_a_score_count_if_none_is_asked_for(
-    minimum: float | None, dropped: dict[str, int]
-) -> None:
+def test_unscored_pairs_count_without_minimum(minimum: float | None, dropped: dict[str, int]) -> None:
     columns = {"reference": ["a"] * 3, "translation": ["b"] * 3, "paraphrase_score": [None, 0.4, 0.5]}
     (sides, _), found = select_pairs(pa.table(columns), LexiconFilters(minimum_score=minimum))
     assert len(sides) == 3 - sum(dropped.values())
     assert {reason: number for reason, number in found.items() if number} == dropped
 
 
-def test_a_pair_with_a_held_out_sentence_on_either_side_is_not_counted(tmp_path: Path) -> None:
+def test_pairs_with_held_out_sentence_are_not_counted(tmp_path: Path) -> None:
     held = pa.table({"reference": ["A dog."], "translation": ["One dog."]})
     write_index(tmp_path, [write_shard(held, tmp_path / shard_name(0))], {})
     sides = {"reference": ["a dog", "b", "b", "b"], "translation": ["c", "a dog !", "ONE DOG", "c"]}

@@ -49,7 +49,7 @@ def entries(path: Path, output: str = "lexicon") -> pa.Table:
     return pa.concat_tables(pq.read_table(file) for file in Lexicon(path / output).files)
 
 
-def test_entries_are_those_of_the_definitions(tmp_path: Path) -> None:
+def test_entries_match_definitions(tmp_path: Path) -> None:
     corpus = zipf_corpus(500, words=60)
     report = extract(tmp_path, write_corpus(tmp_path / "corpus", corpus), minimum_pairs=3)
     oracle = Oracle(corpus)
@@ -73,7 +73,7 @@ def test_entries_are_those_of_the_definitions(tmp_path: Path) -> None:
         assert row["adjusted_pmi"] == pytest.approx(row["cross_pmi"] - row["ordinary_pmi"], abs=1e-5)
 
 
-def test_entries_are_sorted_and_the_same_in_both_directions(whole: Path) -> None:
+def test_entries_are_sorted_and_symmetric(whole: Path) -> None:
     rows = entries(whole).to_pylist()
     assert [(row["word"], row["rank"]) for row in rows] == sorted((row["word"], row["rank"]) for row in rows)
     for before, after in itertools.pairwise(rows):
@@ -90,9 +90,7 @@ def test_entries_are_sorted_and_the_same_in_both_directions(whole: Path) -> None
     assert all(scores[v, u] == score for (u, v), score in scores.items())
 
 
-def test_small_files_hold_the_same_lexicon(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_small_files_hold_same_lexicon(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ROWS_PER_FILE", 50)
     monkeypatch.setattr(module, "ROWS_PER_GROUP", 30)
     extract(tmp_path, whole / "corpus", output="many")
@@ -108,7 +106,7 @@ def test_small_files_hold_the_same_lexicon(
     assert found == expected
 
 
-def test_the_bytes_do_not_depend_on_how_the_corpus_is_cut(whole: Path, tmp_path: Path) -> None:
+def test_lexicon_bytes_do_not_depend_on_shards(whole: Path, tmp_path: Path) -> None:
     extract(tmp_path, write_corpus(tmp_path / "corpus", zipf_corpus(300), 17))
     digests = [[sha256_file(file) for file in Lexicon(root / "lexicon").files] for root in (whole, tmp_path)]
     assert digests[0] == digests[1]
@@ -127,7 +125,7 @@ def _shards(path: Path, columns: dict[str, Any]) -> Path:
     return write_table(path, pa.table(columns), step="test")
 
 
-def test_pairs_that_are_not_counted_are_told_by_reason(tmp_path: Path) -> None:
+def test_uncounted_pairs_are_reported_by_reason(tmp_path: Path) -> None:
     long = " ".join(["w"] * 31)
     translated = _shards(
         tmp_path / "translated",
@@ -157,21 +155,21 @@ def test_pairs_that_are_not_counted_are_told_by_reason(tmp_path: Path) -> None:
     assert {row["paraphrase"] for row in entries(tmp_path).to_pylist() if row["word"] == "a"} == {"b", "!"}
 
 
-def test_a_single_file_of_several_row_groups(whole: Path, tmp_path: Path) -> None:
+def test_single_file_with_several_row_groups(whole: Path, tmp_path: Path) -> None:
     table = pa.concat_tables(pq.read_table(file) for file in sorted((whole / "corpus").glob("*.parquet")))
     pq.write_table(table, tmp_path / "one.parquet", row_group_size=40)
     extract(tmp_path, tmp_path / "one.parquet")
     assert entries(tmp_path).equals(entries(whole))
 
 
-def test_text_is_not_read(tmp_path: Path) -> None:
+def test_extraction_does_not_read_text(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text("a\tb\t0.5\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"not a corpus, and not a Parquet file.*Convert text to Parquet"):
         extract(tmp_path, path)
 
 
-def test_inputs_that_are_not_there_or_lack_columns(tmp_path: Path) -> None:
+def test_missing_inputs_or_columns_of_lexicon(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file or directory"):
         extract(tmp_path, tmp_path / "nowhere")
     (tmp_path / "loop").symlink_to("loop")
@@ -195,7 +193,7 @@ LAYOUTS = [pa.string_view(), pa.dictionary(pa.int8(), pa.large_string())]
 
 
 @pytest.mark.parametrize("kind", LAYOUTS, ids=str)
-def test_strings_of_every_layout_give_the_same_lexicon(tmp_path: Path, kind: pa.DataType) -> None:
+def test_arrow_string_layouts_give_same_lexicon(tmp_path: Path, kind: pa.DataType) -> None:
     references, translations = zip(*zipf_corpus(60), strict=True)
     texts = {"reference": list(references), "translation": list(translations)}
     plain = pa.table({**texts, "paraphrase_score": [0.9] * 60})
@@ -225,9 +223,7 @@ def _as(texts: pa.Array, kind: pa.DataType) -> pa.Array:
         ("rejected", [False], "text"),
     ],
 )
-def test_columns_of_another_type_are_named(
-    tmp_path: Path, column: str, values: list[Any], wanted: str
-) -> None:
+def test_wrong_column_types_are_named(tmp_path: Path, column: str, values: list[Any], wanted: str) -> None:
     columns: dict[str, Any] = {"reference": ["a"], "translation": ["b"], "paraphrase_score": [0.5]}
     pq.write_table(pa.table({**columns, column: values}), tmp_path / "pairs.parquet")
     with pytest.raises(InputError, match=rf"column '{column}' is .*, not {wanted}"):
@@ -238,7 +234,7 @@ def test_columns_of_another_type_are_named(
     ("rows", "why"),
     [(0, "the corpus is empty, so"), (3, "none of 3 pairs can be used for a lexicon: tokens 3$")],
 )
-def test_no_pair_at_all_gives_an_empty_lexicon_where_that_is_allowed(
+def test_no_pairs_give_empty_lexicon_if_allowed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, rows: int, why: str
 ) -> None:
     corpus = write_corpus(tmp_path / "corpus", [("w " * 31, "w")] * rows, 2)
@@ -265,7 +261,7 @@ def test_no_pair_at_all_gives_an_empty_lexicon_where_that_is_allowed(
     assert shared == {"cross_pmi": None, "adjusted_pmi": None}
 
 
-def test_too_few_pairs_give_an_empty_lexicon(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_too_few_pairs_give_empty_lexicon(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     corpus = write_corpus(tmp_path / "corpus", [("a", "b")])
     assert extract(tmp_path, corpus, output="enough", minimum_pairs=1).entries == 2
     assert not caplog.text

@@ -35,7 +35,7 @@ def whole(lexicon: Lexicon) -> Any:
     return pq.read_table(lexicon.files, partitioning=None)
 
 
-def test_look_up_gives_what_the_files_hold(lexicon: Lexicon) -> None:
+def test_lookup_matches_files(lexicon: Lexicon) -> None:
     table = whole(lexicon)
     words = ["w0", "w7", "w33", "w79"]
     found = lexicon.lookup(words, limit=None)
@@ -46,7 +46,7 @@ def test_look_up_gives_what_the_files_hold(lexicon: Lexicon) -> None:
     assert lexicon.lookup(["absent"])["absent"].num_rows == lexicon.count_of("absent") == 0
 
 
-def test_a_look_up_reads_little(lexicon: Lexicon) -> None:
+def test_lookup_reads_little(lexicon: Lexicon) -> None:
     """Only row groups with the word: damage elsewhere is not noticed."""
     right = lexicon.lookup(["w5"], limit=None)["w5"]
     damaged = 0
@@ -66,7 +66,7 @@ def test_a_look_up_reads_little(lexicon: Lexicon) -> None:
         lexicon.lookup(["w1", "w79"])
 
 
-def test_limit_minimum_and_order(lexicon: Lexicon) -> None:
+def test_lookup_limit_minimum_and_order(lexicon: Lexicon) -> None:
     best = lexicon.lookup(["W1 "], limit=5)["W1 "]
     assert best["rank"].to_pylist() == [1, 2, 3, 4, 5]
     everything = lexicon.lookup(["w1"], limit=None)["w1"].to_pylist()
@@ -137,13 +137,13 @@ def run(*arguments: object, expect: int = 0) -> Any:
     return run_command("lexicon", *arguments, expect=expect)
 
 
-def test_lookup_as_typed(made: Path) -> None:
+def test_lookup_ignores_case(made: Path) -> None:
     shown = run("lookup", "laughed", *OF_A_FEW, "-l", made).stdout
     assert "in 2 sentences" in shown
     assert shown.splitlines()[2].split()[:2] == ["1", "chuckled"]
 
 
-def test_a_word_without_paraphrases_says_why(made: Path) -> None:
+def test_word_without_paraphrases_is_explained(made: Path) -> None:
     said = run("lookup", "absent", "-l", made, expect=1).stderr
     assert "absent: not in the lexicon: it occurs in fewer than 2 sentences" in said
     both = run("lookup", "laughed", "absent", *OF_A_FEW, "-l", made)
@@ -155,13 +155,13 @@ def test_a_word_without_paraphrases_says_why(made: Path) -> None:
     )
 
 
-def test_a_lexicon_is_replaced(made: Path, tmp_path: Path) -> None:
+def test_lexicon_is_replaced(made: Path, tmp_path: Path) -> None:
     run("extract", tmp_path / "pairs.parquet", made, "--work", tmp_path / "work", "--force")
     (made / "lexicon.json").unlink()
     with pytest.raises(InputError, match="not written by paraforge"):
         run("extract", tmp_path / "pairs.parquet", made, "--force")
 
 
-def test_mistakes(made: Path, tmp_path: Path) -> None:
+def test_lookup_mistakes(made: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"pseudo_count: .*: should be greater than 0"):
         run("extract", tmp_path / "pairs.parquet", tmp_path / "other", "--set", "pseudo_count=0")

@@ -29,7 +29,7 @@ CONTROLS = Controls(
 
 
 @given(st.lists(st.floats(-2, 2, width=32) | st.just(float("nan"))))
-def test_buckets_are_of_equal_size_where_values_differ(values: list[float]) -> None:
+def test_buckets_of_distinct_values_have_equal_size(values: list[float]) -> None:
     array = np.array(values, np.float64)
     controls = Controls({"overlap": bucket_edges(array)})
     found = controls.buckets("overlap", array)
@@ -65,7 +65,7 @@ def test_names_and_values_of_buckets() -> None:
     | st.text(alphabet="lowmediugh \n\t-", max_size=5).filter(lambda text: text not in ("low", "high"))
     | st.sampled_from(["1e", "1e400", "-1.5", "7.0", "1,5", "nan"])
 )
-def test_what_no_pair_can_have_is_refused(name: str, values: str, asked: str) -> None:
+def test_impossible_controls_are_error(name: str, values: str, asked: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         CONTROLS.bucket(name, asked)
     expected = f"{name} {asked!r}: use low, medium, high, or a value from {values}"
@@ -92,7 +92,7 @@ def test_templates() -> None:
     assert list(learnt_templates(counts, 1, 2)) == ["b", "a"]
 
 
-def test_every_tag_is_a_symbol_and_nobody_else_writes_one() -> None:
+def test_control_tags_are_reserved_symbols() -> None:
     symbols = CONTROLS.symbols()
     assert len(symbols) == len(set(symbols)) == 3 + 3 + 2 + 5
     prefix = CONTROLS.prefix({"length": 1, "similarity": 0}, "(S (NP) (VP) (.))")
@@ -105,7 +105,7 @@ def test_every_tag_is_a_symbol_and_nobody_else_writes_one() -> None:
 
 
 @given(st.text())
-def test_tags_come_off_again(text: str) -> None:
+def test_control_tags_are_removed(text: str) -> None:
     for prefix in ("", "⟦overlap1⟧", "⟦overlap1⟧⟦(S⟧⟦NP⟧"):
         assert untagged(tagged(prefix, text)) == plain(text)
 
@@ -126,9 +126,7 @@ def test_reading(tmp_path: Path) -> None:
         Controls.read(tmp_path / "absent")
 
 
-def test_an_engine_is_opened_for_each_new_wish_and_reads_what_is_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_engine_is_opened_per_control_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_json(tmp_path / "controls.json", CONTROLS.as_json())
     opened = Mock(
         side_effect=lambda *_: Mock(

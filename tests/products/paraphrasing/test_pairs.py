@@ -58,7 +58,9 @@ def rows_of(prepared: PreparedPairs) -> list[dict[str, Any]]:
     return [row for table in prepared.shards.tables() for row in table.to_pylist()]
 
 
-def test_both_directions_with_true_tags(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_in_both_directions_with_true_tags(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "DROPPED", 0)
     prepared = prepare(root, tmp_path)
     controls = prepared.controls
@@ -95,7 +97,7 @@ def test_both_directions_with_true_tags(root: Path, tmp_path: Path, monkeypatch:
     )
 
 
-def test_at_most_a_tenth_of_the_pairs_is_held_out(root: Path, tmp_path: Path) -> None:
+def test_at_most_a_tenth_of_pairs_is_held_out(root: Path, tmp_path: Path) -> None:
     templates = {"parser": str(root / "trees.tsv"), "pairs": 50}
     report = prepare(root, tmp_path, templates=templates, validation={"held_out": 10_000}).report
     assert report["held_out"] == (report["pairs"] - report["unusable"]) // 10
@@ -103,7 +105,7 @@ def test_at_most_a_tenth_of_the_pairs_is_held_out(root: Path, tmp_path: Path) ->
     assert 20 < report["sentences_to_parse"] / 2 - report["held_out"] < 80
 
 
-def test_held_out_and_test_sentences_are_in_no_other_row(root: Path, tmp_path: Path) -> None:
+def test_held_out_and_test_sentences_occur_once(root: Path, tmp_path: Path) -> None:
     test = pairs_of(root)[::30]
     (tmp_path / "test.txt").write_text(
         "".join(f"{row['reference'].upper()}!\n" for row in test), encoding="utf-8"
@@ -130,7 +132,7 @@ def test_held_out_and_test_sentences_are_in_no_other_row(root: Path, tmp_path: P
     )
 
 
-def test_sentences_of_marks_alone_do_not_hold_out_one_another(tmp_path: Path) -> None:
+def test_sentences_of_punctuation_are_not_equal(tmp_path: Path) -> None:
     sides = {"reference": [f"text {n}" for n in range(20)], "translation": ["!" * (n + 1) for n in range(20)]}
     publish_pairs(tmp_path, table=with_columns(random_pairs(20), **sides), filters={"filters": []})
     report = prepare(tmp_path, tmp_path, templates={}).report
@@ -150,7 +152,7 @@ def test_tags_are_dropped_by_share(root: Path, tmp_path: Path) -> None:
     assert len({frozenset(row) for row in tags}) == 16
 
 
-def test_a_corpus_without_scores_has_no_tags_of_them(tmp_path: Path) -> None:
+def test_corpus_without_scores_has_no_score_tags(tmp_path: Path) -> None:
     none = [None] * 300
     table = with_columns(random_pairs(300, seed=7), paraphrase_score=none, overlap_1=none)
     publish_pairs(tmp_path, table=table, filters={"required": [], "filters": []})
@@ -160,7 +162,7 @@ def test_a_corpus_without_scores_has_no_tags_of_them(tmp_path: Path) -> None:
     assert not any("similarity" in row["source_text"] for row in rows_of(prepared))
 
 
-def test_it_is_prepared_once_and_again_where_something_changed(root: Path, tmp_path: Path) -> None:
+def test_pairs_are_prepared_again_only_after_changes(root: Path, tmp_path: Path) -> None:
     first = prepare(root, tmp_path)
     before = first.shards.paths[0].stat().st_mtime_ns
     assert prepare(root, tmp_path).shards.paths[0].stat().st_mtime_ns == before
@@ -175,7 +177,7 @@ def test_it_is_prepared_once_and_again_where_something_changed(root: Path, tmp_p
     assert list(tmp_path.glob("pairs-*")) == [changed]
 
 
-def test_what_cannot_be_prepared(root: Path, tmp_path: Path) -> None:
+def test_unusable_paraphraser_corpora(root: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such directory"):
         prepare(tmp_path, tmp_path)
     with pytest.raises(InputError, match="there is no parser or file 'charniak'"):
@@ -188,7 +190,7 @@ def test_what_cannot_be_prepared(root: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_preparation_that_is_stopped_anywhere_ends_with_the_same_bytes(root: Path, tmp_path: Path) -> None:
+def test_stopped_preparation_resumes_to_same_bytes(root: Path, tmp_path: Path) -> None:
     for name in ("first", "whole"):  # the first run also imports modules
         with ended_at() as calls:
             whole = prepare(root, tmp_path / name)

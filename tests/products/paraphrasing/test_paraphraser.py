@@ -40,7 +40,7 @@ def root(tmp_path_factory: pytest.TempPathFactory, published: Path) -> Path:
     return root
 
 
-def test_from_python(root: Path) -> None:
+def test_paraphraser_from_python(root: Path) -> None:
     model = paraforge.load(root / "model")
     assert isinstance(model, Paraphraser)
     found = model.paraphrase(TEXTS, overlap="low", length="high", template="(S (VP))", nbest=3)
@@ -58,7 +58,7 @@ def test_from_python(root: Path) -> None:
     assert [len(row) for row in model.paraphrase(["the dog", "a"], nbest=4, beam=2)] == [4, 4]
 
 
-def test_from_the_command_line(root: Path, tmp_path: Path) -> None:
+def test_paraphraser_from_command_line(root: Path, tmp_path: Path) -> None:
     source, output = tmp_path / "in.txt", tmp_path / "out.tsv.gz"
     source.write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
     model = ["--model", str(root / "model")]
@@ -74,7 +74,9 @@ def test_from_the_command_line(root: Path, tmp_path: Path) -> None:
     assert piped.stdout.startswith("1\t0\t-")
 
 
-def test_mistakes_are_one_line_each(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paraphrase_mistakes_are_one_line(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source, output = tmp_path / "in.txt", tmp_path / "out.tsv"
     source.write_text("the dog\n", encoding="utf-8")
     (tmp_path / "empty").mkdir()

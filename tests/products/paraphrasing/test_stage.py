@@ -49,7 +49,7 @@ def build(root: Path, place: Path, **changes: Any) -> ParaphraserReport:
     return build_paraphraser(parameters, root / "corpus", place / "model", place / "plot.csv", resources)
 
 
-def test_a_training_has_the_parameters_of_the_paraphraser() -> None:
+def test_training_uses_paraphraser_parameters() -> None:
     own, usual = ParaphraserParameters.model_validate({**TINY, "language": "de"}), ParaphraserParameters()
     made = own.of_training()
     assert (made.model, made.source_language, made.target_language) == ("train", "de", "de-paraphrase")
@@ -57,7 +57,7 @@ def test_a_training_has_the_parameters_of_the_paraphraser() -> None:
         assert getattr(made, name) == getattr(own, name) != getattr(usual, name)
 
 
-def test_other_limits_of_tags_are_another_training(
+def test_tag_limits_are_in_training_key(
     published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pairs can have the same tags by other limits, and the model records the limits."""
@@ -84,7 +84,9 @@ def test_other_limits_of_tags_are_another_training(
 
 
 @pytest.mark.full
-def test_training_once(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paraphraser_is_trained_once(
+    published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     report = build(published, tmp_path)
     assert report.origin == "trained"
     assert report.controls == {"similarity": 3, "overlap": 3, "length": 3}
@@ -107,7 +109,7 @@ def test_training_once(published: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.full
-def test_an_lstm_trains_resumes_translates_and_is_imported(
+def test_lstm_paraphraser_trains_and_resumes(
     published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lstm = {"kind": "lstm", "heads": 3}
@@ -147,7 +149,7 @@ def translations(model: Path, sentences: list[str]) -> list[str]:
     return [result.hypotheses[0].text for result in translator.translate(sentences)]
 
 
-def test_a_ready_model_without_controls(published: Path, tmp_path: Path, tiny_fairseq: Path) -> None:
+def test_ready_paraphraser_without_controls(published: Path, tmp_path: Path, tiny_fairseq: Path) -> None:
     import_model(tiny_fairseq, tmp_path / "nmt")
     report = build(published, tmp_path, model=str(tmp_path / "nmt"))
     assert report.controls == {}
@@ -176,6 +178,6 @@ def test_none(published: Path, tmp_path: Path) -> None:
         ({"training": {"batch_tokens": 64}}, "at least maximum_tokens"),
     ],
 )
-def test_parameters_that_are_refused(content: dict[str, Any], message: str) -> None:
+def test_invalid_paraphraser_parameters(content: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         ParaphraserParameters.model_validate(content)

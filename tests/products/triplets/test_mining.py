@@ -37,7 +37,7 @@ def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize(("negatives", "margin"), [(1, 0.05), (4, 0.0), (4, 0.5)])
 @pytest.mark.usefixtures("sizes")
-def test_the_most_similar_that_are_allowed(
+def test_negatives_are_most_similar_allowed_sentences(
     corpus: Path, tmp_path: Path, negatives: int, margin: float
 ) -> None:
     report = mine(corpus, tmp_path / "out", negatives=negatives, margin=margin)
@@ -70,7 +70,7 @@ def test_the_most_similar_that_are_allowed(
     assert (report.positive_cosine, report.negative_cosine) == pytest.approx(means, abs=1e-4)
 
 
-def test_rows_in_are_triplets_and_left_out(corpus: Path, tmp_path: Path) -> None:
+def test_rows_are_triplets_or_left_out(corpus: Path, tmp_path: Path) -> None:
     report = mine(corpus, tmp_path / "out", negatives=3)
     right = oracle(corpus)
     assert report.rows == len(right.rows) == report.triplets + sum(report.left_out.values())
@@ -101,7 +101,7 @@ def test_rows_in_are_triplets_and_left_out(corpus: Path, tmp_path: Path) -> None
             assert one[name] == rows[origin[f"negative_row_{number}"]]["translation"]
 
 
-def test_the_card_says_what_was_mined(corpus: Path, tmp_path: Path) -> None:
+def test_card_describes_mining(corpus: Path, tmp_path: Path) -> None:
     report = mine(corpus, tmp_path / "out", negatives=3, margin=0.25)
     _, front, text = (tmp_path / "out" / "_README.md").read_text(encoding="utf-8").split("---\n", 2)
     metadata, given = (yaml.safe_load(one) for one in (front, read_card(corpus)[0]))
@@ -126,7 +126,7 @@ def test_vectors_have_length_1_or_0(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(found, [[0.6, 0.8], [0, 0], [0, 0]], atol=1e-3)
 
 
-def test_a_blank_text_is_no_negative_even_if_the_encoder_gives_it_a_vector(
+def test_blank_text_is_never_a_negative(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vectors_of = search.unit_vectors
@@ -140,7 +140,7 @@ def test_a_blank_text_is_no_negative_even_if_the_encoder_gives_it_a_vector(
     assert all(text.strip() for name in triplets.column_names for text in triplets[name].to_pylist())
 
 
-def test_captions_of_the_same_image(corpus: Path, tmp_path: Path) -> None:
+def test_captions_of_same_image_are_not_negatives(corpus: Path, tmp_path: Path) -> None:
     mine(corpus, tmp_path / "apart")
     mine(corpus, tmp_path / "joined", same_lines=["captions.*"])
     before, after = (
@@ -151,7 +151,7 @@ def test_captions_of_the_same_image(corpus: Path, tmp_path: Path) -> None:
     assert after == oracle(corpus, ("captions.1", "captions.2")).clusters != before
 
 
-def test_the_bytes_depend_on_nothing_else(
+def test_triplet_bytes_are_reproducible(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With many cells; torch with one thread or two."""
@@ -164,7 +164,7 @@ def test_the_bytes_depend_on_nothing_else(
     assert digests(tmp_path / "1") == digests(tmp_path / "2")
 
 
-def test_cells_find_nearly_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_find_nearly_all_neighbors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = publish(tmp_path, rows=1000, per_file=500)
     whole = mine(corpus, tmp_path / "whole")
     with_cells(monkeypatch, 40, 200)
@@ -187,7 +187,7 @@ def test_cells_find_nearly_what_there_is(tmp_path: Path, monkeypatch: pytest.Mon
     assert read(tmp_path / "cells", "_clusters")["cluster"].equals(everything["cluster"])
 
 
-def test_cells_are_as_many_as_asked_and_around_their_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_and_centers_of_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "_VECTORS", 7)
     sample = np.random.default_rng(3).normal(size=(40, 3))
     sample /= np.linalg.norm(sample, axis=1, keepdims=True)
@@ -206,7 +206,7 @@ def test_cells_are_as_many_as_asked_and_around_their_vectors(monkeypatch: pytest
         assert one.tolist() == [[0, 0, 0]] and search.nearest_cells(none, one).shape == (0,)
 
 
-def test_rows_of_the_last_cell_are_evenly_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_last_cell_rows_are_evenly_spread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "CANDIDATES", 7)
     centroids = np.array([[1, 0], [0, 1], [0.8, 0.6]], np.float32)
     places = search.near_places(1, np.array([0, 10, 14, 20]), centroids)
@@ -215,7 +215,7 @@ def test_rows_of_the_last_cell_are_evenly_spread(monkeypatch: pytest.MonkeyPatch
     assert search.near_places(1, np.array([0, 10, 14]), alike).tolist() == [10, 11, 12, 13, 0, 3, 6]
 
 
-def test_a_foreign_sentence_is_not_the_same_as_an_english_one() -> None:
+def test_foreign_and_english_sentences_are_distinct() -> None:
     rows = pa.table({"reference": ["Taxi"], "translation": ["Cab"], "source_text": ["Taxi"]})
     (keys,) = pieces.link_keys(rows, ())
     assert len(np.unique(keys[:3], axis=0)) == 3
@@ -229,7 +229,7 @@ def with_cells(monkeypatch: pytest.MonkeyPatch, rows_per_cell: int, candidates: 
 
 
 @pytest.mark.parametrize("positive", [-0.5, 0.5])
-def test_the_limit_is_below_the_positive_whatever_its_sign(positive: float) -> None:
+def test_margin_is_below_positive_of_any_sign(positive: float) -> None:
     def unit(cosine: float, sign: float = 1) -> list[float]:
         return [cosine, sign * (1 - cosine**2) ** 0.5]
 
@@ -254,7 +254,7 @@ def test_the_limit_is_below_the_positive_whatever_its_sign(positive: float) -> N
     assert found["negatives"].tolist() == [[best]]
 
 
-def test_a_cosine_at_the_limit_is_refused_and_as_many_as_asked_are_enough() -> None:
+def test_cosine_at_margin_is_excluded() -> None:
     """All cosines are 0, 0.5 or 1 and exact; margin 0, so the limit is the positive's own cosine, 0.5."""
     axes, diagonal = np.eye(4, dtype=np.float32), np.full(4, 0.5, np.float32)
 
@@ -275,7 +275,7 @@ def test_a_cosine_at_the_limit_is_refused_and_as_many_as_asked_are_enough() -> N
     assert negatives_of(axes[1], apart, negatives=1) == [2]
 
 
-def test_many_candidates_of_one_cluster_do_not_hide_the_others() -> None:
+def test_large_cluster_does_not_hide_other_candidates() -> None:
     def pairs_of(clusters: list[int], *cosines: float) -> search.Pairs:
         side = np.array([[one, (1 - one**2) ** 0.5] for one in cosines], np.float32)
         return search.Pairs(np.arange(len(side)), np.array(clusters), (side, side))
@@ -285,7 +285,7 @@ def test_many_candidates_of_one_cluster_do_not_hide_the_others() -> None:
     assert found["negatives"].tolist() == [[0, 41, 40]]
 
 
-def test_a_corpus_in_one_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_triplets_of_single_cluster_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = publish(tmp_path, table=with_columns(pairs(40), source_text=["one sentence"] * 40))
     work = tmp_path / "work" / "triplets"
     (work / "of other parameters").mkdir(parents=True)
@@ -302,7 +302,7 @@ def test_a_corpus_in_one_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         mine(corpus, tmp_path / "out")
 
 
-def test_an_empty_corpus(tmp_path: Path) -> None:
+def test_triplets_of_empty_corpus(tmp_path: Path) -> None:
     filters = {"filters": [{"kind": "length", "minimum": 50, "maximum": 60}]}
     from tests.corpus.selection.published import publish_pairs
 
@@ -315,14 +315,14 @@ def test_an_empty_corpus(tmp_path: Path) -> None:
         mine(tmp_path / "corpus", tmp_path / "again")
 
 
-def test_nothing_is_mined(tmp_path: Path) -> None:
+def test_no_triplets_without_candidates(tmp_path: Path) -> None:
     none = TripletsParameters()
     report = mine_triplets(none, tmp_path / "missing", tmp_path / "out", Resources(work=tmp_path / "work"))
     assert report.encoder == "none" and report.triplets == 0
     assert read_json(tmp_path / "out" / "_triplets.json")["files"] == []
 
 
-def test_what_is_no_corpus_or_no_encoder(corpus: Path, tmp_path: Path) -> None:
+def test_invalid_corpus_or_encoder_of_triplets(corpus: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="rejected pairs"):
         mine(corpus.parent / "rejected", tmp_path / "out")
     with pytest.raises(InputError, match="no such directory"):
@@ -348,14 +348,16 @@ def test_what_is_no_corpus_or_no_encoder(corpus: Path, tmp_path: Path) -> None:
         ("--device", "gpu", "device gpu: use cpu, cuda"),
     ],
 )
-def test_options_that_cannot_be(corpus: Path, tmp_path: Path, option: str, value: str, message: str) -> None:
+def test_invalid_options_of_command(
+    corpus: Path, tmp_path: Path, option: str, value: str, message: str
+) -> None:
     with pytest.raises((ConfigurationError, InputError)) as error:
         run_command("triplets", corpus, tmp_path / "out", "--work", tmp_path / "work", option, value)
     assert message in str(error.value) and "\n" not in str(error.value)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_any_number_of_pieces_opens_few_files(tmp_path: Path) -> None:
+def test_open_files_are_limited_for_many_pieces(tmp_path: Path) -> None:
     cut = tuple(pieces.Piece(number, tmp_path, (), number, 1) for number in range(90))
     wanted = search.Search(tmp_path, cut, TripletsParameters(), "general", "cpu", 1)
     for piece in cut:
@@ -366,7 +368,7 @@ def test_any_number_of_pieces_opens_few_files(tmp_path: Path) -> None:
     assert pieces.load(wanted.sorted / "rows.npy").tolist() == list(range(90))
 
 
-def test_pieces_are_row_groups(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_triplet_pieces_are_row_groups(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from paraforge.corpus.publication.datasets import open_published
 
     dataset = open_published(corpus)
@@ -427,7 +429,7 @@ def test_fine_tuning(corpus: Path, tmp_path: Path, datasets: Any) -> None:
     assert gains[1] > gains[0] + 0.05
 
 
-def test_datasets_reads_directory_and_files(corpus: Path, tmp_path: Path, datasets: Any) -> None:
+def test_datasets_reads_triplet_directory_and_files(corpus: Path, tmp_path: Path, datasets: Any) -> None:
     mine(corpus, tmp_path / "out", negatives=2)
     files = datasets.load_dataset("parquet", data_files=f"{tmp_path}/out/triplets-*.parquet", split="train")
     whole = datasets.load_dataset(str(tmp_path / "out"), split="train")
@@ -443,7 +445,7 @@ def test_datasets_reads_directory_and_files(corpus: Path, tmp_path: Path, datase
 
 
 @pytest.mark.parametrize("content", ["corpus", "rejected"])
-def test_the_card_of_a_corpus_names_types(tmp_path: Path, datasets: Any, content: str) -> None:
+def test_triplet_card_names_types(tmp_path: Path, datasets: Any, content: str) -> None:
     """The features of the card are those of the files; without them, datasets would infer the same."""
     from tests.corpus.selection.published import publish_pairs
 
@@ -461,7 +463,7 @@ def test_the_card_of_a_corpus_names_types(tmp_path: Path, datasets: Any, content
     assert front["license"] and front["size_categories"] and front["configs"]
 
 
-def test_the_fingerprint_of_an_encoder_is_of_its_files(tmp_path: Path) -> None:
+def test_encoder_fingerprint_covers_its_files(tmp_path: Path) -> None:
     """A file, a model's directory, and a scorer of words, whose description is enough."""
     found = set()
     for content in "ab":

@@ -67,7 +67,7 @@ SENTENCES = st.lists(st.lists(WORDS, max_size=12).map(" ".join), max_size=60)
 
 
 @given(SENTENCES, st.integers(1, 60), st.integers(2, 5), st.integers(1, 20))
-def test_one_result_a_sentence_in_batches_that_do_not_depend_on_the_queue(
+def test_batches_do_not_depend_on_queue(
     sentences: list[str], batch_tokens: int, queued: int, window: int
 ) -> None:
     """In order, and a batch with its padding is within bounds."""
@@ -90,7 +90,7 @@ def test_one_result_a_sentence_in_batches_that_do_not_depend_on_the_queue(
     ],
 )
 @given(SENTENCES, st.integers(1, 60), st.integers(1, 5))
-def test_a_sentence_that_raises_fails_alone(
+def test_raising_sentence_fails_alone(
     fault: dict[str, str], reason: str, sentences: list[str], batch_tokens: int, queued: int
 ) -> None:
     results = list(translate_in_batches(Upper(batch_tokens, queued, **fault), sentences))
@@ -100,7 +100,7 @@ def test_a_sentence_that_raises_fails_alone(
     assert texts(results) == expected
 
 
-def test_nothing_to_translate_is_an_empty_hypothesis_without_a_score() -> None:
+def test_empty_sentence_gives_unscored_empty_hypothesis() -> None:
     assert list(translate_in_batches(Upper(), [])) == []
     (result,) = translate_in_batches(Upper(), ["   "])
     (hypothesis,) = result.hypotheses
@@ -108,7 +108,7 @@ def test_nothing_to_translate_is_an_empty_hypothesis_without_a_score() -> None:
     assert hypothesis.score != hypothesis.score
 
 
-def test_the_stream_is_read_a_window_at_a_time() -> None:
+def test_stream_is_read_by_windows() -> None:
     read = 0
 
     def stream() -> Iterator[str]:
@@ -141,7 +141,7 @@ def raising(message: str) -> Callable[[Decoded], Decoded]:
     ],
     ids=["fails on everything", "lost its device", "loses a sentence", "without a hypothesis or a reason"],
 )
-def test_the_fault_of_an_engine_is_held_against_no_sentence(
+def test_engine_error_fails_no_sentence(
     change: Callable[[Decoded], Decoded], kind: type[EngineError], message: str
 ) -> None:
     class Faulty(Upper):
@@ -154,7 +154,7 @@ def test_the_fault_of_an_engine_is_held_against_no_sentence(
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_batches_are_halved_where_memory_runs_out(whole: bool, caplog: pytest.LogCaptureFixture) -> None:
+def test_batches_are_halved_when_memory_runs_out(whole: bool, caplog: pytest.LogCaptureFixture) -> None:
     dice = random.Random(1)
 
     class Small(Upper):
@@ -190,12 +190,12 @@ def test_batches_are_halved_where_memory_runs_out(whole: bool, caplog: pytest.Lo
         ("the shapes do not match", False, False),
     ],
 )
-def test_memory_that_ran_out_is_told_from_a_lost_device(message: str, memory: bool, lost: bool) -> None:
+def test_out_of_memory_differs_from_lost_device(message: str, memory: bool, lost: bool) -> None:
     error = RuntimeError(message)
     assert (is_out_of_memory(error), is_device_lost(error)) == (memory, lost)
 
 
-def test_an_engine_may_make_batches_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine_may_make_its_own_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[int] = []
     monkeypatch.setattr(batching, "report_rows", reported.append)
     engine = Upper()
@@ -205,7 +205,7 @@ def test_an_engine_may_make_batches_of_its_own(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("cut", [True, False])
-def test_a_source_that_is_unknown_fails_and_a_cut_one_is_marked_whatever_becomes_of_it(cut: bool) -> None:
+def test_unknown_source_fails_and_truncated_is_marked(cut: bool) -> None:
     class Cuts(Upper):
         def encode(self, sentences: list[str]) -> list[SourceTokens]:
             reasons = {"x": "unknown source"}
@@ -217,6 +217,6 @@ def test_a_source_that_is_unknown_fails_and_a_cut_one_is_marked_whatever_becomes
     assert {one.source_truncated for one in found} == {cut}
 
 
-def test_only_a_gpu_has_large_windows() -> None:
+def test_only_gpus_have_large_windows() -> None:
     assert {usual_window(device) for device in ("cpu", "cpu:0")} == {WINDOW}
     assert min(usual_window(device) for device in ("cuda", "cuda:1")) > WINDOW

@@ -25,7 +25,7 @@ from paraforge.translation.stage.sentences import (
 CHOICE = EngineChoice("fake", DecodingOptions(), {}, "x", None)
 
 
-def test_workers_without_numbers_cannot_share_devices_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unnumbered_workers_cannot_share_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     build_translation(CHOICE, Workplace(2, ("cpu", "cpu"), 1, 0))  # in process, and of a local cluster
     monkeypatch.setattr("distributed.get_worker", lambda: SimpleNamespace(name="host-a"))
     two = Workplace(None, ("cuda:0", "cuda:1"), 1, 0)
@@ -61,7 +61,7 @@ def test_processes_and_threads_share_the_cores(
     assert (found.workers, found.threads) == (workers, threads)
 
 
-def test_the_gpus_are_those_that_the_engine_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_are_counted_by_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     library = SimpleNamespace(get_cuda_device_count=lambda: 1)
     monkeypatch.setattr(sentences, "load_ctranslate2", lambda: library)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
@@ -72,7 +72,7 @@ def test_the_gpus_are_those_that_the_engine_sees(monkeypatch: pytest.MonkeyPatch
         engine_class("fairseq").resolve(DecodingOptions(), Placement("cuda:2"))
 
 
-def test_what_ctranslate2_does_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctranslate2_settings_on_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     library = SimpleNamespace(
         get_cuda_device_count=lambda: 1,
         get_supported_compute_types=lambda device, number: {"float32", "float16", "int8"},
@@ -89,7 +89,7 @@ def test_what_ctranslate2_does_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None
     ("generation", "kind"),
     [((8, 0), "bfloat16"), ((7, 5), "float16"), ((7, 0), "float16"), ((6, 1), "float32")],
 )
-def test_the_fast_type_of_a_gpu(
+def test_fast_compute_type_of_gpu(
     generation: tuple[int, int], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torch.cuda.get_device_capability", lambda device: generation)
@@ -103,7 +103,7 @@ def threads_and_device(workplace: Workplace) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("gpus_of_worker", [0, 1])
-def test_auto_on_a_cluster_asks_its_workers(gpus_of_worker: int) -> None:
+def test_auto_device_asks_cluster_workers(gpus_of_worker: int) -> None:
     """GPU workers are asked for where there are any, and a worker uses all of the threads that it has."""
     from distributed import Client, LocalCluster
 

@@ -34,7 +34,7 @@ from tests.translation.models.tiny import write_model, write_tiny_fairseq
         *(("a", score, ["▁a"], (2, False, False, True, False)) for score in (math.nan, math.inf, -math.inf)),
     ],
 )
-def test_flags_of_a_hypothesis(text: str, score: float, tokens: list[str], flags: tuple[object, ...]) -> None:
+def test_hypothesis_flags(text: str, score: float, tokens: list[str], flags: tuple[object, ...]) -> None:
     found = make_hypothesis(text, score, tokens, ended=True)
     assert (found.tokens, found.output_truncated, found.runaway, found.non_finite, found.empty) == flags
     assert found.score == score if math.isfinite(score) else math.isnan(found.score)
@@ -47,7 +47,7 @@ def test_flags_of_a_hypothesis(text: str, score: float, tokens: list[str], flags
         *({"maximum_source_tokens": 1}, {"maximum_target_tokens": 1}),
     ],
 )
-def test_options_that_cannot_be_are_refused(wrong: dict[str, object]) -> None:
+def test_invalid_decoding_options_are_error(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         DecodingOptions.model_validate(wrong)
 
@@ -66,7 +66,7 @@ def test_options_that_cannot_be_are_refused(wrong: dict[str, object]) -> None:
         pytest.param(list("abcdefghi") * 8, False, id="a block of nine is not a stutter"),
     ],
 )
-def test_at_the_cap_a_short_block_to_the_end_is_enough(tokens: list[str], expected: bool) -> None:
+def test_short_repeated_block_at_cap_is_a_loop(tokens: list[str], expected: bool) -> None:
     assert is_runaway("", tokens, ended=False) is expected
 
 
@@ -88,7 +88,7 @@ def test_at_the_cap_a_short_block_to_the_end_is_enough(tokens: list[str], expect
         pytest.param("", False, id="nothing"),
     ],
 )
-def test_loops_that_end_in_an_end_of_sentence(text: str, expected: bool) -> None:
+def test_loops_ending_in_end_of_sentence(text: str, expected: bool) -> None:
     assert make_hypothesis(text, -0.5, text.split(), ended=True).runaway is expected
     assert is_runaway("", ["0", "0", "1"] * 8)  # tokens that no word shows
     assert not is_runaway("", ["0", "0", "1"] * 7)
@@ -96,9 +96,7 @@ def test_loops_that_end_in_an_end_of_sentence(text: str, expected: bool) -> None
 
 # That a server's answers are marked, tests/translation/engines/test_server.py sees.
 @pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "server"])
-def test_engines_ask_the_same_function(
-    engine: str, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_engines_share_loop_detection(engine: str, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def spy(text: str, tokens: list[object], ended: bool = True) -> bool:
@@ -120,13 +118,13 @@ def column(path: Path, number: int) -> list[str]:
     return [fields[number] for line in lines if len(fields := line.split("\t")) > number]
 
 
-def test_no_sentence_of_the_sample_is_marked() -> None:
+def test_sample_sentences_are_not_marked_as_loops() -> None:
     sentences = [text for pair in generate() for text in (pair.cs, pair.reference)]
     assert not [sentence for sentence in sentences if is_runaway(sentence, sentence.split())]
 
 
 @pytest.mark.full
-def test_human_sentences_are_not_marked(data_directory: Path) -> None:
+def test_human_sentences_are_not_marked_as_loops(data_directory: Path) -> None:
     columns = {"multi30k": 0, "newstest": 1, "software": 1, "tatoeba": 1, "europarl": 0, "fishfillets": 2}
     sentences = [
         sentence
@@ -141,7 +139,7 @@ def test_human_sentences_are_not_marked(data_directory: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(Path("configs/select").glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_shipped_selection_refuses_loops(path: Path) -> None:
+def test_shipped_selections_reject_loops(path: Path) -> None:
 
     from paraforge.interface.configuration.composition import compose
 
@@ -176,7 +174,7 @@ def expected(untrained: Path) -> list[Hypotheses]:
 
 
 @pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
-def test_what_is_too_long_is_cut_and_marked(engine: str, untrained: Path, expected: list[Hypotheses]) -> None:
+def test_long_source_is_cut_and_marked(engine: str, untrained: Path, expected: list[Hypotheses]) -> None:
     # At most 1,024 and 256.
     found = expected if engine == "fairseq" else run(engine, untrained, DecodingOptions(beam=2))
     assert [one.failed for one in found] == [None] * len(SENTENCES)
@@ -192,7 +190,7 @@ def test_what_is_too_long_is_cut_and_marked(engine: str, untrained: Path, expect
         assert best.score == pytest.approx(other.hypotheses[0].score + gain / best.tokens, abs=1e-5)
 
 
-def test_the_smaller_is_chosen_and_said_once(untrained: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_smaller_limit_is_used_and_logged_once(untrained: Path, caplog: pytest.LogCaptureFixture) -> None:
     options = DecodingOptions(beam=2)
     silent = dataclasses.replace(open_model(untrained), maximum_source_tokens=1024)
     with caplog.at_level(logging.INFO, "paraforge.translation.decoding.pieces"):
@@ -216,7 +214,7 @@ def test_the_smaller_is_chosen_and_said_once(untrained: Path, caplog: pytest.Log
     assert found == DecodingOptions(maximum_target_tokens=40)
 
 
-def test_tags_around_a_sentence_count_as_its_tokens(tiny_model: Path) -> None:
+def test_tags_count_as_source_tokens(tiny_model: Path) -> None:
     affixes = {"source_prefix": ("__cs__",), "source_suffix": ("</s>", "__en__")}
     model = dataclasses.replace(open_model(tiny_model), **affixes)
     pieces = SentencePieces(model, DecodingOptions(maximum_source_tokens=10))
@@ -227,7 +225,7 @@ def test_tags_around_a_sentence_count_as_its_tokens(tiny_model: Path) -> None:
     assert least.tokens == ["__cs__", "▁pes", "</s>", "__en__"]
 
 
-def test_positions_that_are_not_in_the_file(tmp_path: Path, untrained: Path) -> None:
+def test_missing_position_embeddings(tmp_path: Path, untrained: Path) -> None:
     assert positions_of(untrained / "ctranslate2") == (POSITIONS, POSITIONS)
     begins = Path(shutil.copytree(untrained / "ctranslate2", tmp_path / "begins"))
     (begins / "config.json").write_text('{"add_source_bos": true}', encoding="utf-8")

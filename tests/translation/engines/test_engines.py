@@ -39,7 +39,7 @@ def production(tiny_model: Path) -> list[Hypotheses]:
 
 
 @pytest.mark.parametrize("options", [OPTIONS, DecodingOptions(beam=1, maximum_target_tokens=4)])
-def test_engines_give_the_same_best_hypothesis_and_score(options: DecodingOptions, tiny_model: Path) -> None:
+def test_engines_agree_on_best_hypothesis_and_score(options: DecodingOptions, tiny_model: Path) -> None:
     """At the cap, too."""
     expected = run("fairseq", tiny_model, SENTENCES, options)
     assert options is OPTIONS or any(one.hypotheses[0].output_truncated for one in expected)
@@ -48,7 +48,7 @@ def test_engines_give_the_same_best_hypothesis_and_score(options: DecodingOption
         agree(found, expected, 1e-5, gains(engine, tiny_model, SENTENCES))
 
 
-def test_the_score_is_a_mean_with_end_of_sentence(tiny_model: Path, production: list[Hypotheses]) -> None:
+def test_score_is_mean_including_end_of_sentence(tiny_model: Path, production: list[Hypotheses]) -> None:
     import sentencepiece
 
     processor = sentencepiece.SentencePieceProcessor(model_file=str(tiny_model / "source.spm"))
@@ -65,7 +65,7 @@ def test_the_score_is_a_mean_with_end_of_sentence(tiny_model: Path, production: 
 
 
 @EVERY_ENGINE
-def test_length_penalty_is_in_the_score(engine: str, tiny_model: Path) -> None:
+def test_length_penalty_affects_score(engine: str, tiny_model: Path) -> None:
     options = DecodingOptions(beam=1, maximum_target_tokens=40)
     plain = run(engine, tiny_model, SENTENCES[:8], options)
     for penalty in (0.0, 1.0):
@@ -78,7 +78,7 @@ def test_length_penalty_is_in_the_score(engine: str, tiny_model: Path) -> None:
 
 @pytest.mark.parametrize("cap", [2, 3, 4, 6, 40])
 @pytest.mark.parametrize("engine", [pytest.param("fairseq", marks=pytest.mark.full), "ctranslate2", "torch"])
-def test_nbest_is_ranked_and_begins_with_the_best(engine: str, cap: int, tiny_model: Path) -> None:
+def test_nbest_is_ranked(engine: str, cap: int, tiny_model: Path) -> None:
     options = DecodingOptions(beam=5, maximum_target_tokens=cap)
     alone = run(engine, tiny_model, SENTENCES[:15], options)
     several = run(engine, tiny_model, SENTENCES[:15], options.with_changes(nbest=4))
@@ -90,7 +90,7 @@ def test_nbest_is_ranked_and_begins_with_the_best(engine: str, cap: int, tiny_mo
 
 
 @EVERY_ENGINE
-def test_inputs_and_outputs_over_the_cap_are_marked(engine: str, tiny_model: Path) -> None:
+def test_inputs_and_outputs_over_limit_are_marked(engine: str, tiny_model: Path) -> None:
     options = DecodingOptions(beam=5, maximum_source_tokens=8, maximum_target_tokens=4)
     found = run(engine, tiny_model, ["pes " * 30, "pes " * 7, "pes", " \t"], options)
     assert [one.source_truncated for one in found] == [True, False, False, False]
@@ -110,7 +110,7 @@ def test_unknown_sources_fail(engine: str, tiny_model: Path) -> None:
 
 
 @EVERY_ENGINE
-def test_scores_that_are_no_numbers_are_marked(engine: str, tiny_fairseq: Path, tmp_path: Path) -> None:
+def test_nan_scores_are_marked(engine: str, tiny_fairseq: Path, tmp_path: Path) -> None:
     import torch
 
     from paraforge.translation.models.checkpoint import load_checkpoint
@@ -127,7 +127,7 @@ def test_scores_that_are_no_numbers_are_marked(engine: str, tiny_fairseq: Path, 
 
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
-def test_threads_do_not_change_a_byte(engine: str, tiny_model: Path) -> None:
+def test_engine_threads_change_no_byte(engine: str, tiny_model: Path) -> None:
     one, two, four = (run(engine, tiny_model, SENTENCES, threads=n, batch_tokens=64) for n in (1, 2, 4))
     assert one == two == four
 
@@ -141,7 +141,7 @@ def test_batch_size_changes_only_rounding(
     agree(production, run(engine, tiny_model, SENTENCES, batch_tokens=1), 1e-5, more)
 
 
-def test_int8_is_close_and_auto_says_what_it_chose(tiny_model: Path, production: list[Hypotheses]) -> None:
+def test_int8_is_close_and_auto_is_logged(tiny_model: Path, production: list[Hypotheses]) -> None:
     int8, automatic = (OPTIONS.with_changes(compute_type=kind) for kind in ("int8", "auto"))
     found = run("ctranslate2", tiny_model, SENTENCES, int8)
     scores = [(a.hypotheses[0].score, b.hypotheses[0].score) for a, b in zip(found, production, strict=True)]
@@ -155,7 +155,7 @@ def test_int8_is_close_and_auto_says_what_it_chose(tiny_model: Path, production:
 
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
-def test_tokens_that_are_forced_are_no_part_of_a_hypothesis(engine: str, tiny_model: Path) -> None:
+def test_forced_tokens_are_not_in_hypothesis(engine: str, tiny_model: Path) -> None:
     model = dataclasses.replace(open_model(tiny_model), target_prefix=("▁house", "▁big"))
     translator = open_translator(engine, model, OPTIONS)
     (result,) = translator.translate(["pes spí velký dům"])
@@ -189,7 +189,7 @@ def test_tokens_that_are_forced_are_no_part_of_a_hypothesis(engine: str, tiny_mo
         ("marian", {}, "auto", "there is no engine 'marian'"),
     ],
 )
-def test_what_an_engine_cannot_do_is_refused(
+def test_unsupported_options_are_error(
     engine: str, changes: dict[str, str], device: str, message: str, tiny_model: Path
 ) -> None:
     options = DecodingOptions.model_validate(changes)
@@ -197,7 +197,7 @@ def test_what_an_engine_cannot_do_is_refused(
         open_translator(engine, tiny_model, options, Placement(device))
 
 
-def test_a_module_without_an_engine_is_an_error_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_module_without_engine_is_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.translation.engines.ENGINES", {"empty": "json"})
     with pytest.raises(InputError, match="the engine 'empty': json defines 0 public subclasses of Engine"):
         open_translator("empty", None)
@@ -212,14 +212,14 @@ def test_a_module_without_an_engine_is_an_error_in_words(monkeypatch: pytest.Mon
         ("ctranslate2", {"defects": 0.1, "seed": 2}, "no setting defects, seed"),
     ],
 )
-def test_a_setting_that_an_engine_does_not_have_is_never_ignored(
+def test_setting_of_other_engine_is_error(
     engine: str, settings: dict[str, float], message: str, tiny_model: Path
 ) -> None:
     with pytest.raises(InputError, match=message):
         open_translator(engine, tiny_model, settings=settings)
 
 
-def test_a_broken_or_missing_model_is_an_error_that_names_it(tiny_model: Path, tmp_path: Path) -> None:
+def test_broken_or_missing_model_error_names_it(tiny_model: Path, tmp_path: Path) -> None:
     broken = tmp_path / "model"
     shutil.copytree(tiny_model, broken)
     model = open_model(broken)
@@ -230,7 +230,7 @@ def test_a_broken_or_missing_model_is_an_error_that_names_it(tiny_model: Path, t
         open_translator("ctranslate2", None)
 
 
-def test_the_registry_imports_no_engine() -> None:
+def test_registry_imports_no_engine() -> None:
     code = (
         "import sys; import paraforge.translation.engines; "
         "heavy = ('ctranslate2', 'torch', 'fairseq', 'sentencepiece'); "

@@ -27,13 +27,13 @@ def run(
 
 
 @given(st.lists(st.text(max_size=40), max_size=20), st.integers(1, 200))
-def test_a_translation_depends_on_its_sentence_alone(sentences: list[str], batch_tokens: int) -> None:
+def test_fake_translation_depends_only_on_sentence(sentences: list[str], batch_tokens: int) -> None:
     together = run(sentences, placement=Placement(batch_tokens=batch_tokens))
     alone = [run([sentence])[0] for sentence in sentences]
     assert repr(together) == repr(alone)  # by repr, because NaN is not equal to itself
 
 
-def test_numbers_and_case_are_kept_and_words_are_english() -> None:
+def test_fake_engine_keeps_numbers_and_case() -> None:
     (result,) = run(["Pes má 4 nohy a 1 ocas."])
     words = result.hypotheses[0].text.split()
     assert words[2] == "4"
@@ -42,7 +42,7 @@ def test_numbers_and_case_are_kept_and_words_are_english() -> None:
     assert result.hypotheses[0].text.isascii()
 
 
-def test_nbest_is_ranked_by_score_and_begins_with_the_best() -> None:
+def test_fake_nbest_is_ranked_by_score() -> None:
     found = run(SENTENCES, DecodingOptions(beam=12, nbest=12))
     for result, alone in zip(found, run(SENTENCES), strict=True):
         scores = [hypothesis.score for hypothesis in result.hypotheses]
@@ -51,7 +51,7 @@ def test_nbest_is_ranked_by_score_and_begins_with_the_best() -> None:
         assert len({hypothesis.text for hypothesis in result.hypotheses[6:]}) > 2
 
 
-def test_sentences_fail_on_demand() -> None:
+def test_fake_engine_fails_on_demand() -> None:
     results = run(SENTENCES, fail_pattern=r"číslo \d*7,")
     failed = [number for number, result in enumerate(results) if result.failed]
     assert failed == [number for number in range(200) if number % 10 == 7]
@@ -60,7 +60,7 @@ def test_sentences_fail_on_demand() -> None:
         run(SENTENCES, fail_pattern="(")
 
 
-def test_defects_on_demand() -> None:
+def test_fake_engine_makes_defects_on_demand() -> None:
     best = [result.hypotheses[0] for result in run(SENTENCES, defects=1.0)]
     assert all(one.empty or one.non_finite or one.output_truncated for one in best)
     assert 20 < sum(one.runaway for one in best) < 80
@@ -68,7 +68,7 @@ def test_defects_on_demand() -> None:
     assert not any(one.empty or one.non_finite or one.output_truncated or one.runaway for one in clean)
 
 
-def test_long_sources_and_outputs_are_cut_and_marked() -> None:
+def test_fake_engine_cuts_and_marks_long_texts() -> None:
     options = DecodingOptions(maximum_source_tokens=10, maximum_target_tokens=5)
     found = run(["slovo " * count for count in (20, 10, 9, 5, 4)], options)  # and the end of the sentence
     assert [one.source_truncated for one in found] == [True, True, False, False, False]
@@ -76,14 +76,14 @@ def test_long_sources_and_outputs_are_cut_and_marked() -> None:
     assert len(found[0].hypotheses[0].text.split()) == 5
 
 
-def test_its_rate_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fake_engine_rate_is_configurable(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
     run(SENTENCES[:50], sentences_per_second=500)
     assert sum(slept) == pytest.approx(0.1)
 
 
-def test_another_seed_gives_other_translations() -> None:
+def test_other_seed_gives_other_translations() -> None:
     assert run(SENTENCES) == run(SENTENCES, seed=1)
     texts = [{one.hypotheses[0].text for one in run(SENTENCES, seed=seed)} for seed in (1, 2)]
     assert not texts[0] & texts[1]
@@ -138,7 +138,7 @@ except ValueError as error:
 
 
 @pytest.mark.full
-def test_an_engine_from_outside_the_package(tmp_path: Path) -> None:
+def test_engine_of_another_package(tmp_path: Path) -> None:
     install(tmp_path, "engines", "echoing", ENGINE)
     (tmp_path / "in.txt").write_text("pes spí\n")
     texts, remembered, checked = plugin.run(tmp_path, RUN).stdout.splitlines()
@@ -149,7 +149,7 @@ def test_an_engine_from_outside_the_package(tmp_path: Path) -> None:
     assert plugin.run(tmp_path, COMMAND, *arguments).stdout == "1\t0\t-1.000000\tpes pes spí spí\n"
 
 
-def test_every_engine_of_the_package_is_found_by_its_file() -> None:
+def test_engines_are_found_by_file_name() -> None:
     from paraforge.translation import engines
 
     assert list(engines.ENGINES) == sorted(path.stem for path in Path(engines.__path__[0]).glob("[!_]*.py"))

@@ -68,7 +68,7 @@ _PARTS = [{"type": "text", "text": "The dog "}, {"type": "thinking"}, {"type": "
         (choice("<think>Hm.", reason="length"), "", {"empty", "output_truncated"}),
     ],
 )
-def test_what_is_made_of_an_answer(server: FakeServer, answer: Json, text: str, marks: set[str]) -> None:
+def test_translations_from_answers(server: FakeServer, answer: Json, text: str, marks: set[str]) -> None:
     (found,) = answered(server, answer).hypotheses
     assert found.text == text and math.isnan(found.score)  # without the reasoning, the score is not known
     names = ("runaway", "empty", "output_truncated", "non_finite")
@@ -76,7 +76,7 @@ def test_what_is_made_of_an_answer(server: FakeServer, answer: Json, text: str, 
 
 
 @pytest.mark.parametrize("text", ['"The dog."', "two\nlines", "I can't translate that."])
-def test_what_a_sentence_has_itself_is_no_fault_of_its_answer(text: str) -> None:
+def test_marks_of_source_are_allowed_in_answer(text: str) -> None:
     found, fault = read_answer(choice(text), f" {text}\n")
     assert (found.text, found.tokens, fault) == (" ".join(text.split()), len(text.split()) + 1, None)
     assert read_answer(choice(f"{text}\nmore"), f" {text}\n")[1] == "several lines"
@@ -91,7 +91,7 @@ def test_what_a_sentence_has_itself_is_no_fault_of_its_answer(text: str) -> None
         (choice("two\nlines"), "several lines"),
     ],
 )
-def test_an_answer_that_is_no_translation_fails_with_the_reason(
+def test_unusable_answer_fails_with_reason(
     server: FakeServer, answer: Json, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -99,7 +99,7 @@ def test_an_answer_that_is_no_translation_fails_with_the_reason(
     assert str(answer["message"]["content"])[:3] in caplog.text
 
 
-def test_what_is_sent_and_what_comes_back(server: FakeServer) -> None:
+def test_request_and_response_of_server(server: FakeServer) -> None:
     found = translate(["Pes spí.", "", "  "], source_language="Czech", body={"top_k": 5, "max_tokens": None})
     assert [one.hypotheses[0].text for one in found] == ["Pess spí.s", "", ""]
     best = found[0].hypotheses[0]
@@ -115,7 +115,7 @@ def test_what_is_sent_and_what_comes_back(server: FakeServer) -> None:
     assert server.bodies[2]["max_tokens"] == OPTIONS["maximum_target_tokens"].default
 
 
-def test_requests_that_are_answered_are_not_kept() -> None:
+def test_answered_requests_are_released() -> None:
     with ThreadPoolExecutor(1) as pool:
         requests = _Requests(pool, lambda sentence: (Hypothesis(sentence, 0.0, 1),), DecodingOptions(), 1)
         wait = requests.submit(requests.encode(["a", "b"]))
@@ -123,7 +123,7 @@ def test_requests_that_are_answered_are_not_kept() -> None:
         assert [one.text for (one,) in wait()] == ["a", "b"] and not requests.open
 
 
-def test_requests_at_a_time(server: FakeServer) -> None:
+def test_concurrent_requests_are_limited(server: FakeServer) -> None:
     """After some answers, none is given before seven requests wait for one."""
     seven = threading.Event()
 
@@ -140,7 +140,7 @@ def test_requests_at_a_time(server: FakeServer) -> None:
     assert server.most_under_way == 7
 
 
-def test_requests_that_nobody_waits_for_are_not_made(server: FakeServer) -> None:
+def test_abandoned_requests_are_not_sent(server: FakeServer) -> None:
     """Each may cost money."""
     ended = threading.Event()
 
@@ -158,7 +158,7 @@ def test_requests_that_nobody_waits_for_are_not_made(server: FakeServer) -> None
     assert len(server.bodies) <= 2  # the second may be under way
 
 
-def test_samples_are_ranked_and_asked_for_until_there_are_enough(server: FakeServer) -> None:
+def test_samples_are_requested_until_enough_and_ranked(server: FakeServer) -> None:
     """Each request brings two answers, whether three or one are asked for."""
     answers = [choice("one", [-1.0]), choice("", [-0.1]), choice("two", [-0.5]), choice("three", [-0.2])]
 
@@ -172,7 +172,7 @@ def test_samples_are_ranked_and_asked_for_until_there_are_enough(server: FakeSer
 
 
 @pytest.mark.parametrize("last", [Reply("no", 400), Reply({})])
-def test_what_was_answered_before_a_refusal_is_kept(server: FakeServer, last: Reply) -> None:
+def test_answers_before_refusal_are_kept(server: FakeServer, last: Reply) -> None:
     server.behave = lambda sentence, body, nth: (
         Reply(completion([choice(f"answer {nth}")])) if nth < 3 or sentence == "1" else last
     )
@@ -190,13 +190,13 @@ def test_what_was_answered_before_a_refusal_is_kept(server: FakeServer, last: Re
         ([("one", None), ("two", -0.5), ("two", -0.1)], [("two", -0.1), ("one", None)]),  # by frequency
     ],
 )
-def test_equal_answers_are_one_by_score_or_frequency(answers: list[Any], expected: list[Any]) -> None:
+def test_equal_answers_are_merged(answers: list[Any], expected: list[Any]) -> None:
     given = [Hypothesis(text, math.nan if score is None else score, 1) for text, score in answers]
     found = best_answers([(one, None) for one in given])
     assert [(one.text, None if math.isnan(one.score) else one.score) for one in found] == expected
 
 
-def test_a_source_that_is_too_long_is_cut_and_marked(server: FakeServer) -> None:
+def test_server_cuts_and_marks_long_source(server: FakeServer) -> None:
     options = DecodingOptions(maximum_source_tokens=4)
     translator = open_translator("server", None, options, settings={"model": "m"})
     found = list(translator.translate(["dlouhá věta, která", "věta, a."]))
@@ -204,7 +204,7 @@ def test_a_source_that_is_too_long_is_cut_and_marked(server: FakeServer) -> None
     assert set(server.asked) == {"dlouhá věta,", "věta, a."}  # four tokens each
 
 
-def test_the_set_of_the_memory_depends_on_what_decides_a_translation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_key_covers_server_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     def described(address: str = "http://two/v1", **changes: Any) -> str:
         monkeypatch.setenv("PARAFORGE_SERVER_URL", address)
         options = DecodingOptions(**{name: changes.pop(name) for name in OPTIONS if name in changes})
@@ -236,7 +236,7 @@ def test_the_set_of_the_memory_depends_on_what_decides_a_translation(monkeypatch
         ({"top_p": 0.5}, "has no setting top_p"),
     ],
 )
-def test_contradictory_settings(server: FakeServer, changes: dict[str, Any], message: str) -> None:
+def test_contradictory_server_settings(server: FakeServer, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         translate(**changes)
 
@@ -251,7 +251,7 @@ def test_contradictory_settings(server: FakeServer, changes: dict[str, Any], mes
         *(("API_KEY", one, "OPENAI_API_KEY is not a valid key") for one in ("klíč", "two\nlines")),
     ],
 )
-def test_no_address_and_no_key(
+def test_missing_address_or_key_of_server(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, message: str
 ) -> None:
     name = f"{'OPENAI' if 'KEY' in variable else 'PARAFORGE'}_{variable}"
@@ -269,7 +269,7 @@ def test_no_address_and_no_key(
         *((one, (0, 0)) for one in (None, [], {"prompt_tokens": None})),
     ],
 )
-def test_usage_is_that_of_all_requests(
+def test_usage_counts_all_requests(
     server: FakeServer, usage: Any, counted: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is counted by one thread at a time."""
@@ -286,7 +286,7 @@ def test_usage_is_that_of_all_requests(
     assert translator.usage == Usage(3, *counted)
 
 
-def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_without_openai_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(MissingPackageError, match=r"\[server\]'"):
         translate()
@@ -302,7 +302,9 @@ def test_neither_address_nor_key_is_logged(server: FakeServer, caplog: pytest.Lo
 
 
 @pytest.mark.parametrize("key", [KEY, ""])
-def test_an_error_names_the_variable(server: FakeServer, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+def test_error_names_environment_variable(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
     """Also where there is no key: an address is not called a key."""
     monkeypatch.setenv("OPENAI_API_KEY", f"{key}\n")
     monkeypatch.setenv("PARAFORGE_SERVER_URL", f" {server.url}/\n")
@@ -312,7 +314,7 @@ def test_an_error_names_the_variable(server: FakeServer, monkeypatch: pytest.Mon
     assert str(server.port) not in str(error.value)
 
 
-def test_a_busy_server_is_asked_again(server: FakeServer) -> None:
+def test_busy_server_is_retried(server: FakeServer) -> None:
     def behave(sentence: str, body: Json, nth: int) -> Reply | None:
         return Reply("busy", 429, {"Retry-After": "0.01"}) if nth < 5 else None
 
@@ -321,13 +323,13 @@ def test_a_busy_server_is_asked_again(server: FakeServer) -> None:
     assert set(server.asked.values()) == {5}
 
 
-def test_an_answer_without_a_translation_is_asked_for_once_more(server: FakeServer) -> None:
+def test_empty_answer_is_requested_once_more(server: FakeServer) -> None:
     server.behave = lambda sentence, body, nth: Reply({"error": "busy"}) if nth == 1 else None
     assert texts(translate(SENTENCES[:4])) == EXPECTED[:4]
     assert set(server.asked.values()) == {2}
 
 
-def test_a_sentence_that_is_never_answered_gets_one_more_attempt(server: FakeServer) -> None:
+def test_unanswered_sentence_gets_second_attempt(server: FakeServer) -> None:
     lost = SENTENCES[1]
     server.behave = lambda sentence, body, nth: Reply(status=0) if sentence == lost else None
     found = texts(translate(SENTENCES[:3], concurrency=1, max_retries=2))
@@ -335,7 +337,7 @@ def test_a_sentence_that_is_never_answered_gets_one_more_attempt(server: FakeSer
     assert server.asked[lost] == (1 + 2) + 1
 
 
-def test_a_slow_server_is_not_waited_for(server: FakeServer) -> None:
+def test_slow_server_times_out(server: FakeServer) -> None:
     server.behave = lambda sentence, body, nth: Reply(translated(sentence, body).body, seconds=0.5)
     with pytest.raises(EngineError, match="does not answer"):
         translate(SENTENCES[:1], timeout_seconds=0.2, max_retries=0)
@@ -354,7 +356,9 @@ def test_a_slow_server_is_not_waited_for(server: FakeServer) -> None:
         *((one, EngineError, f"fails: HTTP {one}.*run the same command ag") for one in (408, 409, 429, 500)),
     ],
 )
-def test_what_never_works_fails(server: FakeServer, status: int, kind: type[Exception], message: str) -> None:
+def test_permanent_server_errors_fail(
+    server: FakeServer, status: int, kind: type[Exception], message: str
+) -> None:
     code = "insufficient_quota" if (status, kind) == (429, InputError) else "other"
     refusal = Reply({"error": {"message": f"no {KEY}", "code": code}}, status, {"Retry-After": "0.01"})
     server.behave = lambda sentence, body, nth: refusal
@@ -385,7 +389,7 @@ _WITHOUT_ANSWER: list[Any] = [
         *((4, reply, 2, "no answer") for reply in (Reply(status=0), Reply(seconds=math.inf))),
     ],
 )
-def test_a_sentence_that_the_server_refuses_fails_alone(
+def test_refused_sentence_fails_alone(
     server: FakeServer, place: int, reply: Reply, looks: int, reason: str
 ) -> None:
     server.behave = lambda sentence, body, nth: reply if sentence == SENTENCES[place] else None
@@ -394,14 +398,14 @@ def test_a_sentence_that_the_server_refuses_fails_alone(
     assert server.asked["1"] == looks  # whether it answers others
 
 
-def test_a_dead_server_is_an_error_and_its_answers_are_not_lost(server: FakeServer) -> None:
+def test_dead_server_keeps_received_answers(server: FakeServer) -> None:
     server.die()
     with pytest.raises(EngineError, match=r"does not answer: .*Connection refused\. Finished"):
         translate(max_retries=0)
 
 
 @pytest.mark.parametrize("proxy", ["nonsense://me:secret@host", "http://[::1"])
-def test_a_proxy_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch, server: FakeServer, proxy: str) -> None:
+def test_unusable_proxy_is_error(monkeypatch: pytest.MonkeyPatch, server: FakeServer, proxy: str) -> None:
     monkeypatch.setenv("HTTP_PROXY", proxy)
     with pytest.raises(InputError, match="Check PARAFORGE_SERVER_URL, HTTP_PROXY") as error:
         translate()

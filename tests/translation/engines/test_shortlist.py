@@ -31,7 +31,7 @@ def half(tiny_model: Path, tmp_path: Path) -> Path:
     return listed(tiny_model, tmp_path / "half", half=True)
 
 
-def test_a_list_of_all_pieces_changes_no_text(tiny_model: Path, tmp_path: Path) -> None:
+def test_shortlist_of_all_pieces_changes_no_text(tiny_model: Path, tmp_path: Path) -> None:
     plain = run(tiny_model, LISTED.with_changes(shortlist=False), SENTENCES)
     found = run(listed(tiny_model, tmp_path / "all"), LISTED, SENTENCES)
     for one, other in zip(plain, found, strict=True):
@@ -39,7 +39,7 @@ def test_a_list_of_all_pieces_changes_no_text(tiny_model: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("cap", [40, 4])
-def test_scores_are_over_the_whole_vocabulary(tiny_model: Path, half: Path, cap: int) -> None:
+def test_shortlist_scores_use_whole_vocabulary(tiny_model: Path, half: Path, cap: int) -> None:
     options = LISTED.with_changes(maximum_target_tokens=cap, length_penalty=0.5)
     translator = open_translator("ctranslate2", half, options, Placement("cpu"))
     scorer = load_ctranslate2().Translator(str(tiny_model / "ctranslate2"), intra_threads=1)
@@ -60,14 +60,14 @@ def test_scores_are_over_the_whole_vocabulary(tiny_model: Path, half: Path, cap:
     assert truncated > 0 or cap == 40
 
 
-def test_other_pieces_are_not_found(tiny_model: Path, half: Path) -> None:
+def test_shortlist_excludes_other_pieces(tiny_model: Path, half: Path) -> None:
     plain = run(tiny_model, LISTED.with_changes(shortlist=False), SENTENCES)
     found = run(half, LISTED, SENTENCES)
     assert [one.hypotheses[0].text for one in plain] != [one.hypotheses[0].text for one in found]
     assert run(half, LISTED.with_changes(shortlist=False), SENTENCES) == plain
 
 
-def test_a_sentence_does_not_depend_on_others(tiny_model: Path, tmp_path: Path) -> None:
+def test_shortlist_result_does_not_depend_on_batch(tiny_model: Path, tmp_path: Path) -> None:
     """Each source piece allows another target piece, so a list that sentences share would show."""
     model = listed(tiny_model, tmp_path / "own")
     sources, targets = (read_vocabulary(model / "ctranslate2", side) for side in ("source", "target"))
@@ -98,7 +98,7 @@ def test_a_sentence_does_not_depend_on_others(tiny_model: Path, tmp_path: Path) 
     ],
 )
 @pytest.mark.parametrize("scheduler", [None, "tcp://nowhere:1"])
-def test_when_it_is_used_is_in_the_key_and_a_missing_list_is_an_error(
+def test_shortlist_is_in_key_and_must_exist(
     tiny_model: Path,
     half: Path,
     case: tuple[str, str, bool | str, bool, str, bool | None],

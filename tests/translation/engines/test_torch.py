@@ -44,7 +44,7 @@ from tests.translation.models.tiny import write_model
         pytest.param({"layernorm_embedding": True, "encoder_layers": 3}, id="normalised embeddings"),
     ],
 )
-def test_architectures_are_fairseqs(changes: dict[str, Any], tiny_fairseq: Path, tmp_path: Path) -> None:
+def test_architectures_match_fairseq(changes: dict[str, Any], tiny_fairseq: Path, tmp_path: Path) -> None:
     model = write_variant(tiny_fairseq, tmp_path / "model", **changes)
     imported = write_model(model, tmp_path / "imported")
     # Random models seldom end a sentence, and cut hypotheses fairseq ranks by the end that it forces on them:
@@ -60,7 +60,7 @@ def test_directory_without_a_model(tmp_path: Path) -> None:
         ModelFile(tmp_path)
 
 
-def test_weights_stored_in_few_bits_are_read(tiny_fairseq: Path, tiny_model: Path, tmp_path: Path) -> None:
+def test_quantized_weights_are_read(tiny_fairseq: Path, tiny_model: Path, tmp_path: Path) -> None:
     from ctranslate2.converters import FairseqConverter
 
     expected = ModelFile(tiny_model / "ctranslate2")
@@ -94,7 +94,7 @@ def test_weights_stored_in_few_bits_are_read(tiny_fairseq: Path, tiny_model: Pat
         ("decoder/alibi", 0, None),
     ],
 )
-def test_a_part_that_the_search_does_not_support_is_refused(
+def test_unsupported_layer_is_error(
     name: str, value: Any, message: str | None, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Changed(ModelFile):
@@ -112,7 +112,7 @@ def test_a_part_that_the_search_does_not_support_is_refused(
         TorchTranslator.check(open_model(tiny_model))
 
 
-def test_a_vocabulary_of_another_size_is_refused_before_any_work(tiny_model: Path, tmp_path: Path) -> None:
+def test_vocabulary_size_mismatch_is_early_error(tiny_model: Path, tmp_path: Path) -> None:
     model = Path(shutil.copytree(tiny_model, tmp_path / "model"))
     vocabulary = model / "ctranslate2" / "shared_vocabulary.json"
     words = json.loads(vocabulary.read_text(encoding="utf-8"))
@@ -123,13 +123,13 @@ def test_a_vocabulary_of_another_size_is_refused_before_any_work(tiny_model: Pat
         choose_engine("torch", model, OPTIONS, {}, Resources(devices=["cpu"]))
 
 
-def test_a_prefix_that_is_not_in_the_vocabulary_is_refused(tiny_model: Path) -> None:
+def test_unknown_target_prefix_is_error(tiny_model: Path) -> None:
     model = dataclasses.replace(open_model(tiny_model), target_prefix=("__xx__",))
     with pytest.raises(InputError, match="cannot begin with __xx__"):
         open_translator("torch", model, OPTIONS, Placement("cpu"))
 
 
-def test_tied_matrices_are_there_once(tiny_model: Path) -> None:
+def test_tied_matrices_are_loaded_once(tiny_model: Path) -> None:
     file = ModelFile(tiny_model / "ctranslate2")
     loaded = load_weights(file, torch.device("cpu"), torch.float32)
     tied = (loaded.source.tokens, loaded.target.tokens, loaded.projection.weight)
@@ -137,7 +137,7 @@ def test_tied_matrices_are_there_once(tiny_model: Path) -> None:
     assert loaded.encoder[0].attention.norm.epsilon == 1e-5  # as in fairseq, whose models do not name it
 
 
-def test_bfloat16_is_close(tiny_model: Path) -> None:
+def test_bfloat16_search_is_close(tiny_model: Path) -> None:
     expected = run("torch", tiny_model)
     options = DecodingOptions(beam=4, maximum_target_tokens=30, compute_type="bfloat16")
     found = run("torch", tiny_model, options=options)
@@ -147,9 +147,7 @@ def test_bfloat16_is_close(tiny_model: Path) -> None:
         assert not equal or abs(one.hypotheses[0].score - other.hypotheses[0].score) < 0.05
 
 
-def test_sentences_that_give_no_number_are_translated_again_in_float32(
-    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nan_sentences_are_retried_in_float32(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = OPTIONS.with_changes(nbest=2)
     found = []
     for kind, bad in (("bfloat16", []), ("float32", []), ("bfloat16", [1, 4])):
@@ -165,9 +163,7 @@ def test_sentences_that_give_no_number_are_translated_again_in_float32(
         assert len(scores) == 2 and full[place] != pytest.approx(half[place], abs=1e-4)
 
 
-def test_a_batch_that_does_not_fit_is_searched_in_halves(
-    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_large_batch_is_searched_in_halves(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     translator = open_translator("torch", tiny_model, OPTIONS, Placement("cpu"))
     assert isinstance(translator, TorchTranslator)
     expected = list(translator.translate(SENTENCES[:10]))
@@ -187,7 +183,7 @@ def test_a_batch_that_does_not_fit_is_searched_in_halves(
     assert translator.batch_tokens <= 5 * (longest + 1) // 2
 
 
-def test_two_threads_may_share_a_translator(tiny_model: Path) -> None:
+def test_two_threads_can_share_translator(tiny_model: Path) -> None:
     translator = open_translator("torch", tiny_model, OPTIONS, Placement("cpu", batch_tokens=60))
     halves = [SENTENCES[:30], SENTENCES[30:]]
     expected = [list(translator.translate(half)) for half in halves]
@@ -208,7 +204,7 @@ def write_biased(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("write", [write_biased, write_m2m100, write_nllb], ids=["Marian", "M2M-100", "NLLB"])
-def test_ready_models_give_what_ctranslate2_gives(write: Callable[[Path], Path], tmp_path: Path) -> None:
+def test_ready_models_match_ctranslate2(write: Callable[[Path], Path], tmp_path: Path) -> None:
     import_model(write(tmp_path / "given"), tmp_path / "nmt")
     options = DecodingOptions(beam=4, nbest=3, maximum_target_tokens=12)
     expected = run("ctranslate2", tmp_path / "nmt", FEW, options)

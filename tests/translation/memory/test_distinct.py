@@ -24,7 +24,7 @@ ROWS: list[Row] = [(text, "too_long" if row % 10 == 9 else None, None) for row, 
 
 @pytest.mark.parametrize(("rows_per_shard", "threads", "block"), [(7, 1, 20), (50, 3, 70), (1000, 1, 1000)])
 @pytest.mark.parametrize("limit", [1, 40, 152, None])
-def test_sentences_with_the_smallest_keys_are_numbered_and_rows_of_others_fail(
+def test_limit_keeps_smallest_keys_and_fails_other_rows(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     rows_per_shard: int,
@@ -57,7 +57,7 @@ def test_sentences_with_the_smallest_keys_are_numbered_and_rows_of_others_fail(
     assert not here.path.exists()  # another corpus takes its place
 
 
-def test_a_limit_that_leaves_nothing_out_changes_nothing(tmp_path: Path) -> None:
+def test_unreached_limit_changes_nothing(tmp_path: Path) -> None:
     corpus = ShardDirectory(write_corpus(tmp_path / "in", ROWS, 50))
     made = [find_distinct(corpus, tmp_path / f"{limit}", 1, limit) for limit in (None, 153, 10_000)]
     assert [one.limit() for one in made] == [None] * 3
@@ -65,7 +65,7 @@ def test_a_limit_that_leaves_nothing_out_changes_nothing(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("name", "lost"), [("keys.bin", 8), ("keys.bin", 16), ("first_rows.bin", 8)])
-def test_a_file_that_was_cut_is_an_error(tmp_path: Path, name: str, lost: int) -> None:
+def test_truncated_sentence_file_is_error(tmp_path: Path, name: str, lost: int) -> None:
     corpus = ShardDirectory(write_corpus(tmp_path / "in", ROWS, 50))
     path = find_distinct(corpus, tmp_path / "distinct").path / name
     os.truncate(path, path.stat().st_size - lost)
@@ -73,7 +73,7 @@ def test_a_file_that_was_cut_is_an_error(tmp_path: Path, name: str, lost: int) -
         find_distinct(corpus, tmp_path / "distinct")
 
 
-def test_equal_sentences_without_a_common_first_row_are_taken_in_order(tmp_path: Path) -> None:
+def test_equal_sentences_without_common_first_row(tmp_path: Path) -> None:
     """As where the first row came with a translation, and the next shards name it."""
     rows: list[Row] = [("a", None, "given"), *[("a", None, None)] * 5]
     corpus = ShardDirectory(write_corpus(tmp_path / "in", rows, 2, given=True))
@@ -85,7 +85,7 @@ def test_equal_sentences_without_a_common_first_row_are_taken_in_order(tmp_path:
     assert here.first_rows.tolist() == [1, 6]
 
 
-def test_numbers_are_in_the_order_of_rows_where_first_rows_are_not(tmp_path: Path) -> None:
+def test_sentence_numbers_follow_row_order(tmp_path: Path) -> None:
     rows: list[Row] = [*[(text, None, "given") for text in "abc"], *[(text, None, None) for text in "bca"]]
     corpus = ShardDirectory(write_corpus(tmp_path / "in", rows, 3, given=True))
     here = find_distinct(corpus, tmp_path / "distinct")
@@ -93,7 +93,7 @@ def test_numbers_are_in_the_order_of_rows_where_first_rows_are_not(tmp_path: Pat
     assert ShardDirectory(here.places).read(1)["sentence"].to_pylist() == [0, 1, 2]
 
 
-def test_a_higher_limit_translates_the_others_only(
+def test_higher_limit_translates_only_added_sentences(
     tmp_path: Path, seen: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     corpus = write_corpus(tmp_path / "in", ROWS, 50)

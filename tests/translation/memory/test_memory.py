@@ -52,9 +52,7 @@ def counts(report: TranslationReport) -> tuple[int, int, int]:
 MANY = [f"věta {number * 7919 % 97} zde" for number in range(150)]
 
 
-def test_what_a_killed_run_finished_is_known_to_a_run_over_another_corpus_and_not_with_other_options(
-    tmp_path: Path, seen: list[str]
-) -> None:
+def test_memory_is_shared_between_corpora_by_options(tmp_path: Path, seen: list[str]) -> None:
     before, other = corpus_of(tmp_path / "before", MANY), CHOSEN.model_copy(update={"nbest": 1})
     run(tmp_path, corpus_of(tmp_path / "part", MANY[:80]), other)
     for name in ("first", "whole"):  # the first run also imports modules
@@ -73,7 +71,7 @@ def test_what_a_killed_run_finished_is_known_to_a_run_over_another_corpus_and_no
     assert len(seen) == 97 - 8 * finished
 
 
-def test_a_run_killed_after_its_last_task_translates_nothing_again(
+def test_kill_after_last_task_translates_nothing_again(
     tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = corpus_of(tmp_path / "corpus", [*MANY, "špatná věta"])
@@ -85,7 +83,7 @@ def test_a_run_killed_after_its_last_task_translates_nothing_again(
     assert counts(report) == (0, 97, 1) and seen == []
 
 
-def test_a_run_that_knows_everything_ends_the_tasks_of_the_run_before(
+def test_fully_known_run_removes_old_tasks(
     tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus, part = corpus_of(tmp_path / "corpus", MANY), corpus_of(tmp_path / "part", MANY[:80])
@@ -102,7 +100,7 @@ def test_a_run_that_knows_everything_ends_the_tasks_of_the_run_before(
     assert counts(report) == (97, 0, 0) and seen == []
 
 
-def test_projects_share_a_memory_and_the_first_translation_counts(tmp_path: Path, seen: list[str]) -> None:
+def test_projects_share_memory_and_first_translation_wins(tmp_path: Path, seen: list[str]) -> None:
     shared = {"translation_memory": tmp_path / "shared"}
     run(tmp_path / "one", corpus_of(tmp_path / "a", MANY[:80]), CHOSEN, **shared)
     second, known = corpus_of(tmp_path / "b", MANY[40:]), len(set(MANY[:80]) & set(MANY[40:]))
@@ -125,7 +123,7 @@ def table_of(texts: list[str]) -> pa.Table:
     return rows.table(pa.array(texts))
 
 
-def test_several_writers_at_once_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_memory_writers_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = memory.open_set(tmp_path, {"engine": "fake"})
     batches = [[f"{writer} {number}" for number in range(30)] for writer in range(8)]
     tables = [table_of(texts) for texts in batches]
@@ -153,7 +151,7 @@ def test_several_writers_at_once_lose_nothing(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("shuffled", "most"), [(False, 13 + 20), (True, 3 * 13)])
-def test_segments_are_not_read_for_every_block_of_a_corpus_in_another_order(
+def test_segments_are_read_once_for_reordered_corpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shuffled: bool, most: int
 ) -> None:
     """13 segments; 20 small blocks, or three large ones, of 97 sentences."""
@@ -175,7 +173,7 @@ def test_segments_are_not_read_for_every_block_of_a_corpus_in_another_order(
     assert published.records == expected.records
 
 
-def test_threads_change_nothing_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recall_threads_change_nothing_and_clean_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "SEGMENT_SENTENCES", 7)
     texts = [[f"{table} {number}" for number in range(5)] for table in range(6)]
     tables = [(table_of(some), {"fake": "1"}) for some in texts]
@@ -214,7 +212,7 @@ def test_threads_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len({tuple(segment.path.name for segment in one.segments()) for one in sets}) == 1
 
 
-def test_what_another_version_of_a_library_translated_is_used_with_a_warning(
+def test_other_library_version_is_used_with_warning(
     tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = corpus_of(tmp_path / "a", MANY[:50]), corpus_of(tmp_path / "b", MANY)
@@ -229,7 +227,7 @@ def test_what_another_version_of_a_library_translated_is_used_with_a_warning(
     assert "(0.1 is installed); the manifest lists all versions" in caplog.text
 
 
-def test_the_installed_version_is_preferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installed_library_version_is_preferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.translation.engines.fake.FakeTranslator.LIBRARIES", ("numpy",))
     choice = EngineChoice("fake", DecodingOptions(), {}, "1", None)
     target = open_memory(choice, Resources(work=tmp_path))
@@ -239,7 +237,7 @@ def test_the_installed_version_is_preferred(tmp_path: Path, monkeypatch: pytest.
     assert ordered == ["00000002", "00000001", "00000003"]
 
 
-def test_failed_sentences_are_tried_again_after_the_run(
+def test_failed_sentences_are_retried_in_next_run(
     tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = corpus_of(tmp_path / "in", ["dobrá", "špatná", "dobrá"])
@@ -256,7 +254,7 @@ def test_failed_sentences_are_tried_again_after_the_run(
     assert [row["failed"] is None for row in found(published) if row["rank"] == 0] == [True, False, True]
 
 
-def test_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_memory_leaves_no_temporary_files(tmp_path: Path) -> None:
     run(tmp_path, corpus_of(tmp_path / "in", MANY), CHOSEN)
     work = tmp_path / "work"
     left = sorted(path.name for path in (work / "translation").iterdir())
@@ -264,7 +262,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     assert not list((work / "translate-sentences").glob("*.parquet"))
 
 
-def test_what_failed_outside_of_a_run_is_not_remembered(tmp_path: Path) -> None:
+def test_failures_outside_a_run_are_not_remembered(tmp_path: Path) -> None:
     """A later run asks again. What was translated is added beside a damaged file."""
     choice = EngineChoice("fake", DecodingOptions(), {}, "1", None)
     place = Resources(work=tmp_path)

@@ -22,7 +22,7 @@ CHANGED = CHOSEN.model_copy(update={"sentences_per_task": 20})
 
 
 @pytest.mark.parametrize("damage", ["flipped", "cut", "gone", "another file"])
-def test_a_damaged_file_is_named_and_costs_its_own_sentences(
+def test_damaged_memory_file_loses_only_its_sentences(
     tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     monkeypatch.setattr(memory, "SEGMENT_SENTENCES", 20)
@@ -50,7 +50,7 @@ def test_a_damaged_file_is_named_and_costs_its_own_sentences(
     assert sorted(seen) == sorted(set(seen)) and len(seen) == report.sentences_translated
 
 
-def test_a_segment_of_a_newer_version_is_not_taken_for_a_damaged_one(
+def test_newer_segment_is_not_called_damaged(
     tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = corpus_of(tmp_path / "in", MANY)
@@ -63,7 +63,7 @@ def test_a_segment_of_a_newer_version_is_not_taken_for_a_damaged_one(
     assert not seen
 
 
-def test_a_memory_that_cannot_be_written_is_found_out_before_anything_is_translated(
+def test_unwritable_memory_is_found_before_translation(
     tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared = tmp_path / "shared"
@@ -98,7 +98,7 @@ def translate_on(host: str, root: Path, corpus: Path, shared: Path, dies_in: str
 
 
 @pytest.mark.full
-def test_two_hosts_are_killed_and_lose_nothing(tmp_path: Path) -> None:
+def test_two_killed_hosts_lose_nothing(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     corpora = {"one": corpus_of(tmp_path / "a", MANY[:110]), "two": corpus_of(tmp_path / "b", MANY[:20:-1])}
     expected = {name: run(tmp_path / f"{name} alone", corpus, CHANGED)[1] for name, corpus in corpora.items()}

@@ -36,9 +36,7 @@ def scored(published: ShardDirectory) -> list[tuple[str | None, float | None]]:
     return [(row["translation"], row["score"]) for row in found(published)]
 
 
-def test_translations_made_elsewhere_are_used_by_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_imported_translations_are_used_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[int] = []
     monkeypatch.setattr("paraforge.translation.engines.imported.report_rows", reported.append)
     rows: dict[str, Any] = {
@@ -64,7 +62,7 @@ def test_translations_made_elsewhere_are_used_by_name(
     assert counts(other) == (0, 0, 4)
 
 
-def test_corrected_translations_replace_those_of_the_run_before(tmp_path: Path) -> None:
+def test_corrected_translations_replace_earlier_ones(tmp_path: Path) -> None:
     """The same corpus, engine and options, but another memory: rows of the first run are not used again."""
     sentences = ["věta 1", "věta 2"]
     corpus = corpus_of(tmp_path / "in", sentences)
@@ -99,14 +97,14 @@ def test_corrected_translations_replace_those_of_the_run_before(tmp_path: Path) 
         ({"sentence": ["a", "b" * 100_001], "hypotheses": ["b", "c"]}, "row 2: a text of more than 100,000"),
     ],
 )
-def test_a_wrong_row_is_named_and_not_added(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
+def test_invalid_row_is_named_and_not_imported(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
     pq.write_table(pa.table(columns), tmp_path / "wrong.parquet")
     with pytest.raises(InputError, match=message):
         import_file(tmp_path / "wrong.parquet", tmp_path / "memory", "mine")
     assert not list((tmp_path / "memory").glob("*/*.parquet"))
 
 
-def test_nothing_is_left_of_a_file_with_a_wrong_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_with_invalid_row_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.translation.memory.memory.SEGMENT_SENTENCES", 10)
     monkeypatch.setattr("paraforge.translation.memory.memory._ROWS_AT_ONCE", 10)
     rows = {"sentence": TEXTS, "hypotheses": [*TEXTS[:-1], None]}
@@ -116,7 +114,7 @@ def test_nothing_is_left_of_a_file_with_a_wrong_row(tmp_path: Path, monkeypatch:
     assert [path.name for path in (tmp_path / "memory").rglob("*") if path.is_file()] == ["set.json"]
 
 
-def test_what_is_damaged_or_has_no_name_is_refused(tmp_path: Path) -> None:
+def test_damaged_or_unnamed_translations_are_refused(tmp_path: Path) -> None:
     broken = pa.array([b"\xff\xfe"], pa.binary()).view(pa.string())
     pq.write_table(pa.table({"sentence": broken, "hypotheses": ["b"]}), tmp_path / "bytes.parquet")
     with pytest.raises(InputError, match="not UTF-8"):
@@ -139,7 +137,7 @@ def test_what_is_damaged_or_has_no_name_is_refused(tmp_path: Path) -> None:
         import_file(path, tmp_path / "memory", "")
 
 
-def test_a_sentence_is_found_in_the_form_that_ingest_gives_it(tmp_path: Path) -> None:
+def test_imported_sentences_are_cleaned_as_in_ingest(tmp_path: Path) -> None:
     """Blanks around it, a line break in it, letters with separate accents; and as it is, for a corpus that
     was not cleaned. What is written in a text loses breaks and control characters, and in the corpus it has
     the references' Unicode form."""

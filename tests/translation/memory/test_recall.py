@@ -28,7 +28,7 @@ def _killed_look_up(*arguments: Any) -> None:
     recall(*arguments)
 
 
-def test_sentences_are_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences_are_found_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dice = np.random.default_rng(7)
     pool = dice.integers(0, 2**64, (90, 2), np.uint64)
     pool[:30, 0] = pool[0, 0]  # other keys with the same first half

@@ -39,7 +39,7 @@ def imported(tiny_fairseq: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return output
 
 
-def test_the_layout(imported: Path) -> None:
+def test_model_directory_layout(imported: Path) -> None:
     description = json.loads((imported / "model.json").read_text(encoding="utf-8"))
     expected = {
         "origin": "fairseq",
@@ -60,7 +60,7 @@ def test_the_layout(imported: Path) -> None:
     assert description["fingerprint"] == fingerprint(digests, affixes)
 
 
-def test_importing_twice_gives_the_same_bytes(tiny_fairseq: Path, imported: Path, tmp_path: Path) -> None:
+def test_second_import_gives_same_bytes(tiny_fairseq: Path, imported: Path, tmp_path: Path) -> None:
     again = tmp_path / "at 12:00"  # fairseq would read two paths
     import_model(tiny_fairseq, again)
     for path in imported.rglob("*"):
@@ -71,9 +71,7 @@ def test_importing_twice_gives_the_same_bytes(tiny_fairseq: Path, imported: Path
 
 
 @pytest.mark.full
-def test_a_process_that_has_only_this_to_do_imports_the_same(
-    tiny_fairseq: Path, imported: Path, tmp_path: Path
-) -> None:
+def test_fresh_process_imports_same_bytes(tiny_fairseq: Path, imported: Path, tmp_path: Path) -> None:
     """In others, something else may have imported fairseq, or allowed torch to read a Namespace."""
     place = tmp_path / "model"
     command = [sys.executable, "-m", "paraforge", "model", "import", str(tiny_fairseq), str(place)]
@@ -81,7 +79,7 @@ def test_a_process_that_has_only_this_to_do_imports_the_same(
     assert digests(place)["ctranslate2/model.bin"] == digests(imported)["ctranslate2/model.bin"]
 
 
-def test_reading_a_checkpoint_needs_nothing_that_was_done_before(tiny_fairseq: Path) -> None:
+def test_checkpoint_reading_needs_no_earlier_import(tiny_fairseq: Path) -> None:
     before = torch.serialization.get_safe_globals()
     torch.serialization.clear_safe_globals()
     try:
@@ -90,7 +88,7 @@ def test_reading_a_checkpoint_needs_nothing_that_was_done_before(tiny_fairseq: P
         torch.serialization.add_safe_globals(before)
 
 
-def test_an_imported_model_can_be_imported(imported: Path, tmp_path: Path) -> None:
+def test_imported_model_can_be_imported_again(imported: Path, tmp_path: Path) -> None:
     description = import_model(imported, tmp_path / "copy")
     assert description == json.loads((imported / "model.json").read_text(encoding="utf-8"))
     (tmp_path / "copy" / "target.spm").write_bytes(b"other")
@@ -106,7 +104,7 @@ def test_an_imported_model_can_be_imported(imported: Path, tmp_path: Path) -> No
     assert not (tmp_path / "third").exists()
 
 
-def test_the_fingerprint_follows_what_decides_the_output() -> None:
+def test_fingerprint_covers_what_decides_output() -> None:
     decide = ("ctranslate2/model.bin", "source.spm", "target.bpe", "target.tokenizer.json")
     digests = {**{name: f"of {name}" for name in decide}, "fairseq/checkpoint.pt": "d"}
     affixes: dict[str, list[str]] = {"source_prefix": [], "source_suffix": [], "target_prefix": []}
@@ -120,7 +118,7 @@ def test_the_fingerprint_follows_what_decides_the_output() -> None:
 
 
 @pytest.mark.parametrize(("kind", "depends"), [(".spm", False), (".bpe", True)])
-def test_only_moses_rules_depend_on_the_languages(kind: str, depends: bool, tmp_path: Path) -> None:
+def test_only_moses_depends_on_languages(kind: str, depends: bool, tmp_path: Path) -> None:
     (tmp_path / f"source{kind}").write_bytes(b"pieces")
     written = [
         write_description(tmp_path, origin="fairseq", languages=languages, entries={})["fingerprint"]
@@ -224,7 +222,7 @@ def _keep_decoder(state: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_parts_that_do_not_belong_together(
+def test_mismatched_model_parts_are_error(
     tiny_fairseq: Path, tmp_path: Path, damage: Callable[[Path], None], message: str
 ) -> None:
     folder = tmp_path / "model"
@@ -235,7 +233,7 @@ def test_parts_that_do_not_belong_together(
     assert not (tmp_path / "nmt").exists()
 
 
-def test_a_checkpoint_is_chosen_by_its_path(tiny_fairseq: Path, tmp_path: Path) -> None:
+def test_checkpoint_is_chosen_by_path(tiny_fairseq: Path, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(tiny_fairseq, folder)
     (folder / "checkpoint.pt").rename(folder / "first.pt")
@@ -245,7 +243,7 @@ def test_a_checkpoint_is_chosen_by_its_path(tiny_fairseq: Path, tmp_path: Path) 
     assert import_model(folder / "second.pt", tmp_path / "nmt")["origin"] == "fairseq"
 
 
-def test_configurations_as_dictionaries(tiny_fairseq: Path, imported: Path, tmp_path: Path) -> None:
+def test_checkpoint_with_dictionary_configuration(tiny_fairseq: Path, imported: Path, tmp_path: Path) -> None:
     """Newer versions of fairseq keep the model's arguments as a dictionary under cfg."""
     folder = tmp_path / "model"
     shutil.copytree(tiny_fairseq, folder)
@@ -260,7 +258,7 @@ def test_configurations_as_dictionaries(tiny_fairseq: Path, imported: Path, tmp_
     assert description["fingerprint"] == before["fingerprint"]
 
 
-def test_a_real_model(small_model_directory: Path, tmp_path: Path) -> None:
+def test_real_model_is_imported(small_model_directory: Path, tmp_path: Path) -> None:
     description = import_model(small_model_directory, tmp_path / "nmt")
     assert description["architecture"]["source_vocabulary"] == 8008
     assert description["architecture"]["width"] == 256
@@ -307,7 +305,7 @@ def state(value: float) -> dict[str, Any]:
     }
 
 
-def test_what_is_left_of_a_checkpoint(tmp_path: Path) -> None:
+def test_weights_only_checkpoint_keeps_needed_state(tmp_path: Path) -> None:
     write_checkpoint(weights_only_state(state(1.0)), tmp_path / "weights.pt")
     read = load_checkpoint(tmp_path / "weights.pt")
     layer = {name for name in read["model"] if name.startswith("encoder.layers")}
@@ -326,7 +324,7 @@ def test_what_is_left_of_a_checkpoint(tmp_path: Path) -> None:
     assert all(kept[name].equal(tensor) for name, tensor in untied.items() if name in kept)
 
 
-def test_bytes_depend_on_the_content_alone(tmp_path: Path) -> None:
+def test_checkpoint_bytes_depend_only_on_content(tmp_path: Path) -> None:
     write_checkpoint(weights_only_state(state(1.0)), tmp_path / "first" / "a.pt")
     write_checkpoint(weights_only_state(state(1.0)), tmp_path / "another" / "name.pt")
     assert (tmp_path / "first" / "a.pt").read_bytes() == (tmp_path / "another" / "name.pt").read_bytes()
@@ -337,7 +335,7 @@ def test_bytes_depend_on_the_content_alone(tmp_path: Path) -> None:
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
-def test_average(tmp_path: Path) -> None:
+def test_checkpoints_are_averaged(tmp_path: Path) -> None:
     for index, value in enumerate((2.0**24, 1.0, 1.0)):  # whose sum is no float32
         write_checkpoint(weights_only_state(state(value)), tmp_path / f"{index}.pt")
     averaged = average_checkpoints([tmp_path / f"{index}.pt" for index in range(3)])
@@ -348,7 +346,7 @@ def test_average(tmp_path: Path) -> None:
     assert torch.equal(one["model"]["encoder.embed_tokens.weight"], torch.full((4, 2), 1.0))
 
 
-def test_what_a_checkpoint_does_not_say_is_its_architectures_default(tmp_path: Path) -> None:
+def test_missing_arguments_use_architecture_defaults(tmp_path: Path) -> None:
     if importlib.util.find_spec("fairseq") is None:
         pytest.skip("fairseq is not installed")
     table = torch.ones(5, 4)

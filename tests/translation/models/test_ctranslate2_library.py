@@ -12,7 +12,7 @@ from paraforge.translation.models import ctranslate2_library as library
 from tests.project import ROOT
 
 
-def test_every_use_begins_with_the_same_instruction_set() -> None:
+def test_instruction_set_is_fixed_at_first_use() -> None:
     """One that imports the library itself gives scores another last digit, in its whole process."""
     imports = re.compile(r"^ *import ctranslate2\b|(import_module|require)\(\"ctranslate2\"", re.M)
     files = [path for folder in ("pipeline", "benchmarks", "tests") for path in (ROOT / folder).rglob("*.py")]
@@ -48,19 +48,19 @@ def test_engines_multiply_on_the_cpu(engine: str) -> None:
     library.multiply(engine, "cpu")
 
 
-def test_a_device_that_multiplies_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_matrix_product_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "ones", lambda *sizes, device: torch.full(sizes, 0.5, device=device))
     with pytest.raises(RuntimeError, match="torch multiplies wrongly"):
         library.multiply("torch", "cpu")
 
 
-def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_cuda_library_names_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "_LIBRARIES", ("libnot-there.so.12",))
     with pytest.raises(MissingPackageError, match=r"nvidia-cublas-cu12.*\[gpu\]"):
         library.preload_cublas()
 
 
-def test_libraries_are_loaded_from_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cuda_libraries_are_loaded_from_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """cuBLASLt first, which cuBLAS needs; the system has neither."""
     folder = tmp_path / "nvidia" / "cublas" / "lib"
     folder.mkdir(parents=True)

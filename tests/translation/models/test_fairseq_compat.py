@@ -23,7 +23,7 @@ from tests.project import ROOT
 
 
 @pytest.mark.full
-def test_importing_leaves_everything_else_as_it_was() -> None:
+def test_fairseq_import_changes_no_global_state() -> None:
     program = """
 import dataclasses, logging
 before = dataclasses.dataclass
@@ -38,7 +38,7 @@ assert (logging.getLogger().level, logging.root.manager.disable) == (logging.WAR
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_what_an_import_sets_is_undone() -> None:
+def test_import_side_effects_are_undone() -> None:
     def state() -> tuple[object, ...]:
         return dataclasses.dataclass, root.level, [*root.handlers], root.manager.disable
 
@@ -50,7 +50,7 @@ def test_what_an_import_sets_is_undone() -> None:
     assert state() == before
 
 
-def test_the_fast_path_of_the_encoder_is_off() -> None:
+def test_encoder_fast_path_is_off() -> None:
     import_fairseq()
     from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 
@@ -76,7 +76,7 @@ class _Malicious:
         ("pickle", r"refused|not weights"),
     ],
 )
-def test_a_pickle_that_runs_code_is_refused(tmp_path: Path, form: str, message: str) -> None:
+def test_pickle_with_code_is_refused(tmp_path: Path, form: str, message: str) -> None:
     victim, path = tmp_path / "victim", tmp_path / "checkpoint.pt"
     if form == "pickle":
         path.write_bytes(pickle.dumps(_Malicious(victim)))
@@ -108,7 +108,7 @@ def saved(state: dict[str, object]) -> bytes:
         (saved({"weights": torch.zeros(2)}), "no model in this file"),
     ],
 )
-def test_files_that_are_no_checkpoints(tmp_path: Path, content: bytes | None, message: str) -> None:
+def test_invalid_checkpoint_files(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "checkpoint.pt"
     if content is not None:
         path.write_bytes(content)
@@ -134,19 +134,19 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return found
 
 
-def test_its_needs_are_those_of_the_extra() -> None:
+def test_fairseq_requirements_match_extra() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     (listed,) = re.findall(r"^fairseq-needs = \[(.*)\]", project, re.MULTILINE)
     assert names(NEEDS) == names(re.findall(r'"([^"]+)"', listed))
 
 
-def test_what_pip_is_asked_for(calls: list[list[str]]) -> None:
+def test_pip_command_of_fairseq_installation(calls: list[list[str]]) -> None:
     run_command("doctor", "--install-fairseq")
     assert calls[0][-len(NEEDS) :] == list(NEEDS)
     assert calls[1][-2:] == ["--no-deps", "fairseq==0.12.2"] and len(calls) == 2
 
 
-def test_a_failure_says_what_is_missing(
+def test_installation_failure_says_what_is_missing(
     calls: list[list[str]], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(fairseq_compat, "NEEDS", ("fails",))
@@ -155,7 +155,7 @@ def test_a_failure_says_what_is_missing(
     assert len(calls) == 1
 
 
-def test_a_newer_python_is_not_tried_and_an_installed_one_is_left_alone(
+def test_unsupported_python_and_installed_fairseq_are_skipped(
     calls: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fairseq_compat, "NEWEST_PYTHON", (3, 9))

@@ -42,7 +42,7 @@ def write_model(path: Path, **changes: object) -> Path:
     return path
 
 
-def test_the_projects_own_layout(tmp_path: Path) -> None:
+def test_models_in_own_layout(tmp_path: Path) -> None:
     model = open_model(write_model(tmp_path / "nmt"))
     assert model.folders["ctranslate2"] == tmp_path / "nmt" / "ctranslate2"
     assert model.source_sentencepiece == tmp_path / "nmt" / "source.spm"
@@ -66,14 +66,14 @@ def test_the_projects_own_layout(tmp_path: Path) -> None:
         pytest.param({"files": {"source.spm": 3}}, "damaged index", id="no hashes"),
     ],
 )
-def test_a_wrong_index_is_refused(tmp_path: Path, changes: dict[str, object], message: str) -> None:
+def test_invalid_weight_index_is_refused(tmp_path: Path, changes: dict[str, object], message: str) -> None:
     model = write_model(tmp_path / "nmt", **changes)
     for read in (open_model, lambda path: import_model(path, tmp_path / "copy")):
         with pytest.raises(InputError, match=message):
             read(model)
 
 
-def test_nothing_is_copied_from_or_to_another_directory(tmp_path: Path) -> None:
+def test_model_files_stay_inside_directory(tmp_path: Path) -> None:
     outside = tmp_path / "secret"
     outside.write_bytes(b"secret")
     entry = {"bytes": 6, "sha256": sha256_file(outside)}
@@ -88,14 +88,12 @@ def test_nothing_is_copied_from_or_to_another_directory(tmp_path: Path) -> None:
     ("configuration", "end"),
     [("{}", ()), ('{"add_source_eos": true}', ()), ('{"add_source_eos": false, "eos_token": "E"}', ("E",))],
 )
-def test_only_some_models_expect_the_end_of_a_source(
-    configuration: str, end: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_end_of_source_depends_on_model(configuration: str, end: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(configuration)
     assert source_end(tmp_path) == end
 
 
-def test_no_code_of_a_repository_and_no_pickle_beside_plain_weights_is_wanted() -> None:
+def test_download_skips_code_and_redundant_pickles() -> None:
     small = ["bpe.codes", "bpecodes.cs", "config.json", "model.pt", "source.spm"]
     code = ["code.py", "modeling.py", "onnx/model.onnx", "tf_model.h5", "below/config.json"]
     pickles = ["pytorch_model-00001-of-00002.bin", "pytorch_model.bin"]
@@ -107,7 +105,7 @@ def test_no_code_of_a_repository_and_no_pickle_beside_plain_weights_is_wanted() 
 @pytest.mark.parametrize(
     ("name", "revision"), [("a/b@v1", "v1"), *((f"a/{one}", None) for one in ("b", "empty", "c"))]
 )
-def test_a_hub_model_is_of_one_commit(
+def test_hub_model_is_pinned_to_commit(
     name: str, revision: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {"a/b": [SimpleNamespace(rfilename="model.bin")], "a/empty": None}
@@ -125,7 +123,7 @@ def test_a_hub_model_is_of_one_commit(
             download(name)
 
 
-def test_a_changed_or_missing_file_is_found(tmp_path: Path) -> None:
+def test_changed_or_missing_model_file_is_found(tmp_path: Path) -> None:
     path = write_model(tmp_path / "nmt")
     for content, verify in ((b"half", False), (b"WEIGHTS", True)):  # the size is always compared
         (path / "ctranslate2" / "model.bin").write_bytes(content)
@@ -137,7 +135,7 @@ def test_a_changed_or_missing_file_is_found(tmp_path: Path) -> None:
         open_model(path, verify=False)
 
 
-def test_a_worker_refuses_another_model_than_the_run_began_with(tmp_path: Path) -> None:
+def test_worker_refuses_changed_model(tmp_path: Path) -> None:
     path = write_model(tmp_path / "nmt")
     check_model(EngineChoice("ctranslate2", DecodingOptions(), {}, "a" * 64, path))
     with pytest.raises(InputError, match="its fingerprint is aaaaaaaa, but was bbbbbbbb when the run"):
@@ -145,7 +143,7 @@ def test_a_worker_refuses_another_model_than_the_run_began_with(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("source", "target"), [("cs", "en"), ("en", "cs"), ("fr", "de"), ("de", "fr")])
-def test_the_direction_of_a_fairseq_model_is_its_checkpoints(
+def test_fairseq_direction_comes_from_checkpoint(
     source: str, target: str, tiny_fairseq: Path, tmp_path: Path
 ) -> None:
     folder = write_direction(tiny_fairseq, tmp_path / "model", source, target)
@@ -157,7 +155,7 @@ def test_the_direction_of_a_fairseq_model_is_its_checkpoints(
         import_model(folder, tmp_path / "other", source_language=target, target_language=source)
 
 
-def test_a_checkpoint_that_names_no_languages(tiny_fairseq: Path, tmp_path: Path) -> None:
+def test_checkpoint_without_languages(tiny_fairseq: Path, tmp_path: Path) -> None:
     folder = write_direction(tiny_fairseq, tmp_path / "model", None, None)
     for language in ("de", "fr"):
         shutil.copy(tiny_fairseq / "dict.cs.txt", folder / f"dict.{language}.txt")
@@ -189,7 +187,7 @@ def write_direction(model: Path, folder: Path, source: str | None, target: str |
     return folder
 
 
-def test_opening_never_converts(tiny_fairseq: Path, tmp_path: Path) -> None:
+def test_opening_model_never_converts(tiny_fairseq: Path, tmp_path: Path) -> None:
     for folder, message in (
         (tiny_fairseq, r"no model\.json.*paraforge model import"),
         (tmp_path / "nothing", "no such model directory"),
@@ -199,7 +197,7 @@ def test_opening_never_converts(tiny_fairseq: Path, tmp_path: Path) -> None:
     assert not (tiny_fairseq / "model.json").exists()
 
 
-def test_what_is_no_model(tmp_path: Path) -> None:
+def test_invalid_model_directories(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.txt").touch()
     for name, message in (("missing", "no such m"), ("empty", "not a model"), ("text.txt", "not a model")):
@@ -208,7 +206,7 @@ def test_what_is_no_model(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "text.txt"]
 
 
-def test_languages_of_our_own_model_are_not_changed_in_silence(tiny_fairseq: Path, tmp_path: Path) -> None:
+def test_changed_languages_of_own_model_are_error(tiny_fairseq: Path, tmp_path: Path) -> None:
     import_model(tiny_fairseq, tmp_path / "nmt", source_language="cs", target_language="en")
     asked_for = [(["--from", "de"], True), (["--from", "cs"], False), ([], False)]
     for number, (asked, warned) in enumerate(asked_for):
@@ -218,6 +216,6 @@ def test_languages_of_our_own_model_are_not_changed_in_silence(tiny_fairseq: Pat
         assert f"--model '{place}'" in done.output  # to be copied into a shell
 
 
-def test_a_compute_type_that_is_none_is_no_traceback(tiny_fairseq: Path) -> None:
+def test_invalid_compute_type_is_clear_error(tiny_fairseq: Path) -> None:
     with pytest.raises(ConfigurationError, match="compute_type"):
         run_command("translate", "-", "-", "--model", tiny_fairseq, "--compute-type", "int9")

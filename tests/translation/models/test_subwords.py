@@ -26,7 +26,7 @@ from paraforge.translation.training.binarisation import encode_sentences
 from tests.translation.models.tiny import bitext
 
 
-def test_finding_files(tmp_path: Path) -> None:
+def test_subword_files_are_found(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no SentencePiece model next to the weights"):
         find_subwords(tmp_path)
     (tmp_path / "target.spm").touch()
@@ -96,11 +96,11 @@ NLLB = ["ces_Latn", "eng_Latn", "zho_Hans", "zho_Hant", "lvs_Latn", "pes", "en_r
         ("en", [], None),
     ],
 )
-def test_the_token_of_a_language(language: str, vocabulary: list[str], token: str | None) -> None:
+def test_language_token_of_vocabulary(language: str, vocabulary: list[str], token: str | None) -> None:
     assert language_token(language, vocabulary) == token
 
 
-def test_several_tokens_of_a_language_are_the_users_to_choose() -> None:
+def test_ambiguous_language_token_needs_choice() -> None:
     assert language_tokens(NLLB) == ["ces_Latn", "eng_Latn", "lvs_Latn", "zho_Hans", "zho_Hant"]
     with pytest.raises(InputError, match="zho_Hans, zho_Hant"):
         language_token("zh", NLLB)
@@ -124,7 +124,7 @@ def test_known_pieces_of_sentencepiece(model: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_pieces_spell_the_sentences(tmp_path: Path, kind: Literal["unigram", "bpe"]) -> None:
+def test_pieces_spell_sentences(tmp_path: Path, kind: Literal["unigram", "bpe"]) -> None:
     train_vocabulary(SENTENCES, tmp_path / "m.spm", size=48, kind=kind)
     processor = load_processor(tmp_path / "m.spm")
     assert processor.get_piece_size() == 48
@@ -132,7 +132,7 @@ def test_pieces_spell_the_sentences(tmp_path: Path, kind: Literal["unigram", "bp
     assert pieces_of(processor)[0] == "<unk>"
 
 
-def test_bytes_spell_what_was_never_seen_and_sizes_beyond_the_text_are_cut(tmp_path: Path) -> None:
+def test_byte_fallback_and_oversized_vocabulary(tmp_path: Path) -> None:
     for size, fallback in ((330, True), (5000, False)):
         train_vocabulary(SENTENCES, tmp_path / "m.spm", size=size, byte_fallback=fallback)
         processor = load_processor(tmp_path / "m.spm")
@@ -140,7 +140,7 @@ def test_bytes_spell_what_was_never_seen_and_sizes_beyond_the_text_are_cut(tmp_p
         assert (processor.decode(processor.encode("pes 🐕")) == "pes 🐕") is fallback
 
 
-def test_bytes_depend_on_the_sentences_alone(tmp_path: Path, model: Path) -> None:
+def test_vocabulary_bytes_depend_only_on_sentences(tmp_path: Path, model: Path) -> None:
     train_vocabulary(iter(SENTENCES), tmp_path / "again.spm", size=70)
     assert (tmp_path / "again.spm").read_bytes() == model.read_bytes()
 
@@ -149,13 +149,13 @@ def test_bytes_depend_on_the_sentences_alone(tmp_path: Path, model: Path) -> Non
     ("sentences", "size", "message"),
     [([], 70, "no sentences"), (SENTENCES, 5, r"no vocabulary of 5 pieces .* 600 sentences")],
 )
-def test_what_cannot_be_trained(tmp_path: Path, sentences: list[str], size: int, message: str) -> None:
+def test_untrainable_vocabularies(tmp_path: Path, sentences: list[str], size: int, message: str) -> None:
     with pytest.raises(InputError, match=message):
         train_vocabulary(sentences, tmp_path / "m.spm", size=size)
     assert not list(tmp_path.iterdir())
 
 
-def test_identifiers_are_those_of_fairseqs_dictionary(tmp_path: Path, model: Path) -> None:
+def test_ids_match_fairseq_dictionary(tmp_path: Path, model: Path) -> None:
     from paraforge.translation.models.fairseq_compat import import_fairseq
 
     import_fairseq()
@@ -177,7 +177,7 @@ def test_identifiers_are_those_of_fairseqs_dictionary(tmp_path: Path, model: Pat
     assert all(word.startswith("madeupword") for word in words[len(pieces) :])
 
 
-def test_a_piece_with_the_name_of_one_of_fairseqs_types_is_refused(tmp_path: Path) -> None:
+def test_piece_named_like_fairseq_symbol_is_refused(tmp_path: Path) -> None:
     train_vocabulary(SENTENCES, tmp_path / "m.spm", size=48, symbols=["<pad>", "<new>"])
     processor = load_processor(tmp_path / "m.spm")
     assert processor.get_piece_size() == 50
@@ -204,7 +204,7 @@ def test_bad_dictionaries(tmp_path: Path, content: bytes | None, message: str) -
     assert read_dictionary(tmp_path / "dict.cs.txt") == ["<special>", "a b"]  # a mark is no part of a type
 
 
-def test_a_foreign_sentencepiece_model_is_refused(tmp_path: Path, model: Path) -> None:
+def test_mismatched_sentencepiece_model_is_refused(tmp_path: Path, model: Path) -> None:
     processor = load_processor(model)
     types = pieces_of(processor)[1:]
     check_pieces(processor, [*types, "madeupword0000"], model)

@@ -54,7 +54,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(tmp_path_factory, "pivots", lambda project: run_all(make(project, "publish.pairs=all")))
 
 
-def test_references_are_counted_by_their_pivots(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_references_are_counted_by_pivots(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     own = {"cs": ["a", "b", "b", None], "de": ["b", "c", "é"], "fr": ["b", "é"], "pl": ["x"]}
     for name, references in own.items():
         rejected = [None if text else "empty" for text in references]
@@ -75,7 +75,7 @@ def test_references_are_counted_by_their_pivots(tmp_path: Path, caplog: pytest.L
     ]
 
 
-def test_rows_are_those_of_each_pivot_and_pairs_of_their_translations(finished: Path) -> None:
+def test_rows_of_pivots_and_pairs_of_translations(finished: Path) -> None:
     """Against the obvious join: the first usable row of each reference in each pivot."""
     rows = rows_of(finished / "data/translated")
     assert [path.name for path in (finished / "work/pivots").iterdir()] == ["lock"]
@@ -120,7 +120,7 @@ def test_rows_are_those_of_each_pivot_and_pairs_of_their_translations(finished: 
     ]
 
 
-def test_counts_add_up_for_each_pivot_and_the_whole(finished: Path) -> None:
+def test_counts_add_up_per_pivot_and_in_total(finished: Path) -> None:
     metrics = {stage: read_json(finished / f"metrics/{stage}.json") for stage in STAGES}
     rows = metrics["translate"]["rows_by_pivot"]
     assert rows == Counter(row["pivot"] for row in rows_of(finished / "data/translated"))
@@ -151,7 +151,7 @@ def test_counts_add_up_for_each_pivot_and_the_whole(finished: Path) -> None:
     run("paraforge", "verify", "data/corpus", "data/rejected", cwd=finished)
 
 
-def test_without_pivots_nothing_is_other_than_it_was(finished: Path, tmp_path: Path) -> None:
+def test_no_pivots_change_nothing(finished: Path, tmp_path: Path) -> None:
     """The same rows, without a column of pivots, from work that none of their keys has."""
     parameters = read_parameters(make(tmp_path / "project"))
     write_parameters(tmp_path / "project", {**parameters, "pivots": {}})
@@ -169,7 +169,7 @@ def test_without_pivots_nothing_is_other_than_it_was(finished: Path, tmp_path: P
     ]
 
 
-def test_a_sentence_that_failed_in_an_earlier_pivot_is_not_tried_again_after_a_kill(
+def test_failed_sentence_of_earlier_pivot_is_not_retried(
     finished: Path, tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = tmp_path / "project"
@@ -190,7 +190,7 @@ def test_a_sentence_that_failed_in_an_earlier_pivot_is_not_tried_again_after_a_k
 
 @pytest.mark.full
 @pytest.mark.parametrize("part", [0.3, 0.8])
-def test_killed_in_any_pivot_it_resumes_to_the_same_bytes_and_loses_a_task_at_most(
+def test_kill_in_any_pivot_resumes_to_same_bytes(
     finished: Path, tmp_path: Path, paid: Counter[tuple[int, str]], part: float
 ) -> None:
     project = tmp_path / "project"
@@ -228,7 +228,7 @@ def test_killed_in_any_pivot_it_resumes_to_the_same_bytes_and_loses_a_task_at_mo
         ({"../x": {}}, {}, "pivots.../x"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_before_anything_runs(
+def test_invalid_pivot_settings_are_early_errors(
     tmp_path: Path, pivots: dict[str, Any], changes: dict[str, Any], problem: str
 ) -> None:
     content = read_parameters(make_project(tmp_path / "project"))
@@ -245,7 +245,7 @@ def test_what_cannot_be_meant_is_refused_before_anything_runs(
     assert problem in str(raised.value)
 
 
-def test_a_file_of_a_later_pivot_is_missed_before_the_first_one_is_read(tmp_path: Path) -> None:
+def test_missing_file_of_later_pivot_is_found_first(tmp_path: Path) -> None:
     project = make(tmp_path / "project", "pivots.art.nmt={model: ./none.pt}")
     with inside(project), pytest.raises(ConfigurationError, match=r"pivots\.art\.nmt\.model: .*none\.pt"):
         run_stage("ingest")
@@ -254,7 +254,7 @@ def test_a_file_of_a_later_pivot_is_missed_before_the_first_one_is_read(tmp_path
 
 @pytest.mark.full
 @pytest.mark.timeout(300)
-def test_dvc_runs_them_and_nothing_again(tmp_path: Path) -> None:
+def test_dvc_runs_pivots_once(tmp_path: Path) -> None:
     project = make(tmp_path / "project")
     run("dvc", "repro", "publish", cwd=project)
     corpus = pq.read_table(project / "data/rejected", partitioning=None)

@@ -28,7 +28,7 @@ def sentences() -> list[str]:
     return [f"{'x' * int(dice.lognormal(3.5, 0.8))} {dice.integers(300)}" for _ in range(1000)]
 
 
-def test_the_sentences_are_those_that_translation_finds(tmp_path: Path, sentences: list[str]) -> None:
+def test_population_matches_translated_sentences(tmp_path: Path, sentences: list[str]) -> None:
     repeated = [*sentences, *sentences[:250]]
     corpus = write_corpus(tmp_path / "in", repeated, rejected={3, 77, 1100})
     population = survey(corpus)
@@ -41,13 +41,13 @@ def test_the_sentences_are_those_that_translation_finds(tmp_path: Path, sentence
     assert sorted(population.sample) == sorted(expected)
 
 
-def test_a_sentence_counts_although_its_first_row_came_with_a_translation(tmp_path: Path) -> None:
+def test_sentence_counts_if_first_row_is_translated(tmp_path: Path) -> None:
     texts, given = ["a", "b", "a", "a"], ["x", None, None, None]
     corpus = ShardDirectory(write_ingested(tmp_path / "in", texts, rows_per_shard=2, translation=given))
     assert sorted(survey(corpus).sample) == ["a", "b"]
 
 
-def test_blocks_are_distinct_until_all_are_used(tmp_path: Path, sentences: list[str]) -> None:
+def test_sampled_blocks_are_distinct(tmp_path: Path, sentences: list[str]) -> None:
     population = survey(write_corpus(tmp_path / "in", sentences))
     found = [text for block in islice(blocks(population, 100), 10) for text in block]
     assert len(found) == 1000
@@ -58,7 +58,7 @@ def test_blocks_are_distinct_until_all_are_used(tmp_path: Path, sentences: list[
     assert np.mean([len(text) for text in found[:500]]) == pytest.approx(wanted, rel=0.1)
 
 
-def test_memory_is_bounded_and_the_kept_are_a_fair_sample(tmp_path: Path) -> None:
+def test_population_sample_is_fair_with_bounded_memory(tmp_path: Path) -> None:
     texts = [f"{number:06d}" for number in range(3000)]
     population = survey(write_corpus(tmp_path / "in", texts, rows=500), kept=200)
     kept = population.sample
@@ -74,7 +74,7 @@ def test_memory_is_bounded_and_the_kept_are_a_fair_sample(tmp_path: Path) -> Non
     assert limited.sample == kept[:50]
 
 
-def test_nothing_to_translate(tmp_path: Path) -> None:
+def test_population_without_sentences(tmp_path: Path) -> None:
     population = survey(write_corpus(tmp_path / "in", ["a", "b"], rejected={0, 1}))
     assert population.sentences == 0
     assert list(islice(blocks(population, 5), 2)) == []

@@ -22,7 +22,7 @@ from tests.translation.stage.test_translate import run
 SENTENCES = [source for source, _ in bitext(230, seed=3, longest=9)]
 
 
-def test_the_loss_is_a_mean_with_an_upper_bound() -> None:
+def test_quantization_loss_has_upper_bound() -> None:
     found = measure_loss("int8", [0.0, 0.02] * 200, [0] * 400, 200)
     # Standard deviation 0.01 (n - 1: 0.0100125), standard error of 400: 0.000500626; 1.645 of them.
     assert (found.loss, found.bound) == (0.01, pytest.approx(0.010824, abs=1e-6))
@@ -32,7 +32,7 @@ def test_the_loss_is_a_mean_with_an_upper_bound() -> None:
     assert measure_loss("int8", [0.1, 0.3], [0, 0], 0).loss == 0.2
 
 
-def test_ruined_sentences_count_more_than_the_mean_and_too_few_show_nothing() -> None:
+def test_ruined_sentences_decide_and_small_samples_do_not() -> None:
     for sentences, worse, enough in ((1000, 0, True), (1000, 10, False), (200, 0, True), (199, 0, False)):
         ruined = [1] * worse + [0] * (sentences - worse)
         assert measure_loss("int8", [0.0] * sentences, ruined, sentences).within(0.02) is enough
@@ -42,7 +42,9 @@ def test_ruined_sentences_count_more_than_the_mean_and_too_few_show_nothing() ->
 
 
 @pytest.mark.parametrize("loss", [None, QuantisationLoss("int8", 1000, 0.5, 0.05, 0.06, 0.0, 0.001)])
-def test_only_what_is_good_is_used(loss: QuantisationLoss | None, caplog: pytest.LogCaptureFixture) -> None:
+def test_only_good_compute_types_are_used(
+    loss: QuantisationLoss | None, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING):
         assert decided(loss, "int8") == "float32"
     assert "everything is translated in float32" in caplog.text
@@ -62,7 +64,7 @@ def parameters(**changes: Any) -> TranslateParameters:
     return TranslateParameters.model_validate(values)
 
 
-def test_a_sample_is_translated_once_for_a_model_and_its_options(
+def test_calibration_runs_once_per_model_and_options(
     corpus: Path, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quantisation, "LIMIT", 9.0)
@@ -82,14 +84,14 @@ def test_a_sample_is_translated_once_for_a_model_and_its_options(
         run(tmp_path, corpus, lenient.model_copy(update={"beam": 3}), model=tiny_model)
 
 
-def test_a_measured_loss_is_of_a_version_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measured_loss_depends_on_engine_version(monkeypatch: pytest.MonkeyPatch) -> None:
     options = DecodingOptions(shortlist=True)
     before = quantisation._key("1", options)
     monkeypatch.setattr(quantisation, "installed", lambda libraries: dict.fromkeys(libraries, "0.1"))
     assert quantisation._key("1", options) != before
 
 
-def test_the_side_that_float32_finds_hopeless_is_ruined(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hopeless_hypothesis_counts_as_ruined(monkeypatch: pytest.MonkeyPatch) -> None:
     class Scored(ctranslate2.CTranslate2Translator):
         def __init__(self, *_: Any) -> None:
             pass
@@ -107,7 +109,7 @@ def test_the_side_that_float32_finds_hopeless_is_ruined(monkeypatch: pytest.Monk
     assert (found.loss, found.ruined, found.identical, found.sentences) == (8.5 / 4, 0.25, 0.25, 4)
 
 
-def test_a_shortlist_is_checked_with_int8_and_given_up_with_it(
+def test_shortlist_is_checked_and_dropped_with_int8(
     tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = listed(tiny_model, tmp_path / "model", half=True)

@@ -107,7 +107,7 @@ def found(directory: ShardDirectory) -> list[dict[str, Any]]:
     st.integers(1, 3),
 )
 @fewer_examples(2)
-def test_every_row_gets_what_its_reference_alone_would(
+def test_round_trip_result_depends_only_on_reference(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Row], rows_per_shard: int, nbest: int
 ) -> None:
     root = tmp_path_factory.mktemp("oracle")
@@ -128,7 +128,7 @@ def test_every_row_gets_what_its_reference_alone_would(
     assert (there.beam, there.nbest, back.beam, back.nbest) == (4, 1, 5, nbest)
 
 
-def test_the_corpus_of_the_way_back_names_first_rows_and_leaves_faulty_ones_out(tmp_path: Path) -> None:
+def test_backward_corpus_skips_failed_rows(tmp_path: Path) -> None:
     """Two references that come as one text are one sentence to translate back."""
     texts = ["Pes běží."] * 2 + [None] + [f"Kočka {flag}." for flag in FLAG_COLUMNS]
     marks = {name: [False] * 3 + [name == flag for flag in FLAG_COLUMNS] for name in FLAG_COLUMNS}
@@ -147,9 +147,7 @@ def test_the_corpus_of_the_way_back_names_first_rows_and_leaves_faulty_ones_out(
     assert not (tmp_path / "groups").exists()
 
 
-def test_nothing_is_translated_twice_and_each_way_is_remembered_by_its_options(
-    tmp_path: Path, paid: Counter[tuple[int, str]]
-) -> None:
+def test_each_direction_is_remembered_by_its_options(tmp_path: Path, paid: Counter[tuple[int, str]]) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS)
     there, back, first = run(tmp_path, corpus, parameters())
     assert there.sentences_translated > 40 and back.sentences_translated > 10
@@ -173,7 +171,7 @@ def test_nothing_is_translated_twice_and_each_way_is_remembered_by_its_options(
 
 @pytest.mark.full
 @pytest.mark.parametrize("part", [0.4, 0.9])
-def test_killed_on_either_way_it_resumes_to_the_same_bytes_and_loses_a_task_at_most(
+def test_kill_in_either_direction_resumes_to_same_bytes(
     tmp_path: Path, paid: Counter[tuple[int, str]], part: float
 ) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS)
@@ -194,7 +192,7 @@ def test_killed_on_either_way_it_resumes_to_the_same_bytes_and_loses_a_task_at_m
 
 
 @pytest.mark.parametrize("moment", ["round_trip.write_back_corpus", "round_trip.GroupRanks"])
-def test_killed_between_the_ways_the_reports_are_of_the_whole(
+def test_kill_between_directions_reports_total(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     """And what failed on the way there is not asked for again before the next run."""
@@ -211,7 +209,7 @@ def test_killed_between_the_ways_the_reports_are_of_the_whole(
     assert (again.tasks, again.reused_tasks) == (1, 0)
 
 
-def test_nothing_comes_back_where_nothing_came_there(tmp_path: Path) -> None:
+def test_failed_forward_translation_has_no_result(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS[:30], 7)
     chosen = parameters(forward={"fake": {"fail_pattern": "here"}})
     there, back, published = run(tmp_path, corpus, chosen)
@@ -225,7 +223,7 @@ def test_nothing_comes_back_where_nothing_came_there(tmp_path: Path) -> None:
     assert (work / "memory").is_dir()
 
 
-def test_reasons_with_sentences_are_counted_by_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_reasons_are_counted_by_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.translation.stage.translate._REASONS", 1)
     _, back, _ = run(tmp_path, write_corpus(tmp_path / "ingested", ROWS), parameters())
     assert {"InjectedFailure", "forward: InjectedFailure", "forward: runaway"} >= set(back.failed) - {
@@ -241,7 +239,7 @@ def test_reasons_with_sentences_are_counted_by_kind(tmp_path: Path, monkeypatch:
     [("ctranslate2", "ctranslate2"), ("torch", "torch"), ("fairseq", "fairseq"), ("server", "server"),
      ("server", "ctranslate2"), ("ctranslate2", "server")],
 )  # fmt: skip
-def test_every_engine_makes_the_round_trip(
+def test_every_engine_does_round_trip(
     there: str, back: str, tiny_model: Path, server: FakeServer, tmp_path: Path
 ) -> None:
     """The texts are those that each engine gives by itself; the tiny model stands for both directions."""
@@ -273,7 +271,7 @@ def test_every_engine_makes_the_round_trip(
     assert forward.engine == there
 
 
-def test_the_forward_parameters_are_those_of_the_section_but_for_what_differs() -> None:
+def test_forward_parameters_override_section() -> None:
     chosen = TranslateParameters.model_validate(
         {
             "engine": "fake", "beam": 12, "nbest": 3, "length_penalty": 0.8, "fake": {"seed": 3},
@@ -291,7 +289,7 @@ def test_the_forward_parameters_are_those_of_the_section_but_for_what_differs() 
         TranslateParameters.model_validate({"forward": {"engine": "imported"}}).forward_parameters()
 
 
-def test_a_work_directory_that_another_run_has_is_left_alone(tmp_path: Path) -> None:
+def test_locked_work_directory_is_left_alone(tmp_path: Path) -> None:
     resources = Resources(work=tmp_path / "work")
     writers = {
         "forward": lambda: round_trip(parameters(), tmp_path, tmp_path, tmp_path, resources),

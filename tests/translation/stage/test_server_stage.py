@@ -46,7 +46,7 @@ def usual(sentence: str, body: Json, nth: int) -> Reply:
     return translated(sentence, body)
 
 
-def test_a_dead_server_an_interrupt_and_a_resumed_run(
+def test_server_stage_survives_dead_server_and_interrupt(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Finished tasks are not paid for again, and the bytes are those of a run without failures."""

@@ -16,7 +16,7 @@ from paraforge.translation.engines import open_translator
 from paraforge.translation.stage.text_file import read_sentences, translate_lines
 
 
-def test_a_sentence_that_fails_is_an_empty_row_and_an_error(tmp_path: Path) -> None:
+def test_failed_sentence_is_empty_row_and_exit_code(tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("dobrá\nšpatná\ndobrá\n", encoding="utf-8")
     translator = open_translator("fake", None, settings={"fail_pattern": "špatná"})
@@ -41,7 +41,7 @@ class Given:
             raise EngineError("gone")
 
 
-def test_a_row_is_a_line_of_four_columns(tmp_path: Path) -> None:
+def test_output_row_has_four_columns(tmp_path: Path) -> None:
     some = Hypothesis(" a\tb\nc\u2028d", -0.5, 3, runaway=True), Hypothesis("e", math.nan, 1, runaway=True)
     counts = translate_lines(Given(Hypotheses(some, True)), ["x"], tmp_path / "out.tsv")
     assert (tmp_path / "out.tsv").read_bytes() == b"1\t0\t-0.500000\ta b c d\n1\t1\t\te\n"
@@ -49,14 +49,14 @@ def test_a_row_is_a_line_of_four_columns(tmp_path: Path) -> None:
     assert +counts == {"sentences": 1, "hypotheses": 2, "source_truncated": 1, "runaway": 2}
 
 
-def test_what_was_translated_before_an_error_is_kept_apart(tmp_path: Path) -> None:
+def test_partial_output_is_kept_separately(tmp_path: Path) -> None:
     with pytest.raises(EngineError):
         translate_lines(Given(Hypotheses((Hypothesis("a", -1.0, 2),))), [], tmp_path / "out.tsv")
     assert [path.name for path in tmp_path.iterdir()] == ["out.tsv.part"]
     assert (tmp_path / "out.tsv.part").read_text() == "1\t0\t-1.000000\ta\n"
 
 
-def test_counts_and_bytes_are_the_same_each_time(tmp_path: Path) -> None:
+def test_text_file_counts_and_bytes_are_reproducible(tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("".join(f"věta {number}\n" for number in range(50)), encoding="utf-8")
     for name in ("a.tsv.gz", "b.tsv.gz"):
@@ -78,7 +78,7 @@ def test_counts_and_bytes_are_the_same_each_time(tmp_path: Path) -> None:
         "\ufeff\ufeffpes\r\r\n\r",
     ],
 )
-def test_a_pipe_gives_what_a_file_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
+def test_pipe_gives_same_as_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
     (tmp_path / "in.txt").write_bytes(content.encode())
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
     assert list(read_sentences(PIPE)) == list(read_sentences(tmp_path / "in.txt"))

@@ -95,7 +95,7 @@ ROWS = st.lists(
 @example([("a", "too_long", None)] * 5, 2, 3, 1, False)
 @given(ROWS, st.integers(1, 9), st.integers(1, 7), st.integers(1, 3), st.booleans())
 @fewer_examples(2)
-def test_every_row_gets_what_its_sentence_alone_would(
+def test_row_result_depends_only_on_sentence(
     tmp_path_factory: pytest.TempPathFactory,
     rows: list[Row],
     rows_per_shard: int,
@@ -123,7 +123,7 @@ ROWS_OF_MANY: list[Row] = [
 ]
 
 
-def test_a_finished_run_is_remembered_and_a_changed_option_is_not(tmp_path: Path) -> None:
+def test_finished_run_is_reused_unless_option_changed(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 17)
     first, before = run(tmp_path, corpus, parameters())
     assert (first.reused_tasks, first.sentences_from_memory) == (0, 0)
@@ -138,7 +138,7 @@ def test_a_finished_run_is_remembered_and_a_changed_option_is_not(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["keys.bin", "first_rows.bin", "places/shard-00001.parquet"])
-def test_damage_in_the_work_directory_is_named(tmp_path: Path, name: str) -> None:
+def test_damage_in_work_directory_is_named(tmp_path: Path, name: str) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 17)
     chosen = parameters()
     _, expected = run(tmp_path, corpus, chosen)
@@ -155,7 +155,7 @@ def test_damage_in_the_work_directory_is_named(tmp_path: Path, name: str) -> Non
     assert published.records == expected.records
 
 
-def test_the_digest_of_hypotheses_follows_their_content_alone() -> None:
+def test_hypotheses_digest_depends_only_on_content() -> None:
     """It is in the key of the rows, which would be taken from another run."""
 
     def digest(*given: tuple[str, float], size: int = 10) -> str:
@@ -186,7 +186,7 @@ def test_hypotheses_span_several_batches(tmp_path: Path, monkeypatch: pytest.Mon
     assert in_parts.description["parameters"] == published.description["parameters"]
 
 
-def test_a_corpus_that_came_with_translations_needs_no_model(tmp_path: Path) -> None:
+def test_pretranslated_corpus_needs_no_model(tmp_path: Path) -> None:
     rows: list[Row] = [("", None if row % 3 else "identical", f"given {row}") for row in range(30)]
     corpus = write_corpus(tmp_path / "ingested", rows, 8, given=True)
     report, published = run(tmp_path, corpus, TranslateParameters(engine="ctranslate2"))
@@ -194,7 +194,7 @@ def test_a_corpus_that_came_with_translations_needs_no_model(tmp_path: Path) -> 
     assert [row["translation"] for row in found(published)] == [f"given {row}" for row in range(30)]
 
 
-def test_a_first_row_that_is_not_translated_is_stood_in_for(tmp_path: Path) -> None:
+def test_untranslated_first_row_is_replaced(tmp_path: Path) -> None:
     # As where a list of rows to drop refuses the first of several with one foreign side.
     reasons = ["contaminated", *[None] * 5]
     for size in (2, 3, 6):
@@ -208,7 +208,7 @@ def test_a_first_row_that_is_not_translated_is_stood_in_for(tmp_path: Path) -> N
         assert (report.translated, report.rejected) == (5, 1)
 
 
-def test_schema_of_what_is_published(tmp_path: Path) -> None:
+def test_schema_of_translated_shards(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
     _, published = run(tmp_path, corpus, parameters())
     schema = published.schema
@@ -221,7 +221,7 @@ def test_schema_of_what_is_published(tmp_path: Path) -> None:
     assert list(description["fingerprints"]) == ["model"]
 
 
-def test_counts_that_do_not_add_up_stop_the_run(tmp_path: Path) -> None:
+def test_wrong_counts_stop_translation(tmp_path: Path) -> None:
     report, published = run(tmp_path, write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50), parameters())
     choice = EngineChoice("fake", DecodingOptions(), {}, "", None)
     right = RowCounts(report.rejected, waiting=report.translated)
@@ -235,13 +235,13 @@ def test_counts_that_do_not_add_up_stop_the_run(tmp_path: Path) -> None:
             _report(published, choice, rows, expected)
 
 
-def test_a_missing_model_is_an_error_before_any_work(tmp_path: Path) -> None:
+def test_missing_model_is_early_error(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
     with pytest.raises(InputError, match="no such model directory"):
         run(tmp_path, corpus, TranslateParameters(engine="ctranslate2"))
 
 
-def test_a_lost_hypothesis_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_hypothesis_stops_translation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = HypothesisRows.table
     monkeypatch.setattr(HypothesisRows, "table", lambda self, texts: table(self, texts).slice(1))
     with pytest.raises(IncompleteError, match="1 sentences have no result"):
@@ -249,7 +249,7 @@ def test_a_lost_hypothesis_stops_the_run(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("seconds", "size"), [(None, 390), (2.0, 300)])
-def test_the_size_of_a_task_is_measured_and_decides_no_byte(
+def test_measured_task_size_changes_no_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float | None, size: int
 ) -> None:
     """A window for each worker tells the rate; then tasks of a minute, here of what is left or of 60 seconds
@@ -292,7 +292,7 @@ def test_task_sizes(sentences: int, rate: float, workers: int, nbest: int, size:
 @example(6_400_001, 0.0, 512)
 @example(900_000_000, 0.0, 32_768)
 @given(st.integers(1, 10**9), st.sampled_from([0.0, 7.0, 5000.0]), st.sampled_from([512, 32_768]))
-def test_the_number_of_tasks_has_a_bound(sentences: int, rate: float, window: int) -> None:
+def test_number_of_tasks_is_bounded(sentences: int, rate: float, window: int) -> None:
     size = parameters(sentences_per_task=None).task_size(sentences, rate, workers=3, window=window)
     assert size % window == 0
     assert -(-sentences // size) <= 12_500
@@ -312,7 +312,7 @@ def interrupted(*arguments: object) -> None:
     ("moment", "all_tasks"),
     [("translate.rows_step", True), ("remembering.shard_keys", True), ("remembering.recall", False)],
 )
-def test_a_resumed_run_reports_all(
+def test_resumed_run_reports_totals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, all_tasks: bool
 ) -> None:
     """Whenever it was killed: after all tasks or before any."""
@@ -327,9 +327,7 @@ def test_a_resumed_run_reports_all(
     assert resumed.reused_tasks == (whole.tasks if all_tasks else 0)
 
 
-def test_a_run_that_is_killed_while_its_rate_is_measured_resumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kill_during_rate_measurement_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.translation.stage.sentences.usual_window", lambda device: 10)
     rows: list[Row] = [(f"věta {row}", None, None) for row in range(100)]
     chosen, corpus = parameters(sentences_per_task=None), write_corpus(tmp_path / "ingested", rows, 50)
@@ -341,7 +339,7 @@ def test_a_run_that_is_killed_while_its_rate_is_measured_resumes(
     assert found(published) == oracle(rows, chosen, given=False)
 
 
-def test_a_resumed_run_with_another_size_of_tasks_cuts_them_anew(
+def test_resumed_run_with_other_task_size_recuts_tasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
@@ -360,7 +358,7 @@ def test_a_resumed_run_with_another_size_of_tasks_cuts_them_anew(
         ("remembering.run_step", "translation/tasks", 24),
     ],
 )
-def test_a_run_resumes_where_a_part_of_the_memory_or_its_tasks_were_deleted(
+def test_resume_after_deleted_memory_or_tasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, lost: str, translated: int
 ) -> None:
     """As the message on a damaged segment says, say."""

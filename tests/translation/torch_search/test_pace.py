@@ -17,7 +17,7 @@ from tests.translation.torch_search.random_weights import random_weights, rules,
 PACE = Pace(look_every=2, keep=0.75, doubling=True, batch_sizes=(4, 16, 64), source_multiple=8, room=2)
 
 
-def test_an_arena_is_as_large_as_the_largest_state() -> None:
+def test_arena_fits_largest_state() -> None:
     arena = Arena(torch.device("cpu"), torch.float32)
     large = Shape(64, 4, 16, 8, 0, 2, 2, 4)
     first = arena.state(large)
@@ -37,7 +37,7 @@ def test_an_arena_is_as_large_as_the_largest_state() -> None:
         ("CUDA failed with error out of memory", graphs._OUT_OF_MEMORY + 1),
     ],
 )
-def test_steps_run_when_a_recording_fails(
+def test_steps_run_without_cuda_graph_if_recording_fails(
     message: str, failures: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RecordedSteps, "_recorded", Mock(side_effect=RuntimeError(message)))
@@ -49,7 +49,7 @@ def test_steps_run_when_a_recording_fails(
     assert (recorded.failed, recorded.replayed) == (failures, 0)
 
 
-def test_a_recording_is_replayed_for_its_shape_until_its_memory_is_freed(
+def test_cuda_graph_is_replayed_per_shape_until_freed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without a GPU: what is replayed is a step of the same state, in the memory that it had."""
@@ -72,17 +72,17 @@ def test_a_recording_is_replayed_for_its_shape_until_its_memory_is_freed(
 @pytest.mark.parametrize(
     ("positions", "expected"), [(1, 8), (8, 8), (9, 16), (127, 128), (129, 144), (300, 320), (500, 500)]
 )
-def test_shapes_of_sources_are_few_and_not_much_larger(positions: int, expected: int) -> None:
+def test_source_shapes_are_few_and_tight(positions: int, expected: int) -> None:
     assert Pace(source_multiple=8).source(positions, 500) == expected
     assert Pace().source(positions, 500) == positions
 
 
-def test_batches_have_few_sizes() -> None:
+def test_batch_sizes_are_few() -> None:
     pace = Pace(batch_sizes=(16, 32, 64, 96))
     assert [pace.batch(count) for count in (1, 17, 65, 96, 97, 200)] == [16, 32, 96, 96, 128, 224]
 
 
-def test_nothing_is_left_of_a_state_that_is_used_again() -> None:
+def test_reused_state_is_clean() -> None:
     weights = random_weights()
     kept: dict[Shape, SearchState] = {}
     plain = Search(weights, rules(3), PACE)
@@ -97,7 +97,7 @@ def test_nothing_is_left_of_a_state_that_is_used_again() -> None:
     same(plain.find(sentences(9)).results(), again.find(sentences(9)).results())
 
 
-def test_what_fills_a_batch_up_is_in_the_source_vocabulary() -> None:
+def test_batch_padding_is_in_source_vocabulary() -> None:
     """An identifier that an embedding has not is an error here, and the end of the process on a GPU."""
     whole = random_weights()
     end = rules(3).end
@@ -110,7 +110,7 @@ def test_what_fills_a_batch_up_is_in_the_source_vocabulary() -> None:
 
 @pytest.mark.parametrize("beam", [1, 3, 12])
 @pytest.mark.parametrize("vocabulary", [64, 320, 8064])
-def test_candidates_are_those_of_a_sort_of_everything(beam: int, vocabulary: int) -> None:
+def test_candidates_match_full_sort(beam: int, vocabulary: int) -> None:
     dice = torch.Generator().manual_seed(beam)
     scores = torch.log_softmax(3 * torch.randn(5, beam, vocabulary, generator=dice), 2)
     total = -10 * torch.rand(5, beam, generator=dice)
@@ -124,7 +124,7 @@ def test_candidates_are_those_of_a_sort_of_everything(beam: int, vocabulary: int
     assert torch.equal(hypotheses * vocabulary + tokens, expected.indices)
 
 
-def test_what_is_not_a_number_is_no_candidate() -> None:
+def test_nan_is_not_a_candidate() -> None:
     scores = torch.log_softmax(torch.randn(2, 2, 64), 2)
     scores[0, 0] = math.nan
     scores[1, 1, 5] = math.nan
@@ -133,7 +133,7 @@ def test_what_is_not_a_number_is_no_candidate() -> None:
     assert (hypotheses[0] == 1).all()
 
 
-def test_forcing_leaves_one_token_where_there_is_one_and_everything_elsewhere() -> None:
+def test_forced_tokens_mask_all_others() -> None:
     scores = torch.log_softmax(torch.randn(3, 2, 64), 2)
     before = scores.clone()
     prefix = torch.tensor([[7, 9], [8, 0], [0, 0]])

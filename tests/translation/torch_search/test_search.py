@@ -25,7 +25,7 @@ MANY = sentences(40)
 
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0, 1.4])
 @pytest.mark.parametrize("pre_norm", [False, True])
-def test_a_beam_of_everything_finds_the_best_hypothesis(length_penalty: float, pre_norm: bool) -> None:
+def test_full_beam_finds_best_hypothesis(length_penalty: float, pre_norm: bool) -> None:
     vocabulary, cap = 6, 4  # four tokens beside padding and end: 4 + 16 + 64 that end, 256 that are cut
     weights = random_weights(vocabulary, pre_norm=pre_norm, layers=1)
     wide = search(weights, 340, length_penalty=length_penalty)
@@ -39,7 +39,7 @@ def test_a_beam_of_everything_finds_the_best_hypothesis(length_penalty: float, p
 
 
 @given(st.lists(st.integers(0, 39), min_size=1, max_size=12), st.sampled_from([1, 3]))
-def test_a_translation_does_not_depend_on_the_sentences_beside_it(places: list[int], beam: int) -> None:
+def test_translation_does_not_depend_on_batch(places: list[int], beam: int) -> None:
     chosen = [MANY[place] for place in places]
     same(
         search(WEIGHTS, beam).find(chosen).results(),
@@ -71,12 +71,12 @@ def plain(request: pytest.FixtureRequest) -> tuple[int, list[Any]]:
         ),
     ],
 )
-def test_pace_and_shapes_change_nothing(pace: Pace, plain: tuple[int, list[Any]]) -> None:
+def test_synchronization_and_shapes_change_nothing(pace: Pace, plain: tuple[int, list[Any]]) -> None:
     beam, found = plain
     same(Search(WEIGHTS, rules(beam), pace).find(VARIED).results(), found)
 
 
-def test_a_forced_prefix_begins_every_hypothesis_and_is_scored() -> None:
+def test_forced_prefix_begins_hypotheses_and_is_scored() -> None:
     forced = [dataclasses.replace(one, prefix=(5, 3)) for one in MANY[:6]]
     mixed = [forced[0], MANY[1], dataclasses.replace(MANY[2], prefix=(4,))]
     results = search(WEIGHTS, 4).find(forced).results()
@@ -88,14 +88,14 @@ def test_a_forced_prefix_begins_every_hypothesis_and_is_scored() -> None:
     )
 
 
-def test_tags_are_forced_and_are_no_part_of_the_score() -> None:
+def test_tags_are_forced_and_not_scored() -> None:
     tagged = [dataclasses.replace(one, prefix=(6,)) for one in MANY[:6]]
     results = search(WEIGHTS, 4, free=1).find(tagged).results()
     assert all(found.tokens[0] == 6 and len(found.tokens) > 1 for result in results for found in result)
     scored_alone(WEIGHTS, tagged, results, free=1)
 
 
-def test_as_many_hypotheses_are_converted_as_are_asked_for() -> None:
+def test_only_requested_hypotheses_are_converted() -> None:
     found, better = search(WEIGHTS, 4).find(MANY[:3]), search(WEIGHTS, 2).find(MANY[3:4])
     whole = [found.results()[0], better.results()[0], found.results()[2]]
     assert [len(one) for one in whole] == [4, 2, 4]
@@ -103,7 +103,7 @@ def test_as_many_hypotheses_are_converted_as_are_asked_for() -> None:
     assert replaced.results(1) == [one[:1] for one in whole]
 
 
-def test_weights_that_are_not_numbers_are_seen() -> None:
+def test_nan_weights_are_detected() -> None:
     broken = random_weights()
     broken.decoder[1].feed_forward.outer.weight.fill_(math.nan)
     assert search(broken, 3).find(MANY[:5]).non_finite() == list(range(5))

@@ -75,7 +75,7 @@ def read_part(part: Path, split: str, language: str) -> list[list[int]]:
 
 
 @given(st.lists(st.text(), min_size=1))
-def test_equal_sentences_have_equal_values(sentences: list[str]) -> None:
+def test_equal_sentences_share_held_out_value(sentences: list[str]) -> None:
     values = drawn_of(pa.chunked_array([pa.array(sentences * 2, pa.string())]))
     assert np.array_equal(values[: len(sentences)], values[len(sentences) :])
     assert ((values >= 0) & (values < 1)).all()
@@ -86,7 +86,7 @@ def test_at_most_a_tenth_is_held_out(rows: int, wanted: int) -> None:
     assert 0 <= held_out_threshold(rows, wanted) <= 0.1
 
 
-def test_sides_are_disjoint(tmp_path: Path) -> None:
+def test_training_and_held_out_sides_are_disjoint(tmp_path: Path) -> None:
     # Many Czech sentences occur several times, with different references.
     prepared = prepare(tmp_path)
     held_out = pq.read_table(tmp_path / "work" / "held_out.parquet")
@@ -109,7 +109,7 @@ def test_sides_are_disjoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_of_more_pairs_than_the_maximum_sources_are_drawn(tmp_path: Path) -> None:
+def test_pairs_above_maximum_are_sampled_by_source(tmp_path: Path) -> None:
     rows: list[Row] = [
         (f"{cs} {number % 1500}", f"{en} {number}", None) for number, (cs, en) in enumerate(2 * bitext(1500))
     ]
@@ -130,14 +130,14 @@ def test_of_more_pairs_than_the_maximum_sources_are_drawn(tmp_path: Path) -> Non
     assert found[1000, 1] == found[1000, -1]
 
 
-def test_the_result_does_not_depend_on_the_shards(tmp_path: Path) -> None:
+def test_prepared_bitext_does_not_depend_on_shards(tmp_path: Path) -> None:
     for name, rows_per_shard in (("a", 50), ("b", 1000)):
         prepare(tmp_path / name, rows_per_shard=rows_per_shard)
     one, other = (digests(tmp_path / name / "work") for name in ("a", "b"))
     assert one == other and any(name.endswith(".bin") for name in one)
 
 
-def test_parts_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_parts_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = prepare(tmp_path / "whole")
     monkeypatch.setattr(binarisation, "PAIRS_PER_PART", 128)
     cut = prepare(tmp_path / "cut")
@@ -153,7 +153,7 @@ def test_long_pairs_are_counted(tmp_path: Path) -> None:
     assert prepare(tmp_path, rows, maximum_tokens=64).too_long == 3
 
 
-def test_loss_and_bleu_are_of_the_same_text(tmp_path: Path) -> None:
+def test_loss_and_bleu_use_same_text(tmp_path: Path) -> None:
     # Sentences of 1 to 30 words: some are longer than 24 tokens.
     prepared = prepare(tmp_path, accepted(300, 30), maximum_tokens=24, validation={"held_out": 25})
     held_out = pq.read_table(tmp_path / "work" / "held_out.parquet")
@@ -174,7 +174,7 @@ def test_separate_vocabularies(tmp_path: Path) -> None:
     assert target.unk_id() in target.encode("č")
 
 
-def test_a_sampled_vocabulary_sees_fewer_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sampled_vocabulary_reads_fewer_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
 
     def count(sentences: Any, path: Path, **options: Any) -> None:
@@ -191,7 +191,7 @@ def test_a_sampled_vocabulary_sees_fewer_rows(tmp_path: Path, monkeypatch: pytes
     assert 1700 < seen[2] < 2300  # of all that are trained on
 
 
-def test_a_sample_has_all_pairs_for_validation_and_some_of_a_source() -> None:
+def test_sample_keeps_all_validation_pairs() -> None:
     numbers = range(4000)
     targets = [f"dog {number}" for number in numbers]
     sources = [f"pes {number // 4}" for number in numbers]
@@ -208,7 +208,7 @@ def test_a_sample_has_all_pairs_for_validation_and_some_of_a_source() -> None:
     assert set(Counter(drawn["source_text"].to_pylist()).values()) == {4}
 
 
-def test_a_finished_preparation_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_preparation_is_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[tuple[Path, bool]] = []
     monkeypatch.setattr(
         binarisation, "sync_tree", lambda place: synced.append((place, (place / "prepared.json").exists()))
@@ -220,9 +220,7 @@ def test_a_finished_preparation_is_taken_as_it_is(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("killed", ["train_vocabulary", "write_json"])
-def test_a_killed_preparation_begins_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: str
-) -> None:
+def test_killed_preparation_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: str) -> None:
     """write_json: killed with everything written but the record of it."""
     expected = prepare(tmp_path / "whole", rows_per_shard=20)
     with monkeypatch.context() as patched:
@@ -238,6 +236,6 @@ def test_a_killed_preparation_begins_again(
     [[("", "dog", None), ("", "cat", None)], [("pes", "dog", "duplicate")]],
     ids=["paraphrases", "none"],
 )
-def test_nothing_to_train_on(tmp_path: Path, rows: list[Row]) -> None:
+def test_no_pairs_to_train_on(tmp_path: Path, rows: list[Row]) -> None:
     with pytest.raises(InputError, match=r"no pairs to train on.*none"):
         prepare(tmp_path, rows)

@@ -35,7 +35,7 @@ def result(trained: TrainingRun, prepared: Prepared) -> TrainingResult:
     ("scores", "weights"),
     [((4.0, 4.0), "update 8"), *((one, "average of updates 8, 12") for one in ((4.0, 5.0), (0.5, 2.9)))],
 )
-def test_the_better_of_best_and_average(
+def test_better_of_best_and_average_is_kept(
     tmp_path: Path,
     trained: TrainingRun,
     result: TrainingResult,
@@ -68,7 +68,7 @@ def test_the_better_of_best_and_average(
 
 
 @pytest.mark.full
-def test_a_large_vocabulary_gets_a_shortlist(
+def test_large_vocabulary_gets_shortlist(
     tmp_path: Path, trained: TrainingRun, result: TrainingResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = Scores(bleu=5.0, chrf=7.0, bleu_signature="b", chrf_signature="c")
@@ -101,7 +101,7 @@ def write_held_out(folder: Path, pairs: list[tuple[str, str]]) -> None:
     pq.write_table(table, folder / "held_out.parquet")
 
 
-def test_scores_are_sacrebleus() -> None:
+def test_scores_match_sacrebleu() -> None:
     # The unigrams to 4-grams of an identical corpus all match.
     scores = score_hypotheses(["a dog runs in the park"], ["a dog runs in the park"])
     assert scores.bleu == pytest.approx(100)
@@ -121,7 +121,7 @@ def score(directory: Path, beam: int = 3, threads: int = 1, **changes: Any) -> S
 
 
 @pytest.mark.full
-def test_evaluation_gives_the_same_whatever_translates(directory: Path) -> None:
+def test_evaluation_does_not_depend_on_engine(directory: Path) -> None:
     """What CTranslate2 does not run is decoded by fairseq; of what both run, both find the same."""
     scores = score(directory, beam=1)
     assert 0 < scores.bleu <= 100
@@ -130,7 +130,7 @@ def test_evaluation_gives_the_same_whatever_translates(directory: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "maximum", "longest"), [("transformer", 1000, 16), ("lstm", 5, 5)])
-def test_hypotheses_are_found_with_the_beam_and_are_bounded_by_the_sources(
+def test_validation_uses_beam_and_length_limit(
     kind: str, maximum: int, longest: int, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Opened:
@@ -162,7 +162,7 @@ def oracle(features: torch.Tensor, weight: torch.Tensor, target: torch.Tensor, e
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
 @pytest.mark.parametrize("rows", [1, 7, 128, 300])
-def test_loss_and_gradients_are_fairseqs(rows: int, epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loss_and_gradients_match_fairseq(rows: int, epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(criterion, "ROWS_PER_BLOCK", 64)
     torch.manual_seed(rows)
     features = torch.randn(rows, 12, dtype=torch.float64).float().requires_grad_()
@@ -181,7 +181,7 @@ def test_loss_and_gradients_are_fairseqs(rows: int, epsilon: float, monkeypatch:
     assert not nll.requires_grad
 
 
-def test_bfloat16_is_near() -> None:
+def test_bfloat16_loss_is_close() -> None:
     torch.manual_seed(2)
     features, weight = torch.randn(200, 32), torch.randn(90, 32) * 0.2
     target = torch.randint(2, 90, (200,))

@@ -30,7 +30,7 @@ def write_parts(
     return writer.parts
 
 
-def test_pieces_are_ordered_by_the_log_likelihood_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shortlist_orders_by_log_likelihood_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shortlist, "LIKELY", 4)
     monkeypatch.setattr(shortlist, "_BLOCK", 3)  # of seven pieces: several blocks, the last one smaller
     dice = np.random.default_rng(1)
@@ -50,9 +50,7 @@ def test_pieces_are_ordered_by_the_log_likelihood_ratio(monkeypatch: pytest.Monk
     assert piece == 6
 
 
-def test_the_file_has_frequent_pieces_then_those_of_each_source_piece(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shortlist_file_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shortlist, "FEWEST_TYPES", 4)
     monkeypatch.setattr(shortlist, "FREQUENT", 2)
     pieces = [["▁pes", "▁kočka", "▁Praha", "nikdy"], ["▁dog", "▁cat", "▁a", "▁Praha"]]
@@ -64,14 +62,14 @@ def test_the_file_has_frequent_pieces_then_those_of_each_source_piece(
     assert lines == ["\t▁a ▁dog", "▁pes\t▁dog ▁a", "▁kočka\t▁cat", "▁Praha\t▁Praha"]
 
 
-def test_a_small_vocabulary_has_no_shortlist(tmp_path: Path) -> None:
+def test_small_vocabulary_has_no_shortlist(tmp_path: Path) -> None:
     sources = [f"s{number}" for number in range(shortlist.FEWEST_TYPES)]
     parts = write_parts(tmp_path, [([0], [0])], [sources, ["b"]])  # that of the target decides
     assert not shortlist.write_shortlist(tmp_path, parts, ("cs", "en"), tmp_path)
     assert not (tmp_path / "vmap.txt").exists()
 
 
-def test_of_many_pairs_every_few_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shortlist_samples_large_bitexts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shortlist, "FEWEST_TYPES", 1)
     monkeypatch.setattr(shortlist, "MOST_PAIRS", 3)
     pieces = [[f"s{number}" for number in range(7)], [f"t{number}" for number in range(7)]]

@@ -44,7 +44,7 @@ def stop(*arguments: Any) -> None:
 
 
 @pytest.mark.full
-def test_training_once_and_publishing_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_runs_once_and_republishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_shards(tmp_path / "ingested", accepted(300))
     report = build(tmp_path, parameters())
     assert report.origin == "trained"
@@ -75,7 +75,7 @@ def test_training_once_and_publishing_again(tmp_path: Path, monkeypatch: pytest.
     assert digests(tmp_path / "nmt") == before
 
 
-def test_trainings_from_before_there_were_other_choices_are_still_found(tmp_path: Path) -> None:
+def test_default_choices_do_not_change_training_key(tmp_path: Path) -> None:
     shards = write_shards(tmp_path / "in", [("pes", "dog", None)])
     later = {"target": True, "maximum_pairs": True, "architecture": {"kind"}}
     values = parameters().model_dump(
@@ -87,7 +87,7 @@ def test_trainings_from_before_there_were_other_choices_are_still_found(tmp_path
 
 
 @pytest.mark.parametrize("damaged", ["source.spm", "model.json", "../history.json", None])
-def test_a_finished_model_is_used_again_only_as_it_was_written(
+def test_changed_finished_model_is_not_reused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, damaged: str | None
 ) -> None:
     model = tmp_path / "model"
@@ -104,7 +104,7 @@ def test_a_finished_model_is_used_again_only_as_it_was_written(
     assert "The model is trained again" in caplog.text
 
 
-def test_what_a_run_left_that_was_killed_when_its_model_was_finished_is_removed(tmp_path: Path) -> None:
+def test_leftovers_of_killed_finished_run_are_removed(tmp_path: Path) -> None:
     for name in ("model", "parts", "snapshots"):
         (tmp_path / name).mkdir()
     write_description(tmp_path / "model", origin="trained", languages=("cs", "en"), entries={})
@@ -117,7 +117,7 @@ def test_what_a_run_left_that_was_killed_when_its_model_was_finished_is_removed(
 
 
 @pytest.mark.parametrize("has_bfloat16", [True, False])
-def test_the_key_has_the_precision_that_auto_means(
+def test_training_key_has_resolved_precision(
     has_bfloat16: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_shards(tmp_path / "ingested", [("pes", "dog", None)])
@@ -134,7 +134,7 @@ def test_the_key_has_the_precision_that_auto_means(
     assert auto == named[0 if has_bfloat16 else 1] and len(set(named)) == 2
 
 
-def test_the_time_of_a_training_is_told_before_it_begins(
+def test_training_time_is_announced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(nmt, "train_model", stop)
@@ -169,7 +169,7 @@ def own_bitext(place: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("function", ["train_model", "ingest"])
-def test_a_bitext_of_its_own_in_the_languages_of_the_project(
+def test_training_bitext_of_project_languages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
     """What both models are trained on, and the languages of both files."""
@@ -190,7 +190,7 @@ def test_a_bitext_of_its_own_in_the_languages_of_the_project(
         assert seen[0] == seen[1] and (seen[0].source, seen[0].target) == ("cs", "en")
 
 
-def test_the_forward_model_has_the_sides_exchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forward_model_swaps_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     section = parameters(model="models/back", forward="train")
     there = section.reversed()
     assert (there.model, there.forward, there.source_language, there.target_language) == (
@@ -212,13 +212,13 @@ def test_the_forward_model_has_the_sides_exchanged(tmp_path: Path, monkeypatch: 
     assert accepted_pairs(teacher, there).num_rows == 1
 
 
-def test_no_model(tmp_path: Path) -> None:
+def test_nmt_stage_without_model(tmp_path: Path) -> None:
     assert build(tmp_path, NmtParameters(model="none")).origin == "none"
     assert [path.name for path in (tmp_path / "nmt").iterdir()] == ["model.json"]
     assert (tmp_path / "nmt.csv").read_text(encoding="utf-8").startswith("update,epoch")
 
 
-def test_a_ready_model(tiny_fairseq: Path, tmp_path: Path) -> None:
+def test_nmt_stage_with_ready_model(tiny_fairseq: Path, tmp_path: Path) -> None:
     report = build(tmp_path, NmtParameters(model=str(tiny_fairseq)))
     assert (report.origin, report.bleu) == ("fairseq", None)
     with pytest.raises(InputError, match="it translates from cs to en, not from de to en"):
@@ -247,7 +247,7 @@ PARAPHRASES = {"kind": "paraphrases", "sources": [OWN]}
         ({"bitext": PARAPHRASES}, "bitext.kind must be bitext, but is paraphrases"),
     ],
 )
-def test_parameters_that_are_refused(content: dict[str, Any], message: str) -> None:
+def test_invalid_nmt_parameters(content: dict[str, Any], message: str) -> None:
     NmtParameters.model_validate({"training": {"batch_tokens": 250}})  # as the longest pair has
     with pytest.raises(ValidationError, match=message):
         NmtParameters.model_validate(content)
@@ -274,7 +274,7 @@ def pairs(shards: ShardDirectory, parameters: NmtParameters) -> list[tuple[str, 
     return [(r["source_text"], r["target"], r["reference"]) for table in tables for r in table.to_pylist()]
 
 
-def test_a_teacher_teaches_its_best_whole_translations(tmp_path: Path) -> None:
+def test_distillation_uses_best_complete_translations(tmp_path: Path) -> None:
     rows = [
         *(row("a", "A", "Ta"), row("a", "A", "Tb", rank=1), row("b", "B", None, failed="no")),
         *(row("c", "C", None, rejected="identical"), row("d", "D", "Td", rejected="identical")),
@@ -292,7 +292,7 @@ def test_a_teacher_teaches_its_best_whole_translations(tmp_path: Path) -> None:
     assert [found[:2] for found in pairs(shards, NmtParameters())] == plain
 
 
-def test_a_student_learns_translations_and_is_measured_on_references(tmp_path: Path) -> None:
+def test_student_learns_translations_and_is_judged_on_references(tmp_path: Path) -> None:
     rows = [row(cs, en, f"{en} zz") for cs, en in bitext(300)]
     shards = write_translated(tmp_path / "translated", rows)
     chosen = distilled(tmp_path / "translated", vocabulary={"size": 70}, validation={"held_out": 20})
@@ -321,7 +321,7 @@ def test_a_student_learns_translations_and_is_measured_on_references(tmp_path: P
     assert pq.read_table(tmp_path / "plain" / "held_out.parquet") == held_out
 
 
-def test_what_cannot_be_distilled(tmp_path: Path) -> None:
+def test_undistillable_corpora_are_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="needs bitext: a directory"):
         NmtParameters(target="translation")
     write_ingested(tmp_path / "ingested", ["a"], ["A"])

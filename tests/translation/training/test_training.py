@@ -50,7 +50,7 @@ def parameters(**changes: Any) -> NmtParameters:
 
 
 @pytest.mark.parametrize(("limit", "late"), [(None, False), (1, True), (1.5, True), (1.6, False)])
-def test_the_limit_of_time_is_in_minutes(limit: float | None, late: bool) -> None:
+def test_time_limit_is_in_minutes(limit: float | None, late: bool) -> None:
     run: Any = SimpleNamespace(parameters=parameters(training={"maximum_minutes": limit}), seconds=lambda: 90)
     assert TrainingRun._is_late(run) is late
 
@@ -78,7 +78,7 @@ def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]
 
 
 @pytest.mark.full
-def test_two_runs_are_equal_and_learn(begin: Begin) -> None:
+def test_training_is_reproducible_and_learns(begin: Begin) -> None:
     first, name = begin("a"), "decoder.layers.0.fc1.weight"
     before = weights(first)[name]
     assert first.train() == "maximum_updates"
@@ -93,7 +93,7 @@ def test_two_runs_are_equal_and_learn(begin: Begin) -> None:
 
 
 @pytest.mark.parametrize("accumulate", [1, pytest.param(2, marks=pytest.mark.full)])
-def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
+def test_stopped_training_resumes_identically(
     begin: Begin, monkeypatch: pytest.MonkeyPatch, accumulate: int
 ) -> None:
     changes: dict[str, Any] = {"training": {"accumulate": accumulate}}
@@ -115,7 +115,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
         assert [row[name] for row in last.history] == [row[name] for row in whole.history]
 
 
-def test_a_checkpoint_counts_batches_of_all_processes(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoint_counts_batches_of_all_processes(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     run = begin()
     monkeypatch.setattr(trainer, "stop_requested", lambda: run.updates >= 1)
     with pytest.raises(Interrupted):
@@ -133,13 +133,13 @@ def test_a_checkpoint_counts_batches_of_all_processes(begin: Begin, monkeypatch:
     assert begin().epochs.iterations_in_epoch == run.epochs.iterations_in_epoch
 
 
-def test_losses_of_a_validation(trained: TrainingRun) -> None:
+def test_validation_losses(trained: TrainingRun) -> None:
     assert trained._recent == []  # the next validation has the mean since this one
     for row in trained.history:
         assert row["valid_perplexity"] != pytest.approx(2 ** row["valid_loss"], rel=1e-3)  # smoothed
 
 
-def test_a_full_disk_costs_no_checkpoint_and_a_damaged_one_is_named(
+def test_full_disk_keeps_checkpoint_and_damage_is_named(
     tmp_path: Path, begin: Begin, trained: TrainingRun
 ) -> None:
     shutil.copytree(trained.directory, tmp_path / "run", symlinks=True)
@@ -159,7 +159,7 @@ def test_a_full_disk_costs_no_checkpoint_and_a_damaged_one_is_named(
         begin()
 
 
-def test_an_orphan_stops_and_so_does_time(begin: Begin) -> None:
+def test_orphaned_or_timed_out_training_stops(begin: Begin) -> None:
     run = begin()
     run.parent = -1
     with pytest.raises(Interrupted):
@@ -169,12 +169,12 @@ def test_an_orphan_stops_and_so_does_time(begin: Begin) -> None:
     assert (late.train(), late.updates) == ("maximum_minutes", 1)
 
 
-def test_one_of_several_gpus_trains_alone(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_uses_one_of_several_gpus(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert begin().trainer.data_parallel_rank == 0
 
 
-def test_a_batch_that_does_not_fit_is_not_left_out(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_batch_is_not_dropped(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(**_: Any) -> None:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
@@ -184,7 +184,7 @@ def test_a_batch_that_does_not_fit_is_not_left_out(begin: Begin, monkeypatch: py
         run.train()
 
 
-def test_a_finished_run_is_not_continued(tmp_path: Path, begin: Begin, trained: TrainingRun) -> None:
+def test_finished_training_is_not_continued(tmp_path: Path, begin: Begin, trained: TrainingRun) -> None:
     shutil.copytree(trained.directory, tmp_path / "run", symlinks=True)
     again = begin()
     assert again.finished == again.train() == "maximum_updates"
@@ -195,7 +195,7 @@ def test_a_finished_run_is_not_continued(tmp_path: Path, begin: Begin, trained: 
     assert str(trained.directory).encode() not in snapshot.read_bytes()
 
 
-def test_patience_ends_a_run(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patience_ends_training(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     """After three validations, whatever their number of updates."""
     scores = iter([1.0, 3.0, 2.0, 2.5, 2.0, 9.0])
 
@@ -226,7 +226,7 @@ def test_patience_ends_a_run(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> N
     assert kept == ["update-00000004.pt", "update-00000008.pt", "update-00000010.pt"]
 
 
-def test_parts_are_gone_through_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_parts_are_used_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.translation.training.binarisation.PAIRS_PER_PART", 100)
     shards = write_shards(tmp_path / "shards", accepted(300))
     cut = prepare_bitext(shards, tmp_path / "work", parameters(), RESOURCES)

@@ -35,7 +35,7 @@ from tests.translation.training.test_binarisation import accepted, write_shards
 from tests.translation.training.test_training import RESOURCES, parameters
 
 
-def test_the_training_device_is_the_first_gpu_named_and_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_device_is_first_available_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     generations = [(9, 0), (7, 5)]
     monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(generations))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: len(generations))
@@ -56,7 +56,7 @@ def test_the_training_device_is_the_first_gpu_named_and_there(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("has_amx", "kernels"), [(True, "1024"), (False, "0")])
-def test_the_environment_of_a_training(has_amx: bool, kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_process_environment(has_amx: bool, kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the CPU it sees no GPU, to which fairseq would bring the norm of the gradients; and matrix kernels
     are kept where they take long to generate."""
     monkeypatch.setattr(processes, "cpu_has_amx", lambda: has_amx)
@@ -81,7 +81,7 @@ def shards(tmp_path: Path) -> ShardDirectory:
 
 
 @pytest.mark.full
-def test_the_process_trains_reports_and_resumes(
+def test_training_process_trains_reports_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: ShardDirectory
 ) -> None:
     # SIGTERM after the first report: the process writes a checkpoint and ends, and so does the stage.
@@ -108,7 +108,7 @@ def test_the_process_trains_reports_and_resumes(
 
 
 @pytest.mark.full
-def test_the_number_of_processes_changes_nothing_but_rounding(tmp_path: Path, shards: ShardDirectory) -> None:
+def test_number_of_processes_changes_only_rounding(tmp_path: Path, shards: ShardDirectory) -> None:
     chosen = parameters(training={"accumulate": 2, "maximum_updates": 8})
     results = {}
     for threads in (1, 2):
@@ -129,7 +129,7 @@ def test_the_number_of_processes_changes_nothing_but_rounding(tmp_path: Path, sh
 
 
 @pytest.mark.full
-def test_a_dead_process_fails(
+def test_dead_training_process_is_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: ShardDirectory
 ) -> None:
     written = trainer_settings
@@ -144,7 +144,7 @@ def test_a_dead_process_fails(
 
 
 @pytest.mark.parametrize(("rows", "wanted"), [(200, 1), (12, 20), (14, 1000)])
-def test_where_chance_holds_no_pair_out_no_process_is_started(rows: int, wanted: int, tmp_path: Path) -> None:
+def test_no_held_out_pair_starts_no_process(rows: int, wanted: int, tmp_path: Path) -> None:
     # Which sentences are below the threshold follows from their hashes: these are those above a tenth.
     pairs = accepted(400)
     values = drawn_of(pa.chunked_array([[cs for cs, _, _ in pairs]]))
@@ -159,7 +159,7 @@ def test_where_chance_holds_no_pair_out_no_process_is_started(rows: int, wanted:
 
 
 @pytest.mark.parametrize("kind", ["transformer", "lstm"])
-def test_every_parameter_is_given_to_fairseq_under_its_name(kind: str, tmp_path: Path) -> None:
+def test_parameters_reach_fairseq_by_name(kind: str, tmp_path: Path) -> None:
     wanted = {
         "lr": 0.01, "warmup-updates": 7, "label-smoothing": 0.14, "max-tokens": 255, "update-freq": 4,
         "max-update": 90, "seed": 5, "weight-decay": 0.03, "clip-norm": 0.7, "dropout": 0.11,
@@ -200,13 +200,13 @@ def test_every_parameter_is_given_to_fairseq_under_its_name(kind: str, tmp_path:
         ("", "no message"),
     ],
 )
-def test_of_a_dead_process_the_last_error_of_its_own_is_told(log: str, told: str, tmp_path: Path) -> None:
+def test_dead_process_error_shows_its_last_message(log: str, told: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(log)
     assert processes._last_words(tmp_path / "log") == told
 
 
 @pytest.mark.parametrize("part", [":", "${"])
-def test_a_path_that_fairseq_misreads_is_refused_before_any_work(tmp_path: Path, part: str) -> None:
+def test_path_misread_by_fairseq_is_early_error(tmp_path: Path, part: str) -> None:
     shards = write_shards(tmp_path / "in", accepted(20))
     folder = tmp_path / f"a{part}b"
     with pytest.raises(InputError, match=re.escape(f"'{part}' in its path")):
@@ -217,7 +217,7 @@ def test_a_path_that_fairseq_misreads_is_refused_before_any_work(tmp_path: Path,
         assert Path(read).samefile(folder) and part not in read
 
 
-def test_the_meeting_place_is_in_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rendezvous_address_is_not_in_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     joined: dict[str, Any] = {}
     monkeypatch.setattr("torch.distributed.init_process_group", lambda backend, **how: joined.update(how))
     configuration = SimpleNamespace(distributed_training=SimpleNamespace(), checkpoint=SimpleNamespace())
@@ -229,7 +229,7 @@ def test_the_meeting_place_is_in_no_checkpoint(tmp_path: Path, monkeypatch: pyte
 
 
 @given(st.integers(1, 64), st.integers(1, 64))
-def test_processes_divide_the_batches(batches: int, threads: int) -> None:
+def test_processes_split_batches(batches: int, threads: int) -> None:
     count = rank_count(batches, threads)
     assert batches % count == 0
     assert count <= threads
@@ -237,7 +237,7 @@ def test_processes_divide_the_batches(batches: int, threads: int) -> None:
 
 
 @given(st.integers(0, 100), st.integers(0, 10_000), st.sampled_from([1, 2, 3, 4, 6, 12]))
-def test_a_batch_has_the_same_seed_whoever_takes_it(seed: int, update: int, count: int) -> None:
+def test_batch_seed_does_not_depend_on_process(seed: int, update: int, count: int) -> None:
     alone = Ranks().batch_seeds(seed, update, 12)
     shared = [0] * 12
     for rank in range(count):
@@ -249,7 +249,7 @@ def test_a_batch_has_the_same_seed_whoever_takes_it(seed: int, update: int, coun
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_a_process_that_says_it_has_ended_must_end_well(tmp_path: Path, code: int) -> None:
+def test_finished_process_must_exit_cleanly(tmp_path: Path, code: int) -> None:
     end = '{"event": "failed", "message": "full"}' if code else '{"event": "end", "reason": "patience"}'
     lines = ['{"event": "start", "update": 0, "history": []}', end]
     program = f"print({lines[0]!r}); print({lines[1]!r}); raise SystemExit({code})"
@@ -262,7 +262,7 @@ def test_a_process_that_says_it_has_ended_must_end_well(tmp_path: Path, code: in
         assert found == ("patience", [])
 
 
-def test_an_error_of_an_earlier_run_is_not_this_ones(tmp_path: Path) -> None:
+def test_error_of_earlier_run_is_not_shown(tmp_path: Path) -> None:
     (log := tmp_path / processes.LOG).write_text("OSError: No space left on device")
     settings = {"ranks": 0, "threads": 1, "device": "cpu", "rendezvous": "met"}
     (tmp_path / "met").touch()
@@ -271,7 +271,7 @@ def test_an_error_of_an_earlier_run_is_not_this_ones(tmp_path: Path) -> None:
     assert not (tmp_path / "met").exists()
 
 
-def test_a_signal_ends_the_wait_for_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signal_ends_wait_for_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which the process of a run that was killed can hold for minutes."""
     handlers = [signal.getsignal(signal.SIGTERM)]
 
@@ -294,7 +294,7 @@ def test_a_signal_ends_the_wait_for_the_lock(tmp_path: Path, monkeypatch: pytest
         (OSError(errno.ENOSPC, "No space left on device"), None, ["start", "failed"]),
     ],
 )
-def test_the_first_process_alone_reports_and_holds_the_lock(
+def test_first_process_reports_and_holds_lock(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: Any,

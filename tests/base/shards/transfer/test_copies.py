@@ -50,7 +50,7 @@ def hash_step(models: list[Path]) -> Step:
     return replace(multiply_step(1), build=build_hash, arguments=arguments, files=tuple(models))
 
 
-def test_models_travel_once_and_shards_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_are_sent_once_and_shards_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In pieces, which are counted; a copy is compared before it is used. Where the disk is seen,
     nothing travels. An error names the file of the host that asked."""
     write_input(tmp_path / "in", rows=30)
@@ -101,7 +101,7 @@ def test_models_travel_once_and_shards_both_ways(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("answers", "seen"), [([True, True], True), ([True, False], False), ([OSError("lost"), True], False)]
 )
-def test_every_worker_must_see_the_disk_and_is_asked_once(
+def test_shared_disk_is_checked_once_per_worker(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -122,7 +122,7 @@ def test_every_worker_must_see_the_disk_and_is_asked_once(
     assert len(asked) == 2 and asked[0] is client
 
 
-def test_a_disk_is_seen_where_its_file_has_the_content_of_the_run(tmp_path: Path) -> None:
+def test_disk_is_shared_if_probe_file_matches(tmp_path: Path) -> None:
     token = tmp_path / "run"
     here = Disk("", (token, "run"), None, "run")
     assert not here.is_seen()
@@ -139,7 +139,7 @@ def test_a_disk_is_seen_where_its_file_has_the_content_of_the_run(tmp_path: Path
         assert announced is None
 
 
-def test_a_slow_host_keeps_a_worker_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_waits_for_slow_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While it hashes a large model it says that it is there; many workers have it hashed once."""
     monkeypatch.setattr(transfer, "_KEEP_ALIVE_SECONDS", 0.05)
     hashed: list[Path] = []
@@ -173,7 +173,7 @@ def test_a_slow_host_keeps_a_worker_waiting(tmp_path: Path, monkeypatch: pytest.
     assert [piece for _, piece, digest in messages if digest] == [b"weights"] * 2
 
 
-def test_a_host_asks_once_for_a_model_and_again_when_its_copy_is_another(tmp_path: Path) -> None:
+def test_host_requests_model_again_only_if_changed(tmp_path: Path) -> None:
     """Also for what was removed, or begun by another process."""
     model = tmp_path / "model"
     model.mkdir()
@@ -218,7 +218,7 @@ class Choice:
     made: Path = field(default=Path("/project/in/a"), init=False)
 
 
-def test_paths_are_changed_wherever_they_are(tmp_path: Path) -> None:
+def test_paths_are_replaced_at_any_depth(tmp_path: Path) -> None:
     """Those of the job and what leads to them; also after a change all else is the same object."""
     files = JobFiles((), (Path("/project/in/a"),), (Path("/project/work/step/key"),))
     here = Copies(Disk("", None, None, "run"), files, 0, "", lambda *_: None, tmp_path, tmp_path)
@@ -234,9 +234,7 @@ def test_paths_are_changed_wherever_they_are(tmp_path: Path) -> None:
     assert placed["rest"] == [1, (other,)] and placed["rest"][1][0] is other
 
 
-def test_what_does_not_come_or_comes_damaged_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_or_damaged_transfer_is_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfer, "PATIENCE_SECONDS", 0.1)
     monkeypatch.setattr(transfer, "_ASK_AGAIN_SECONDS", 0.05)
     path = tmp_path / "file"
@@ -261,9 +259,7 @@ def test_what_does_not_come_or_comes_damaged_is_an_error(
         assert not transfer._incoming
 
 
-def test_a_disk_that_is_full_or_cannot_be_written_gives_the_job_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_returns_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another error of the block stays what it is."""
     monkeypatch.setattr(transfer, "_SECONDS_AWAY", 0.0)
     here = Disk("", None, tmp_path / "cache", "run")
@@ -279,7 +275,7 @@ def test_a_disk_that_is_full_or_cannot_be_written_gives_the_job_back(
             raise OSError(number, "gone")
 
 
-def test_a_piece_that_comes_twice_or_early_is_not_taken(tmp_path: Path) -> None:
+def test_duplicate_or_early_piece_is_ignored(tmp_path: Path) -> None:
     content, taken = b"weights", []
     digest = hashlib.sha256(content).hexdigest()
 
@@ -293,7 +289,7 @@ def test_a_piece_that_comes_twice_or_early_is_not_taken(tmp_path: Path) -> None:
     assert taken == [True, False, False, True]
 
 
-def test_a_host_gives_no_more_than_the_job_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_sends_only_files_of_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Piece by piece, until it stops."""
     monkeypatch.setattr(transfer, "_PIECE", 3)
     (tmp_path / "model").mkdir()
@@ -316,7 +312,7 @@ def test_a_host_gives_no_more_than_the_job_names(tmp_path: Path, monkeypatch: py
     assert stopped == ["a", "b"]
 
 
-def test_a_host_lists_all_files_of_a_model(tmp_path: Path) -> None:
+def test_host_lists_every_model_file(tmp_path: Path) -> None:
     model = tmp_path / "model"
     for name in ("b", "a/c", "d"):
         (model / name).parent.mkdir(parents=True, exist_ok=True)
@@ -328,7 +324,7 @@ def test_a_host_lists_all_files_of_a_model(tmp_path: Path) -> None:
         assert json.loads(content) == listed and digest == hashlib.sha256(content).hexdigest()
 
 
-def test_what_a_job_leaves_is_written_in_the_order_of_its_files(tmp_path: Path) -> None:
+def test_job_results_are_written_in_file_order(tmp_path: Path) -> None:
     paths = tuple(tmp_path / name for name in ("shard", "record", "begun", "empty"))
     files, left = JobFiles(written=paths), [b"1", b"2", None, b""]
     with copied(Disk("", None, tmp_path / "cache", "run"), files, 0, "worker", lambda *_: None) as made:

@@ -12,7 +12,7 @@ from tests.project import digests
 
 @needs_namespaces
 @pytest.mark.full
-def test_the_same_bytes_whatever_happens_to_hosts_that_share_nothing(tmp_path: Path) -> None:
+def test_lost_hosts_without_shared_disk_give_same_bytes(tmp_path: Path) -> None:
     place = tmp_path / "place"
     corpus_of(tmp_path / "wanted")
     with Hosts(place, tmp_path / "logs") as hosts:

@@ -35,7 +35,7 @@ texts = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
 
 
 @given(st.lists(st.tuples(texts | st.text(max_size=30), texts), min_size=1, max_size=6))
-def test_sides_may_be_exchanged(pairs: list[tuple[str, str]]) -> None:
+def test_signs_are_symmetric(pairs: list[tuple[str, str]]) -> None:
     one, counts = found_in(pairs)
     other, turned = found_in([(second, first) for first, second in pairs])
     assert np.array_equal(one, other)
@@ -43,7 +43,7 @@ def test_sides_may_be_exchanged(pairs: list[tuple[str, str]]) -> None:
 
 
 @given(st.lists(texts | st.text(max_size=40), min_size=1, max_size=6))
-def test_a_text_and_itself_have_no_sign(found: list[str]) -> None:
+def test_identical_texts_have_no_sign(found: list[str]) -> None:
     assert not found_in([(text, text) for text in found])[0].any()
     for row in columns(*((text, text) for text in found)):
         assert (
@@ -53,7 +53,7 @@ def test_a_text_and_itself_have_no_sign(found: list[str]) -> None:
 
 @pytest.mark.full
 @given(st.lists(st.tuples(texts, texts), min_size=2, max_size=6))
-def test_a_pair_is_judged_by_itself(pairs: list[tuple[str, str]]) -> None:
+def test_signs_do_not_depend_on_other_pairs(pairs: list[tuple[str, str]]) -> None:
     together = columns(*pairs)
     assert together == [columns(pair)[0] for pair in pairs]
     assert all(row["contradiction"] is None or 0 <= row["contradiction"] <= 1 for row in together)
@@ -71,18 +71,18 @@ def test_a_pair_is_judged_by_itself(pairs: list[tuple[str, str]]) -> None:
         ),
     ],
 )
-def test_a_contradiction_is_surer_than_a_paraphrase(good: tuple[str, str], bad: tuple[str, str]) -> None:
+def test_contradictions_score_above_paraphrases(good: tuple[str, str], bad: tuple[str, str]) -> None:
     paraphrase, contradiction = columns(good, bad)
     assert paraphrase["contradiction"] < contradiction["contradiction"]
 
 
-def test_a_side_without_a_token_has_no_contradiction() -> None:
+def test_empty_side_has_null_contradiction() -> None:
     assert [row["contradiction"] for row in columns(("", "Not so."), ("Not so.", " "), ("", ""))] == [
         None
     ] * 3
 
 
-def test_a_long_text_is_read_to_its_limit() -> None:
+def test_long_text_is_read_to_limit() -> None:
     text = "the dog " * 10_000
     assert columns((text, text + "not"))[0]["contradiction"] == 0
 
@@ -273,7 +273,7 @@ def test_negations_are_counted(apostrophe: str) -> None:
         ("CLAUSE", ", . and"),
     ],
 )
-def test_kinds_of_words(kinds: str, words: str) -> None:
+def test_word_properties(kinds: str, words: str) -> None:
     rows, table = WordBook().numbered(words.split())
     expected = sum(getattr(module, kind) for kind in kinds.split())
     assert {*table.properties[rows].tolist()} == {expected}
@@ -296,7 +296,7 @@ def test_forms_and_bases_of_words() -> None:
     assert {word: without_affix(word) for word in BASES} == BASES
 
 
-def test_no_is_read_as_number_or_answer_by_context() -> None:
+def test_no_is_number_sign_or_answer_by_context() -> None:
     assert not signs(("See no. 5.", "See number 5."))[0]
     answers = ("No, I do.", "Yes, I do."), ("No, I do.", "I do."), ("No, I do.", "No, I do not.")
     assert [row["antonyms"] for row in columns(*answers)] == [1, 0, 0]
@@ -459,7 +459,7 @@ def test_numbers_are_recognized_in_compounds_and_dates(first: str, second: str) 
         ("a dozen eggs", "some eggs"),
     ],
 )
-def test_what_need_not_be_a_number_is_not_missing(first: str, second: str) -> None:
+def test_ambiguous_number_words_are_not_missing(first: str, second: str) -> None:
     assert [row["numbers_missing"] for row in columns((first, second), (second, first))] == [0, 0]
 
 
@@ -477,11 +477,11 @@ def test_what_need_not_be_a_number_is_not_missing(first: str, second: str) -> No
         ("a hundred and five dogs", "the dogs", 1),
     ],
 )
-def test_numbers_side_by_side_are_not_always_one(first: str, second: str, missing: int) -> None:
+def test_adjacent_numbers_are_not_always_one(first: str, second: str, missing: int) -> None:
     assert columns((first, second))[0]["numbers_missing"] == missing
 
 
 @pytest.mark.parametrize("text", ["1-" * 400, "a1" * 1000, "1" * 400, "1." * 400 + "1"])
-def test_any_run_of_digits_is_read(text: str) -> None:
+def test_any_digit_run_is_parsed(text: str) -> None:
     assert columns((f"x {text}", f"x {text}"))[0]["numbers_missing"] == 0
     assert columns((f"x {text}", "x"))[0]["numbers_missing"] == 1

@@ -42,7 +42,7 @@ def test_unknown_candidates() -> None:
         language.LanguageIdentification(["en", "xx", "yy"])
 
 
-def test_the_model_over_a_column_answers_as_the_package_does() -> None:
+def test_column_model_matches_package() -> None:
     pytest.importorskip("py3langid")
     identifier = copy(languages.identifier())
     texts = [text for pair in PAIRS for text in pair]
@@ -58,7 +58,7 @@ def test_the_model_over_a_column_answers_as_the_package_does() -> None:
         assert found == [identifier.classify(text)[0] for text in texts]
 
 
-def test_weights_of_another_precision_are_left_to_the_package() -> None:
+def test_other_weight_precision_uses_package() -> None:
     pytest.importorskip("py3langid")
     identifier = copy(languages.identifier())
     assert load_language_model(identifier) is not None
@@ -66,7 +66,7 @@ def test_weights_of_another_precision_are_left_to_the_package() -> None:
     assert load_language_model(identifier) is None
 
 
-def test_a_model_that_is_kept_in_another_way_is_asked_text_by_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_model_layout_falls_back_to_package(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("py3langid")
     monkeypatch.setattr("paraforge.base.text.language_identification.LanguageModel", lambda it: it.no_such)
     monkeypatch.setattr(language, "_load", language._load.__wrapped__)  # what is loaded is kept

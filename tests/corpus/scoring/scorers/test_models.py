@@ -45,7 +45,7 @@ def scores(directory: Path) -> list[float | None]:
 
 
 @pytest.mark.parametrize("labels", [["similarity"], ["contradiction", "Entailment", "neutral"]])
-def test_it_is_the_librarys_both_ways(tmp_path: Path, labels: list[str]) -> None:
+def test_cross_encoder_matches_library(tmp_path: Path, labels: list[str]) -> None:
     directory = save_model(tmp_path / "model", labels)
     found = scores(directory)
     model = pytest.importorskip("sentence_transformers").CrossEncoder(str(directory), device="cpu")
@@ -58,7 +58,7 @@ def test_it_is_the_librarys_both_ways(tmp_path: Path, labels: list[str]) -> None
         assert score == pytest.approx(said.mean() if len(labels) == 1 else said[:, 1].min(), abs=1e-5)
 
 
-def test_it_can_be_evaluated_and_gives_no_vectors(tmp_path: Path) -> None:
+def test_cross_encoder_has_no_vectors(tmp_path: Path) -> None:
     directory = save_model(tmp_path / "model", ["similarity"])
     opened = open_model(str(directory))
     expected = [score for score in scores(directory) if score is not None]

@@ -130,7 +130,7 @@ def test_random_pairs(pairs: list[tuple[str, str]], unknown: bool) -> None:
     check(pairs, random_vectors(["a", "b", "the", "22", "'s", "0", "."], unknown))
 
 
-def test_paraphrase_score_of_a_pair_that_a_reader_can_check() -> None:
+def test_paraphrase_score_by_hand() -> None:
     vectors = WordVectors(
         ["a", "b", "c", "zero"], np.array([[1, 0], [0, 1], [-1, 0], [0, 0]], dtype=np.float32)
     )
@@ -141,7 +141,7 @@ def test_paraphrase_score_of_a_pair_that_a_reader_can_check() -> None:
     assert column.to_pylist() == [pytest.approx(math.sqrt(0.5)), 0, -1, None, None, None, 1]
 
 
-def test_identical_sides_score_exactly_one_or_just_below() -> None:
+def test_identical_sides_score_1() -> None:
     words = [f"w{i}" for i in range(200)]
     texts = [" ".join(words[i : i + 20]) for i in range(150)]
     pairs = Pairs.of(pa.array(texts), pa.array(texts))
@@ -150,7 +150,7 @@ def test_identical_sides_score_exactly_one_or_just_below() -> None:
     assert scores.min() > 1 - 1e-6
 
 
-def test_huge_vectors_give_no_nan() -> None:
+def test_huge_vectors_do_not_overflow() -> None:
     vectors = WordVectors(["a", "b"], np.array([[3e38, 0], [3e38, 1]], dtype=np.float32))
     pairs = Pairs.of(pa.array(["a b", "a"]), pa.array(["b a", "b"]))
     assert ParaphraseScore(vectors)(pairs)["paraphrase_score"].to_pylist() == [None, 1]
@@ -177,7 +177,7 @@ def test_cosine_of_rows_without_direction() -> None:
         (None, [9] * 5),
     ],
 )
-def test_of_two_translations_the_worse_score_counts(worse: Worse | None, expected: list[float]) -> None:
+def test_worse_score_of_two_translations_counts(worse: Worse | None, expected: list[float]) -> None:
     """The other one's, if one has none."""
 
     class Same(Scorer):
@@ -193,7 +193,7 @@ def test_of_two_translations_the_worse_score_counts(worse: Worse | None, expecte
 
 
 @pytest.mark.parametrize(("labels", "expected"), [(["similar"], 0.5), (["no", "Entailment"], 0.25)])
-def test_a_cross_encoder_judges_both_directions(
+def test_cross_encoder_averages_both_directions(
     labels: list[str], expected: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mean of both, or the smaller probability of entailment; none for a side without a token."""
@@ -214,9 +214,7 @@ def test_a_cross_encoder_judges_both_directions(
         CrossEncoderScore("model")
 
 
-def test_a_directory_with_code_of_its_own_is_not_given_to_the_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_model_directory_with_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One strange class among the library's own is enough; nor is a directory without a model."""
     with pytest.raises(InputError, match=r"not a cross-encoder: config\.json is missing"):
         CrossEncoderScore(tmp_path)

@@ -45,7 +45,7 @@ def _few_words_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.corpus.scoring.scorers.words.FEWEST_WORDS", 0)
 
 
-def test_a_small_corpus_does_not_tell_what_a_word_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_corpus_has_no_unknown_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.corpus.scoring.scorers.words.FEWEST_WORDS", 4)
     rows = [("one two three", "one owt", None)]
     general = WordScorer(SubwordVectors(["\ttwo"], np.ones((1, 4), np.int8), np.ones(1, np.float32), 1.0), {})
@@ -96,7 +96,7 @@ def test_unknown_and_copied_words(rows: list[Row], counted: int) -> None:
             assert copies == pytest.approx(sum(word in tokenize(foreign) for word in odd) / len(found))
 
 
-def test_meanings_are_compared_with_the_chosen_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signs_use_chosen_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     built_in = WordScorer.open(DIRECTORY)
     other = WordScorer(built_in.vectors, {})
     asked = []
@@ -107,7 +107,7 @@ def test_meanings_are_compared_with_the_chosen_vectors(monkeypatch: pytest.Monke
     assert len(asked) == 1
 
 
-def test_words_of_the_general_scorer_are_known() -> None:
+def test_words_of_built_in_scorer_are_known() -> None:
     vectors = SubwordVectors(["\tkavárna"], np.ones((1, 4), np.int8), np.ones(1, np.float32), 1.0)
     rows = [("one", "the slavia kavárna", "Slavia kavárna")]
     counts, general = counts_of([("the", "the", None)]), WordScorer(vectors, {})

@@ -45,13 +45,13 @@ def test_nested_fields(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ['[{"cs": "a", "en": "b"}]', '\n[\n {\n  "cs": "a", "en": "b"\n }\n]\n'])
-def test_an_array_is_refused_with_a_remedy(tmp_path: Path, text: str) -> None:
+def test_json_array_error_has_remedy(tmp_path: Path, text: str) -> None:
     for strict in (True, False):
         with pytest.raises(InputError, match=r"a\.json: a JSON array.*jq -c"):
             read(write(tmp_path / "a.json", text), strict=strict)
 
 
-def test_null_and_blank_line_are_blank_text(tmp_path: Path) -> None:
+def test_null_and_blank_line_give_blank_text(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", '{"cs": null, "en": "b"}\n\n')
     assert read(path) == [(1, "", "b", None), (2, "", "", None)]
     nested = write(tmp_path / "b.jsonl", '{"translation": null, "en": "b"}')
@@ -90,7 +90,7 @@ def test_scores(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("score", ['"0.5"', "true", "NaN", "Infinity", "1e999", "1e300", "9" * 400, "[1]"])
-def test_a_score_that_is_no_number(tmp_path: Path, score: str) -> None:
+def test_non_numeric_score_is_error(tmp_path: Path, score: str) -> None:
     path = write(tmp_path / "a.jsonl", f'{{"r": "a", "t": "A", "s": {score}}}\n')
     columns = {"reference": "r", "translation": "t", "score": "s"}
     with pytest.raises(InputError, match=r"a\.jsonl:1: .*the score is"):

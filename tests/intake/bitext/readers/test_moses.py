@@ -27,7 +27,7 @@ def test_rows(tmp_path: Path) -> None:
     assert rows_of(blocks(paths, Reading())) == [(1, "Ahoj", "Hello", None), (2, "", "Hi", None)]
 
 
-def test_a_row_has_the_reason_of_the_first_side_that_has_one(tmp_path: Path) -> None:
+def test_rejection_reason_is_that_of_first_bad_side(tmp_path: Path) -> None:
     paths = {
         "source_text": write(tmp_path / "a.cs", b"a\nb\xff\nc\n"),
         "reference": write(tmp_path / "a.en", f"a\n{'b' * 2000}\n{'c' * 2000}\n"),
@@ -36,7 +36,7 @@ def test_a_row_has_the_reason_of_the_first_side_that_has_one(tmp_path: Path) -> 
     assert [row[-1] for row in rows] == [None, "invalid_utf8", "overlong_line"]
 
 
-def test_scores_in_a_file_of_their_own(tmp_path: Path) -> None:
+def test_scores_in_separate_file(tmp_path: Path) -> None:
     paths = {
         "reference": write(tmp_path / "r", "a\nb\nc\n"),
         "translation": write(tmp_path / "t", "A\nB\nC\n"),
@@ -47,7 +47,7 @@ def test_scores_in_a_file_of_their_own(tmp_path: Path) -> None:
     assert block.scores.to_pylist() == [0.5, None, pytest.approx(-1e-3)]
 
 
-def test_unequal_line_counts_are_an_error_even_where_bad_rows_are_only_counted(tmp_path: Path) -> None:
+def test_unequal_line_counts_are_always_an_error(tmp_path: Path) -> None:
     paths = {"source_text": write(tmp_path / "a.cs", "a\nb\n"), "reference": write(tmp_path / "a.en", "a\n")}
     with pytest.raises(InputError, match=r"a\.en:1: the parallel files do not have the same number of lines"):
         rows_of(blocks(paths, Reading(strict=False)))
@@ -98,7 +98,7 @@ def test_a_reader_from_outside_the_package(tmp_path: Path) -> None:
     assert json.loads(rows) == [["Ahoj", "Hello"], ["Nazdar", "Bye"]]
 
 
-def test_every_reader_of_the_package_is_found_by_its_file() -> None:
+def test_readers_are_found_by_file_name() -> None:
     from paraforge.base.plugins import found_classes
     from paraforge.intake.bitext import readers
     from paraforge.intake.bitext.source import FileSource

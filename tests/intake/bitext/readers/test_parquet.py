@@ -63,7 +63,7 @@ def test_nested_columns(tmp_path: Path) -> None:
     assert read(path, {"source_text": "a.b.cs", "reference": "a.en"}) == [(1, "Ahoj", "Hello", None)]
 
 
-def test_several_batches_keep_their_row_numbers(tmp_path: Path) -> None:
+def test_row_numbers_continue_across_batches(tmp_path: Path) -> None:
     numbers = [str(n) for n in range(40_000)]
     rows = read(save(tmp_path / "a.parquet", {"cs": numbers, "en": numbers}, row_group_size=7000))
     assert [row[0] for row in rows] == list(range(1, 40_001))
@@ -85,7 +85,9 @@ def test_several_batches_keep_their_row_numbers(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_whole_file(tmp_path: Path, spoil: Callable[[bytes], bytes], message: str) -> None:
+def test_incomplete_parquet_file_is_error(
+    tmp_path: Path, spoil: Callable[[bytes], bytes], message: str
+) -> None:
     numbers = [str(n) for n in range(20_000)]
     # Without compression, only the checksum of a page tells that it is damaged.
     options = {"write_page_checksum": True, "compression": "none", "use_dictionary": False}
@@ -95,7 +97,7 @@ def test_what_is_no_whole_file(tmp_path: Path, spoil: Callable[[bytes], bytes], 
         read(path)
 
 
-def test_a_column_that_is_not_there_or_no_text(tmp_path: Path) -> None:
+def test_missing_or_non_text_column_is_error(tmp_path: Path) -> None:
     path = save(tmp_path / "a.parquet", {"cs": ["a"], "en": [1], "tags": [["x", "y"]]})
     for column, message in {
         "de": "no column 'de'; it has cs, en, tags",
@@ -118,14 +120,14 @@ def test_no_rows(tmp_path: Path) -> None:
         read(save(tmp_path / "a.parquet", {"cs": empty, "en": empty}))
 
 
-def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
+def test_invalid_utf8_in_parquet(tmp_path: Path) -> None:
     path = save(tmp_path / "a.parquet", {"cs": [b"a", b"\xff", None], "en": [b"b", b"c", b"d"]})
     with pytest.raises(InputError, match=r"a\.parquet:2: source_text is not UTF-8"):
         read(path)
     assert read(path, strict=False)[1:] == [(2, "\ufffd", "c", "invalid_utf8"), (3, "", "d", None)]
 
 
-def test_fewer_rows_than_the_footer_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fewer_rows_than_footer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = save(tmp_path / "a.parquet", {"cs": ["a"], "en": ["b"]})
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *_, **__: iter(()))
     with pytest.raises(InputError, match="0 rows, its footer says 1"):

@@ -46,7 +46,7 @@ def test_round_trip(
     assert read(path) == [(n, cs, en, None) for n, (cs, en) in enumerate(rows, start=1)]
 
 
-def test_languages_in_any_case_with_a_country_and_the_old_attribute(tmp_path: Path) -> None:
+def test_tmx_language_codes_in_all_forms(tmp_path: Path) -> None:
     body = (
         '<tu><tuv xml:lang="EN-GB"><seg>Hello</seg></tuv><tuv lang="cs_CZ"><seg>Ahoj</seg></tuv></tu>'
         '<tu><tuv xml:lang="de"><seg>Hallo</seg></tuv><tuv xml:lang="cs"><seg>Nazdar</seg></tuv></tu>'
@@ -62,7 +62,7 @@ def test_languages_in_any_case_with_a_country_and_the_old_attribute(tmp_path: Pa
     assert [row[1:3] for row in rows_of(both)] == [("color", "colour"), ("", ""), ("", "")]
 
 
-def test_inline_codes_are_left_out_and_highlighted_text_is_kept(tmp_path: Path) -> None:
+def test_inline_codes_are_removed_but_highlighted_text_kept(tmp_path: Path) -> None:
     segment = (
         'Press <bpt i="1">&lt;b&gt;</bpt><hi>Save</hi><ept i="1">&lt;/b&gt;</ept><ph>\\n<sub>x</sub></ph> now'
     )
@@ -72,7 +72,7 @@ def test_inline_codes_are_left_out_and_highlighted_text_is_kept(tmp_path: Path) 
     assert texts == ["Press Save now", "Save the file Close the window. Go on."]
 
 
-def test_of_two_variants_in_one_language_the_first_is_taken_and_counted(tmp_path: Path) -> None:
+def test_first_of_two_variants_is_used_and_counted(tmp_path: Path) -> None:
     body = (
         '<tu><tuv xml:lang="en"><seg>one</seg></tuv><tuv xml:lang="en"><seg>two</seg></tuv>'
         '<tuv xml:lang="cs"><seg>jeden</seg></tuv></tu>'
@@ -82,7 +82,7 @@ def test_of_two_variants_in_one_language_the_first_is_taken_and_counted(tmp_path
     assert changes == {"extra_variant": 1}
 
 
-def test_a_document_type_without_entities_is_accepted_and_not_fetched(tmp_path: Path) -> None:
+def test_doctype_without_entities_is_accepted_unfetched(tmp_path: Path) -> None:
     head = HEAD + '<!DOCTYPE tmx SYSTEM "http://127.0.0.1:9/tmx14.dtd">\n'
     assert len(read(write(tmp_path / "a.tmx", document(unit(en="a", cs="b"), head)))) == 1
 
@@ -135,19 +135,19 @@ WRONG: dict[str, tuple[str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_documents(tmp_path: Path, name: str) -> None:
+def test_invalid_tmx_documents(tmp_path: Path, name: str) -> None:
     content, message = WRONG[name]
     path = write(tmp_path / "a.tmx", content)
     with pytest.raises(InputError, match=rf"a\.tmx{message}"):  # also if only the first rows are read
         next(blocks_of(TmxSource, path, LANGUAGES, Reading()))
 
 
-def test_a_unit_in_a_comment_is_no_row(tmp_path: Path) -> None:
+def test_commented_unit_is_not_a_row(tmp_path: Path) -> None:
     body = unit(en="a", cs="b") + "<!-- " + unit(en="x" * 300_000, cs="y") + "-->" + unit(en="c", cs="d")
     assert [row[2] for row in read(write(tmp_path / "b.tmx", document(body)))] == ["a", "c"]
 
 
-def test_damage_in_a_unit_is_one_bad_row_and_elsewhere_an_error(tmp_path: Path) -> None:
+def test_damaged_unit_is_one_bad_row(tmp_path: Path) -> None:
     units = [unit(en=f"a{n}", cs="\n" * n) for n in range(4)]
     path = write(tmp_path / "a.tmx", document(units[0] + units[1].replace("a1", "\f") + units[2] + units[3]))
     with pytest.raises(InputError, match=r"a\.tmx:4: not well-formed XML: .*malformed to 'reject'"):
@@ -162,7 +162,7 @@ def test_damage_in_a_unit_is_one_bad_row_and_elsewhere_an_error(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf16_is_read_with_or_without_a_byte_order_mark(tmp_path: Path, encoding: str) -> None:
+def test_utf16_with_and_without_byte_order_mark(tmp_path: Path, encoding: str) -> None:
     content = document(unit(en="Hello", cs="Čau"), '<?xml version="1.0" encoding="UTF-16"?>\n')
     for mark in ("", "\ufeff"):
         path = write(tmp_path / "a.tmx", (mark + content).encode(encoding))
@@ -172,7 +172,7 @@ def test_utf16_is_read_with_or_without_a_byte_order_mark(tmp_path: Path, encodin
         read(path)
 
 
-def test_an_overlong_segment_is_counted_and_cut(tmp_path: Path) -> None:
+def test_overlong_segment_is_cut_and_counted(tmp_path: Path) -> None:
     body = "".join(unit(en="x" * length, cs="b") for length in (300_000, 100_001, 100_000))
     rows = read(write(tmp_path / "a.tmx", document(body)), max_line_bytes=100_000)
     assert [row[-1] for row in rows] == ["overlong_line", "overlong_line", None]
@@ -182,13 +182,13 @@ def test_an_overlong_segment_is_counted_and_cut(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "opening", ['<tu note="', "<!--", "<", "<![CDATA["], ids=["attribute", "comment", "tag", "cdata"]
 )
-def test_something_endless_does_not_fill_memory(tmp_path: Path, opening: str) -> None:
+def test_endless_element_has_bounded_memory(tmp_path: Path, opening: str) -> None:
     content = f"{HEAD}<tmx><body>{unit(en='a', cs='b')}{opening}".encode() + b"x" * 30_000_000
     with pytest.raises(InputError, match=r"of more than 1,000 bytes|not well-formed"):
         read(write(tmp_path / "a.tmx.zst", content), max_line_bytes=1000)
 
 
-def test_many_units_come_in_blocks(tmp_path: Path) -> None:
+def test_many_units_are_read_in_blocks(tmp_path: Path) -> None:
     body = "".join(unit(en=f"a{n}", cs=f"b{n}") for n in range(25_000))
     path = write(tmp_path / "a.tmx", document(body))
     blocks = list(blocks_of(TmxSource, path, LANGUAGES, Reading()))

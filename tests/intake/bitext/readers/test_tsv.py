@@ -45,12 +45,12 @@ def test_round_trip(
     assert read(path) == [(n, row[2], row[1], None) for n, row in enumerate(rows, start=1)]
 
 
-def test_quotes_are_text(tmp_path: Path) -> None:
+def test_quotes_in_tsv_are_text(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", 'x\t"Hello\t"Ahoj\ny\t""\t"a""b"\n')
     assert read(path) == [(1, '"Ahoj', '"Hello', None), (2, '"a""b"', '""', None)]
 
 
-def test_columns_by_name_in_any_order(tmp_path: Path) -> None:
+def test_columns_by_name_in_any_sequence(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "ref\tcs\ten\nG 1:1\tNa počátku\tIn the beginning\n")
     for source in ("cs", 1):
         rows = read(path, {"source_text": source, "reference": "en"}, header=True)
@@ -67,7 +67,7 @@ def test_a_ragged_row(tmp_path: Path, line: str) -> None:
     assert [row[-1] for row in rows] == [None, None, "malformed", None]
 
 
-def test_a_blank_line_is_a_blank_row(tmp_path: Path) -> None:
+def test_blank_line_is_blank_row(tmp_path: Path) -> None:
     assert read(write(tmp_path / "a.tsv", "1\t2\t3\n\n"))[1] == (2, "", "", None)
 
 
@@ -85,14 +85,14 @@ def test_a_blank_line_is_a_blank_row(tmp_path: Path) -> None:
         ({"source_text": "cs", "reference": "en"}, "en\ten\tcs", "more than one column 'en'"),
     ],
 )
-def test_a_column_that_is_not_there_once(
+def test_missing_or_repeated_column_is_error(
     tmp_path: Path, columns: dict[str, int | str], line: str, message: str
 ) -> None:
     with pytest.raises(InputError, match=rf"a\.tsv:1: {message}"):
         read(write(tmp_path / "a.tsv", f"{line}\n"), columns, header=columns != COLUMNS)
 
 
-def test_an_overlong_line_is_not_ragged(tmp_path: Path) -> None:
+def test_overlong_line_is_not_a_ragged_row(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", f"1\t2\t3\n{'x' * 5000}\tb\tc\n")
     rows = read(path, max_line_bytes=2000)
     assert rows[1] == (2, "c", "b", "overlong_line")
@@ -116,7 +116,7 @@ def test_scores(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("score", ["high", "nan", "inf", "1,5"])
-def test_a_score_that_is_no_number(tmp_path: Path, score: str) -> None:
+def test_non_numeric_score_is_error(tmp_path: Path, score: str) -> None:
     path = write(tmp_path / "a.tsv", f"a\tA\t0.75\nb\tB\t{score}\nc\tC\t \n")
     columns: dict[str, int | str] = {"reference": 0, "translation": 1, "score": 2}
     with pytest.raises(InputError, match=rf"a\.tsv:2: the score is '{score}', not a number"):
@@ -127,7 +127,7 @@ def test_a_score_that_is_no_number(tmp_path: Path, score: str) -> None:
     assert block.codes.tolist() == [0, 1, 0]
 
 
-def test_a_header_alone_gives_no_rows(tmp_path: Path) -> None:
+def test_header_without_rows_gives_no_rows(tmp_path: Path) -> None:
     assert read(write(tmp_path / "a.tsv", "x\ty\tz\n"), header=True) == []
 
 
@@ -138,7 +138,7 @@ def test_a_header_alone_gives_no_rows(tmp_path: Path) -> None:
     end=st.sampled_from(["\n", "\r\n"]),
     block_bytes=st.sampled_from([1, 7, 40, 1 << 20]),
 )
-def test_csv_is_what_other_programs_write(
+def test_reads_csv_of_other_programs(
     tmp_path_factory: pytest.TempPathFactory,
     rows: list[tuple[str, str, str]],
     separator: str,
@@ -164,7 +164,7 @@ def test_csv_is_what_other_programs_write(
     block_bytes=st.sampled_from([1, 5, 1 << 20]),
     limit=st.sampled_from([9, 12, 1000]),
 )
-def test_every_line_is_of_one_row_and_a_stray_mark_damages_its_own(
+def test_stray_quote_damages_only_its_row(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], block_bytes: int, limit: int
 ) -> None:
     """Whatever the marks, a row of one line that is fine by itself and begins a row is read as it is."""
@@ -194,7 +194,7 @@ def _whole(text: str) -> bool:
         return False
 
 
-def test_a_field_that_never_ends_is_one_bad_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unterminated_field_is_one_bad_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tsv, "_MOST_ROWS", 700)
     text = "x,y\n" + 'a,"b\n' + "1,2\n" * 5000
     path = write(tmp_path / "a.csv", text)
@@ -208,14 +208,14 @@ def test_a_field_that_never_ends_is_one_bad_line(tmp_path: Path, monkeypatch: py
     assert [row[-1] for row in rows] == [None, "invalid_utf8", None]
 
 
-def test_rows_as_wide_as_the_first_are_even(tmp_path: Path) -> None:
+def test_rows_must_match_first_row_width(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", b"\xff,x\na,b\nc\n\xff,d\ne,f\n")
     assert even_rows(path, ",") == [["a", "b"], ["e", "f"]]
     assert even_rows(path, ";") == []  # of one column
 
 
 @pytest.mark.parametrize("line", ['a,"b', 'a,"b" c', 'a,"b,c'])
-def test_quotation_marks_that_do_not_fit(tmp_path: Path, line: str) -> None:
+def test_unbalanced_quotation_marks(tmp_path: Path, line: str) -> None:
     path = write(tmp_path / "a.csv", f"x,y\n1,2\n{line}\n3,4\n")
     places: dict[str, int | str] = {"source_text": 0, "reference": 1}
     with pytest.raises(InputError, match=r"a\.csv:3: unbalanced quotation marks, or not 2 columns"):

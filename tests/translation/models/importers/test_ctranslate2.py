@@ -27,7 +27,7 @@ def bare_model(tiny_model: Path, tmp_path: Path) -> Path:
     return bare
 
 
-def test_the_files_are_copied(bare_model: Path, tmp_path: Path) -> None:
+def test_ctranslate2_files_are_copied(bare_model: Path, tmp_path: Path) -> None:
     (bare_model / SHORTLIST_FILE).touch()  # CTranslate2 would end the process
     description = import_model(bare_model, tmp_path / "nmt")
     assert description["origin"] == "ctranslate2"
@@ -95,7 +95,7 @@ _OTHER_SIZE = r"the source.s embedding has \d+ rows, but its vocabulary \d+ type
         (_longer_bias, r"linear_0/bias has the shape \(128,\), .*linear_0/weight \(64, 32\)"),
     ],
 )
-def test_what_is_damaged_is_refused(
+def test_damaged_ctranslate2_model_is_error(
     bare_model: Path, tmp_path: Path, damage: Callable[[Path], None], message: str
 ) -> None:
     damaged = Path(shutil.copytree(bare_model, tmp_path / "damaged"))
@@ -104,7 +104,7 @@ def test_what_is_damaged_is_refused(
         import_model(damaged, tmp_path / "nmt")
 
 
-def test_end_of_sentence_has_the_models_own_name(bare_model: Path, tmp_path: Path) -> None:
+def test_end_of_sentence_uses_models_name(bare_model: Path, tmp_path: Path) -> None:
     options, texts = DecodingOptions(beam=3, nbest=2, maximum_target_tokens=12), []
     for name in ("</s>", "<end>"):
         for file in bare_model.glob("*.json"):
@@ -116,7 +116,7 @@ def test_end_of_sentence_has_the_models_own_name(bare_model: Path, tmp_path: Pat
     assert texts[0] == texts[1] == texts[2] == texts[3]
 
 
-def test_a_bare_model_of_transformers_gets_its_end_of_sentence(tmp_path: Path) -> None:
+def test_bare_transformers_model_gets_end_of_sentence(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     import_model(write_marian(tmp_path / "marian"), tmp_path / "nmt")
     bare = Path(shutil.copytree(tmp_path / "nmt" / "ctranslate2", tmp_path / "bare"))
@@ -126,7 +126,7 @@ def test_a_bare_model_of_transformers_gets_its_end_of_sentence(tmp_path: Path) -
     assert our_tokens(tmp_path / "again", SENTENCES) == our_tokens(tmp_path / "nmt", SENTENCES)
 
 
-def test_a_bare_multilingual_model_gets_its_tags(tmp_path: Path) -> None:
+def test_bare_multilingual_model_gets_tags(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     import_model(write_m2m100(tmp_path / "m2m"), tmp_path / "nmt", source_language="de")
     bare = Path(shutil.copytree(tmp_path / "nmt" / "ctranslate2", tmp_path / "bare"))
@@ -145,7 +145,7 @@ def test_a_bare_multilingual_model_gets_its_tags(tmp_path: Path) -> None:
         import_model(bare, tmp_path / "other", source_language="de", target_language="xx")
 
 
-def test_a_vocabulary_of_lines(tmp_path: Path) -> None:
+def test_vocabulary_of_text_lines(tmp_path: Path) -> None:
     file = tmp_path / "source_vocabulary.txt"
     file.write_bytes(b"a\n\r\nb\n")
     assert read_vocabulary(tmp_path, "source") == ["a", "\r", "b"]
@@ -154,7 +154,7 @@ def test_a_vocabulary_of_lines(tmp_path: Path) -> None:
         read_vocabulary(tmp_path, "source")
 
 
-def test_tags_of_each_form() -> None:
+def test_language_tags_of_each_form() -> None:
     assert language_affixes(("cs", "en"), ["a", ">>eng<<", ">>ces<<"]) == {"source_prefix": [">>eng<<"]}
     assert language_affixes(("cs", "en"), ["<2en>", "<2cs>"]) == {"source_prefix": ["<2en>"]}
     found = language_affixes(("cs", "en"), ["cs_CZ", "en_XX", "de_DE"])

@@ -38,7 +38,7 @@ def with_codes(tiny_fairseq: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return folder
 
 
-def test_words_are_split_by_moses_and_by_the_codes(with_codes: Path, tmp_path: Path) -> None:
+def test_words_are_split_by_moses_and_bpe_codes(with_codes: Path, tmp_path: Path) -> None:
     description = import_model(with_codes, tmp_path / "nmt")
     assert description["sentencepiece"] == {"source": "source.bpe", "target": "target.bpe"}
     options = DecodingOptions(beam=2, maximum_target_tokens=20)
@@ -51,7 +51,7 @@ def test_words_are_split_by_moses_and_by_the_codes(with_codes: Path, tmp_path: P
     assert not any("@@" in one.hypotheses[0].text for one in ours)
 
 
-def test_moses_rules_of_another_language_are_another_model(with_codes: Path, tmp_path: Path) -> None:
+def test_moses_language_changes_fingerprint(with_codes: Path, tmp_path: Path) -> None:
     first = import_model(with_codes, tmp_path / "nmt")
     folder = Path(shutil.copytree(with_codes, tmp_path / "de"))
     (folder / "dict.cs.txt").rename(folder / "dict.de.txt")
@@ -59,7 +59,7 @@ def test_moses_rules_of_another_language_are_another_model(with_codes: Path, tmp
     assert other["fingerprint"] != first["fingerprint"]
 
 
-def test_codes_of_each_language(with_codes: Path, tmp_path: Path) -> None:
+def test_bpe_codes_per_language(with_codes: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(with_codes, tmp_path / "wmt19.cs-en"))
     for language in ("cs", "en"):
         shutil.copy(folder / "bpecodes", folder / f"bpecodes.{language}")
@@ -70,7 +70,7 @@ def test_codes_of_each_language(with_codes: Path, tmp_path: Path) -> None:
     assert found["fingerprint"] == import_model(with_codes, tmp_path / "other")["fingerprint"]
 
 
-def test_codes_of_another_model(with_codes: Path, tmp_path: Path) -> None:
+def test_bpe_codes_of_another_model(with_codes: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(with_codes, tmp_path / "model"))
     (folder / "bpecodes").write_text("#version: 0.2\nq w\nqw x</w>\n", encoding="utf-8")
     with pytest.raises(InputError, match="the file of BPE codes is not of this vocabulary"):
@@ -91,7 +91,7 @@ def test_codes_of_another_model(with_codes: Path, tmp_path: Path) -> None:
         ("other another", None),
     ],
 )
-def test_the_best_checkpoint_is_imported(tmp_path: Path, names: str, chosen: str | None) -> None:
+def test_best_checkpoint_is_imported(tmp_path: Path, names: str, chosen: str | None) -> None:
     for name in names.split():
         (tmp_path / f"{name}.pt").touch()
     if chosen is not None:

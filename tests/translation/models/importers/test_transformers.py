@@ -55,7 +55,7 @@ def test_marian(marian: Path, tmp_path: Path) -> None:
         assert not decode([piece]).startswith(" ")
 
 
-def test_a_marian_model_of_several_targets_is_told_which(tmp_path: Path) -> None:
+def test_marian_with_several_targets_needs_target(tmp_path: Path) -> None:
     folder = write_marian(tmp_path / "marian", ">>eng<<", ">>deu<<")
     description = import_model(folder, tmp_path / "nmt", target_language="de")
     assert description["source_prefix"] == [">>deu<<"]
@@ -84,7 +84,7 @@ def test_m2m100_with_language_tags(tmp_path: Path) -> None:
     assert our_tokens(tmp_path / "other", SENTENCES) != our_tokens(tmp_path / "nmt", SENTENCES)
 
 
-def test_nllb_with_nothing_but_a_tokenizer_json(tmp_path: Path) -> None:
+def test_nllb_with_only_tokenizer_json(tmp_path: Path) -> None:
     import transformers
 
     folder = write_nllb(tmp_path / "nllb")
@@ -106,7 +106,7 @@ def test_nllb_with_nothing_but_a_tokenizer_json(tmp_path: Path) -> None:
         import_model(folder, tmp_path / "other", source_language="zh")
 
 
-def test_mbart50_starts_from_the_end_of_a_sentence(tmp_path: Path) -> None:
+def test_mbart50_starts_from_end_of_sentence(tmp_path: Path) -> None:
     import transformers
 
     folder = write_mbart50(tmp_path / "mbart")
@@ -219,7 +219,7 @@ _LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n"
         (_foreign_pieces, "is not of this vocabulary"),
     ],
 )
-def test_what_is_wrong_is_refused(
+def test_invalid_transformers_models_are_refused(
     marian: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -236,7 +236,7 @@ def test_what_is_wrong_is_refused(
     assert not (tmp_path / "code-was-run").exists()
 
 
-def test_pickled_weights_without_code_are_taken(marian: Path, tmp_path: Path) -> None:
+def test_pickled_weights_without_code_are_accepted(marian: Path, tmp_path: Path) -> None:
     import torch
     from safetensors.torch import load_file
 
@@ -248,7 +248,7 @@ def test_pickled_weights_without_code_are_taken(marian: Path, tmp_path: Path) ->
     assert pickled["fingerprint"] == import_model(marian, tmp_path / "other")["fingerprint"]
 
 
-def test_the_languages_are_the_models_own_and_others_are_refused(marian: Path, tmp_path: Path) -> None:
+def test_other_languages_than_the_models_are_refused(marian: Path, tmp_path: Path) -> None:
     for given, named in ((("de", "fr"), "not from de to fr"), (("en", "cs"), "not from en")):
         with pytest.raises(InputError, match=f"it translates from cs to en.*{named}"):
             import_model(marian, tmp_path / "nmt", source_language=given[0], target_language=given[1])
@@ -259,7 +259,7 @@ def test_the_languages_are_the_models_own_and_others_are_refused(marian: Path, t
     assert (description["source_language"], description["target_language"]) == ("fi", "en")
 
 
-def test_added_tokens_behind_the_start_of_the_decoder_are_refused(tmp_path: Path) -> None:
+def test_tokens_after_decoder_start_are_refused(tmp_path: Path) -> None:
     """The decoder starts from padding, which the converter takes for the last row of the embeddings."""
     folder = tmp_path / "marian"
     model = make_marian(folder)
@@ -269,7 +269,7 @@ def test_added_tokens_behind_the_start_of_the_decoder_are_refused(tmp_path: Path
         import_model(folder, tmp_path / "nmt")
 
 
-def test_a_language_without_a_token_is_refused(tmp_path: Path) -> None:
+def test_language_without_token_is_refused(tmp_path: Path) -> None:
     folder = write_marian(tmp_path / "marian", ">>eng<<", ">>deu<<")
     values = {"tokenizer_class": "MarianTokenizer", "source_lang": "cs", "target_lang": "gmw"}
     (folder / "tokenizer_config.json").write_text(json.dumps(values), encoding="utf-8")
