@@ -60,6 +60,15 @@ def test_directory_without_a_model(tmp_path: Path) -> None:
         ModelFile(tmp_path)
 
 
+def test_variables_of_a_model(tiny_model: Path) -> None:
+    file = ModelFile(tiny_model / "ctranslate2")
+    assert file.is_flag("encoder/pre_norm")
+    assert not file.is_flag("decoder/embeddings/weight")
+    assert not file.is_flag("nothing")
+    with pytest.raises(InputError, match="the model has no nothing"):
+        file.array("nothing")
+
+
 def test_quantized_weights_are_read(tiny_fairseq: Path, tiny_model: Path, tmp_path: Path) -> None:
     from ctranslate2.converters import FairseqConverter
 

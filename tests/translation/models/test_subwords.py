@@ -57,6 +57,18 @@ def test_bpe_after_moses(codes: str, tmp_path: Path) -> None:
     check_pieces(bpe, ["Dog", "sl@@", "s@@", "l@@"], tmp_path)
 
 
+def test_moses_follows_the_language(tmp_path: Path) -> None:
+    pytest.importorskip("subword_nmt")
+    (tmp_path / "codes.bpe").write_text("#version: 0.2\nD o\n", encoding="utf-8")
+    texts = [
+        open_subwords(tmp_path / "codes.bpe", code).decode(["l&apos;", "a", "&apos;s"])
+        for code in ("en", "fr")
+    ]
+    assert texts == ["l' a's", "l'a 's"]
+    with pytest.raises(InputError, match="no such file of BPE codes"):
+        open_subwords(tmp_path / "missing.bpe", "en")
+
+
 def test_tokenizer_json(tmp_path: Path) -> None:
     tokenizers = pytest.importorskip("tokenizers")
     made = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>"))

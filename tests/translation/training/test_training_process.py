@@ -192,6 +192,15 @@ def test_parameters_reach_fairseq_by_name(kind: str, tmp_path: Path) -> None:
     assert ("--share-decoder-input-output-embed" in given) is linear
 
 
+def test_training_on_a_gpu_is_one_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(training, "training_device", lambda _: "cuda:0")
+    chosen = parameters(training={"accumulate": 4, "precision": "float32"})
+    prepared: Any = SimpleNamespace(parts=["part"])
+    settings = trainer_settings(tmp_path, chosen, prepared, Resources(threads=9))
+    assert (settings["device"], settings["ranks"], settings["threads"]) == ("cuda:0", 1, 9)
+    assert "--cpu" not in settings["arguments"]
+
+
 @pytest.mark.parametrize(
     ("log", "told"),
     [
