@@ -88,19 +88,21 @@ def write_readers_files(project: Path) -> None:
     lines("news.en-de.tsv", [f"{en}\t{de}" for en, de in zip(english[200:300], german, strict=True)])
     lines("news.cs", czech[:20])
     lines("sentences.txt", english[:50])
-    lines("pairs.tsv", [f"{one}\t{other}" for one, other in itertools.pairwise(english)])
+    lines("pairs.tsv", [f"{first}\t{second}" for first, second in itertools.pairwise(english)])
     # 5: the same sentence; 3: half of it; 0: another one.
     scored = [f"5\t{text}\t{text.lower()}" for text in english[300:330]]
     scored += [
         f"3\t{text}\t{' '.join(text.split()[: len(text.split()) // 2 + 1])}" for text in english[330:360]
     ]
-    scored += [f"0\t{one}\t{other}" for one, other in zip(english[360:390], english[400:430], strict=True)]
+    scored += [
+        f"0\t{first}\t{second}" for first, second in zip(english[360:390], english[400:430], strict=True)
+    ]
     for name in ("2012.sample", "2014.sample", "2017.sample"):
         lines(f"sts/{name}.tsv", scored)
     judged = (("car", "automobile", 9), ("big", "large", 9), ("car", "house", 1), ("dog", "cat", 3))
     header = "word1\tword2\tPOS\tSimLex999"
-    lines("SimLex-999.txt", [header, *(f"{one}\t{other}\tN\t{score}" for one, other, score in judged)])
-    entries = [f"[NN] ||| {one} ||| {other} ||| PPDB2.0Score={score}" for one, other, score in judged]
+    lines("SimLex-999.txt", [header, *(f"{first}\t{second}\tN\t{score}" for first, second, score in judged)])
+    entries = [f"[NN] ||| {first} ||| {second} ||| PPDB2.0Score={score}" for first, second, score in judged]
     lines("ppdb-2.0-xxxl-lexical.gz", entries)
     words = sorted({word.strip(".,?!").lower() for text in english for word in text.split()} - {""})
     lines("vectors.txt", [f"{word} {len(word)} {ord(word[0]) % 7} {ord(word[-1]) % 5}" for word in words])

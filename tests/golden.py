@@ -142,19 +142,19 @@ def current(last: str | None = None) -> dict[str, dict[str, Any]]:
     return found
 
 
-def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def same(first: dict[str, Any], second: dict[str, Any]) -> bool:
     """Whether two outputs have the same content, but for the last digits."""
-    if one["exact"] != other["exact"] or one["floats"].keys() != other["floats"].keys():
+    if first["exact"] != second["exact"] or first["floats"].keys() != second["floats"].keys():
         return False
     return all(
-        np.allclose(values, other["floats"][name], rtol=2e-3, atol=1e-5)
-        for name, values in one["floats"].items()
+        np.allclose(values, second["floats"][name], rtol=2e-3, atol=1e-5)
+        for name, values in first["floats"].items()
     )
 
 
-def made_otherwise(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def made_otherwise(first: dict[str, Any], second: dict[str, Any]) -> bool:
     """Whether other libraries made a stage's output: sentencepiece 0.2.3 learns other pieces than 0.2.2."""
-    return bool(one.get("libraries") != other.get("libraries"))
+    return bool(first.get("libraries") != second.get("libraries"))
 
 
 def changes(now: dict[str, dict[str, Any]], before: dict[str, dict[str, Any]]) -> list[str]:

@@ -148,7 +148,7 @@ def rebuilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def to_run(page: Path) -> list[Block]:
     """Blocks that are run or written, in order."""
-    return [one for one in blocks(page) if one.file or (is_run(one) and not one.not_run)]
+    return [block for block in blocks(page) if block.file or (is_run(block) and not block.not_run)]
 
 
 def is_run(block: Block) -> bool:

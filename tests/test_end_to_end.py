@@ -78,8 +78,8 @@ def test_rerun_does_nothing_and_threshold_runs_two_stages(project: Path, tmp_pat
     threshold = "select.filters.paraphrase_score.minimum=0.2"
     run(copied, "paraforge", "configure", threshold, "resources.threads=2")
     assert repro(copied) == ["select", "publish"]
-    one, other = (read_json(place / "data/corpus/_manifest.json")["counts"] for place in (project, copied))
-    assert one["rows_in"] == other["rows_in"] and one["kept"] > other["kept"] > 0
+    first, second = (read_json(place / "data/corpus/_manifest.json")["counts"] for place in (project, copied))
+    assert first["rows_in"] == second["rows_in"] and first["kept"] > second["kept"] > 0
 
 
 def test_two_workers_killed_once_give_same_bytes(project: Path, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def make(directory: Path) -> None:
     ]
     rows = [f"{topics[line]} {line}\t{references[line // 2]}\n" for line in range(LINES)]
     (directory / "own.tsv").write_text("".join(rows), encoding="utf-8")
-    pairs = [f"{one}\tSomebody said: {one}\n" for one in references]
+    pairs = [f"{reference}\tSomebody said: {reference}\n" for reference in references]
     (directory / "all.tsv").write_text("".join(pairs), encoding="utf-8")
     own = {"format": "tsv", "name": "own", "path": "own.tsv", "columns": {"source_text": 0, "reference": 1}}
     content["ingest"]["sources"] = [own]

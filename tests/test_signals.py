@@ -37,7 +37,7 @@ def test_signal_exits_with_130(
     project: Path, tmp_path: Path, kind: str, seconds: float, number: signal.Signals
 ) -> None:
     """While it imports, and in the middle of its work."""
-    pairs = [f"{one}\t{other}\n" for one, other in itertools.pairwise(LINES)]
+    pairs = [f"{first}\t{second}\n" for first, second in itertools.pairwise(LINES)]
     (tmp_path / "pairs.tsv").write_text("".join(pairs), encoding="utf-8")
     if kind == "command":
         command = ["paraforge", "train", "pairs.tsv", "out", "--set", "training.epochs=500"]

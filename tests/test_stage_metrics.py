@@ -47,7 +47,9 @@ def test_stages_read_and_write_declared_files(stage: str, monkeypatch: pytest.Mo
     calls.build_paragram.return_value.pairs = 7
     monkeypatch.setattr("sys.argv", [stage, "word"])
     module.main(load_parameters(ROOT / "params.yaml"))
-    given = [one for _, arguments, named in calls.mock_calls for one in (*arguments, *named.values())]
+    given = [
+        argument for _, arguments, named in calls.mock_calls for argument in (*arguments, *named.values())
+    ]
     listed = [one for each in given for one in (each if isinstance(each, list) else [each])]
     paths = {one.as_posix() for one in listed if isinstance(one, Path)}
     wanted = [name for name in (*STAGES[stage]["deps"], *STAGES[stage]["outs"]) if isinstance(name, str)]

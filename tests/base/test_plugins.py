@@ -54,7 +54,7 @@ def test_classes_are_found_in_module_order(
         monkeypatch.setitem(sys.modules, name, module)
     found = {"x": "another.c", "y": "paraforge.own.b", "z": "other.a"}
     monkeypatch.setattr(plugins, "found_modules", lambda _: found)
-    assert [one.__name__ for one in plugins.found_classes("any", Exception)] == ["A", "B", "C"]
+    assert [kind.__name__ for kind in plugins.found_classes("any", Exception)] == ["A", "B", "C"]
 
 
 def test_missing_own_module_is_defect() -> None:

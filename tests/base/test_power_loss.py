@@ -140,10 +140,10 @@ def problems(root: Path, write: Callable[[Path], object], whole: list[str], with
             if content not in (before.get(name), after.get(name)):
                 found.append(f"{name} is not whole")
         for place in whole:
-            one, other, now = (
+            first, second, now = (
                 {name for name in files if name.startswith(f"{place}/")} for files in (before, after, cut)
             )
-            if now and now not in (one, other):
+            if now and now not in (first, second):
                 found.append(f"{place} has {sorted(now)}")
     disk.close()
     return found

@@ -21,12 +21,14 @@ def test_default_seeds_are_1() -> None:
         engine_class(engine)
 
     def sections(kind: type[Section]) -> Iterator[type[Section]]:
-        for one in kind.__subclasses__():
-            yield one
-            yield from sections(one)
+        for subclass in kind.__subclasses__():
+            yield subclass
+            yield from sections(subclass)
 
     found = {
-        one.__name__: one.model_fields["seed"] for one in sections(Section) if "seed" in one.model_fields
+        section.__name__: section.model_fields["seed"]
+        for section in sections(Section)
+        if "seed" in section.model_fields
     }
     assert {name: field.default for name, field in found.items()} == dict.fromkeys(found, 1)
     assert {"SampleParameters", "PublishParameters", "NmtTrainingParameters", "Fake"} <= found.keys()

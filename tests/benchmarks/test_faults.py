@@ -20,9 +20,9 @@ def test_every_stage_gets_every_fault() -> None:
     for name in usual:
         assert everywhere <= {one.kind for one in drawn if one.stage == name}, name
     kills = [one for one in drawn if one.kind == "kill"]
-    assert {one.who for one in kills} == {"group", "parent", "worker"} and len(kills) > 0.3 * len(drawn)
+    assert {kill.who for kill in kills} == {"group", "parent", "worker"} and len(kills) > 0.3 * len(drawn)
     # Operations that are rare are hit as often as those that are frequent.
-    at = [one.at for one in kills if one.who == "group"]
+    at = [kill.at for kill in kills if kill.who == "group"]
     assert sum(number > 90 for number in at) > 0.2 * len(at)
 
 

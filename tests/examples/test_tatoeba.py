@@ -41,7 +41,7 @@ def write_exports(place: Path, names: tuple[str, str, str]) -> int:
                 for text, number in reversed(numbers[side].items())]  # fmt: skip
         (place / name).write_bytes(bz2.compress("".join(rows).encode()))
     # One link leads to a sentence that was deleted.
-    text = "".join(f"{one}\t{other}\n" for one, other in sorted(links, reverse=True)) + "0\t999999\n"
+    text = "".join(f"{first}\t{second}\n" for first, second in sorted(links, reverse=True)) + "0\t999999\n"
     (place / names[2]).write_bytes(bz2.compress(text.encode()))
     return len(links)
 

@@ -50,8 +50,8 @@ def test_device_trains_like_cpu(
 ) -> None:
     expected, on_cpu = trained(tmp_path / "cpu", "cpu", encoder, training)
     found, on_device = trained(tmp_path / "device", device, encoder, training)
-    for one, other in zip(found.history, expected.history, strict=True):
-        assert one["loss"] == pytest.approx(other["loss"], rel=1e-3)
+    for first, second in zip(found.history, expected.history, strict=True):
+        assert first["loss"] == pytest.approx(second["loss"], rel=1e-3)
     sentences = [side for pair in sentence_pairs(30) for side in pair]
     vectors, others = on_device.encode(sentences), on_cpu.encode(sentences)
     assert np.all(

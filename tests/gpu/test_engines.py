@@ -46,7 +46,8 @@ def test_gpu_hypotheses_match_cpu(
     expected = run(engine, models[engine], "cpu", "float32")
     found = run(engine, models[engine], "cuda", compute_type)
     same = [
-        one.hypotheses[0].text == other.hypotheses[0].text for one, other in zip(expected, found, strict=True)
+        first.hypotheses[0].text == second.hypotheses[0].text
+        for first, second in zip(expected, found, strict=True)
     ]
     assert sum(same) / len(same) >= least
 
@@ -57,4 +58,4 @@ def test_too_large_gpu_batches_are_halved(models: dict[str, Path]) -> None:
     held = torch.empty(int(torch.cuda.mem_get_info()[0] * 0.97), dtype=torch.uint8, device="cuda")
     found = run("ctranslate2", models["ctranslate2"], "cuda", "float32", batch_tokens=10**7)
     del held
-    assert not any(one.failed for one in found)
+    assert not any(result.failed for result in found)

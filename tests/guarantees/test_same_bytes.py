@@ -139,11 +139,11 @@ def other_shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_other_shard_sizes_hold_same_rows(finished: Path, other_shards: Path, stage: str) -> None:
     compared = 0
     for name in outputs(stage):
-        one, other = (_rows(project / name) for project in (finished, other_shards))
-        assert one.keys() == other.keys()
-        for stem in one:
-            assert one[stem].equals(other[stem]), stem
-            compared += one[stem].num_rows
+        first, second = (_rows(project / name) for project in (finished, other_shards))
+        assert first.keys() == second.keys()
+        for stem in first:
+            assert first[stem].equals(second[stem]), stem
+            compared += first[stem].num_rows
     assert compared
 
 

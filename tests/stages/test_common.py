@@ -70,7 +70,7 @@ def test_parameter_changed_during_run(stage: str, project: Path, capfd: pytest.C
     names = [name for name in STAGES[stage]["params"] if isinstance(name, str)]
     assert run(stage, lambda: None) == 0
     text = Path("params.yaml").read_text()
-    for name in (one.replace("${item.name}", "word") for one in names):
+    for name in (name.replace("${item.name}", "word") for name in names):
         assert run(stage, lambda name=name: set_value(name)) == 2  # type: ignore[misc]
         assert f"params.yaml: {name} changed while the stage '{stage}' was running" in capfd.readouterr().err
         Path("params.yaml").write_text(text)

@@ -139,7 +139,7 @@ def test_several_english_columns_are_error(columns: dict[str, str], message: str
     pytest.importorskip("py3langid")
     czech, english = bitext(tmp_path, "a.cs", "a.en")
     texts = {"cs": czech, "en": english}
-    chosen = [texts[one].read_text(encoding="utf-8").splitlines() for one in columns.values()]
+    chosen = [texts[column].read_text(encoding="utf-8").splitlines() for column in columns.values()]
     lines = ["\t".join(line) for line in zip(*chosen, strict=True)]
     (tmp_path / "a.txt").write_text("\n".join(lines), encoding="utf-8")
     with pytest.raises(InputError, match=message):
@@ -266,9 +266,9 @@ def test_both_models_train_on_one_bitext(tmp_path: Path) -> None:
         for stage in STAGES[:3]:
             run_stage(stage)
     models = [read_json(project / "models/nmt" / name / "model.json") for name in ("", "forward")]
-    languages = [(one["source_language"], one["target_language"]) for one in models]
+    languages = [(model["source_language"], model["target_language"]) for model in models]
     assert languages == [("cs", "en"), ("en", "cs")]
-    assert [one["origin"] for one in models] == ["trained", "trained"]
+    assert [model["origin"] for model in models] == ["trained", "trained"]
     metrics = read_json(project / "metrics/nmt.json")
     assert metrics["forward"]["fingerprint"] == models[1]["fingerprint"] != metrics["fingerprint"]
     report = read_json(project / "metrics/translate.json")

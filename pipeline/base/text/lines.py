@@ -242,23 +242,24 @@ def _unequal(paths: Mapping[str, Path], counts: Mapping[str, int]) -> InputError
 def _out_of_step(short: Path, long: Path, missing: int) -> str:
     """Return a sentence on where the shorter of two files lost its alignment: lines before fit as they are,
     and later lines fit if they are shifted by the number of missing lines."""
-    one, other = (_line_lengths(path) for path in (short, long))
-    if len(one) >= _LINES_COMPARED:
+    first, second = (_line_lengths(path) for path in (short, long))
+    if len(first) >= _LINES_COMPARED:
         return f"Files of more than {_LINES_COMPARED:,} lines are not searched for the missing line."
-    scale = max(np.median(one), 1) / max(np.median(other), 1)
+    scale = max(np.median(first), 1) / max(np.median(second), 1)
     unlike = [
-        np.abs(np.log1p(one) - np.log1p(scale * other[moved : moved + len(one)])) for moved in (0, missing)
+        np.abs(np.log1p(first) - np.log1p(scale * second[moved : moved + len(first)]))
+        for moved in (0, missing)
     ]
     cost = np.concatenate(([0], np.cumsum(unlike[0] - unlike[1])))
-    place = len(one) - int(np.argmin(cost[::-1]))
-    near = range(max(place - _NEARBY, 0), min(place + _NEARBY, len(one)))
-    blank = [line for line in near if (one[line] == 0) != (other[line] == 0)]
+    place = len(first) - int(np.argmin(cost[::-1]))
+    near = range(max(place - _NEARBY, 0), min(place + _NEARBY, len(first)))
+    blank = [line for line in near if (first[line] == 0) != (second[line] == 0)]
     if blank:
-        path = short if one[blank[0]] == 0 else long
+        path = short if first[blank[0]] == 0 else long
         return (
             f"Line {blank[0] + 1:,} of {path} is blank, and its partner is not: they are out of step there."
         )
-    if place == len(one):
+    if place == len(first):
         return f"They seem to be in step up to the end of {short}; what follows has no partner."
     return f"They seem to be out of step from about line {place + 1:,} on, where lengths no longer fit."
 

@@ -81,7 +81,7 @@ def _replace(texts: pa.Array, pattern: str, change: Callable[[str], str]) -> tup
         return texts, changed
     before = texts.take(pa.array(rows)).to_pylist()
     after = [change(text) for text in before]
-    changed[rows] = [one != other for one, other in zip(before, after, strict=True)]
+    changed[rows] = [first != second for first, second in zip(before, after, strict=True)]
     mask = np.zeros(len(texts), bool)
     mask[rows] = True
     return pc.replace_with_mask(texts, pa.array(mask), pa.array(after, texts.type)), changed

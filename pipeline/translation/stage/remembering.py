@@ -239,12 +239,12 @@ def _remembered(
     )
 
 
-def _sum(one: StepReport, other: StepReport) -> StepReport:
+def _sum(first: StepReport, second: StepReport) -> StepReport:
     return StepReport(
-        one.rows + other.rows,
-        one.shards + other.shards,
-        one.reused + other.reused,
-        one.seconds + other.seconds,
+        first.rows + second.rows,
+        first.shards + second.shards,
+        first.reused + second.reused,
+        first.seconds + second.seconds,
     )
 
 

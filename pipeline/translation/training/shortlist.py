@@ -101,7 +101,7 @@ def likely_pieces(source: Any, target: Any) -> Iterator[IntArray]:
 
 
 def _log_likelihood(
-    together: NDArray[np.float64], one: NDArray[np.float64], other: NDArray[np.float64], pairs: int
+    together: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64], pairs: int
 ) -> NDArray[np.float64]:
     """Return the log-likelihood ratio of independence, negative if two pieces occur together less often than
     by chance.
@@ -112,7 +112,7 @@ def _log_likelihood(
     def entropy(*counts: NDArray[np.float64]) -> Any:
         return sum(count * np.log(np.maximum(count, 1)) for count in counts)
 
-    neither = pairs - one - other + together
-    ratio = entropy(together, one - together, other - together, neither, np.full_like(one, pairs))
-    ratio -= entropy(one, other, pairs - one, pairs - other)
-    return np.asarray(np.where(together * pairs > one * other, ratio, -ratio))
+    neither = pairs - first - second + together
+    ratio = entropy(together, first - together, second - together, neither, np.full_like(first, pairs))
+    ratio -= entropy(first, second, pairs - first, pairs - second)
+    return np.asarray(np.where(together * pairs > first * second, ratio, -ratio))

@@ -199,7 +199,9 @@ def test_scheduler_without_tls_warns_once(
         refused = pytest.raises(IncompleteError, match=r"the scheduler tcp://127\.0\.0\.1:9: no scheduler")
         with caplog.at_level(logging.WARNING), refused, connect(resources, 1):
             pass
-    warnings = [one.getMessage() for one in caplog.records if "can run code as you" in one.getMessage()]
+    warnings = [
+        record.getMessage() for record in caplog.records if "can run code as you" in record.getMessage()
+    ]
     assert len(warnings) == 1 and "Use tls://" in warnings[0]
 
 
@@ -209,10 +211,10 @@ def test_other_users_of_this_host_cannot_use_a_local_cluster() -> None:
     with connect(Resources(), 2) as client:
         processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
         ports = {
-            (one.laddr.ip, one.laddr.port)
+            (connection.laddr.ip, connection.laddr.port)
             for process in processes
-            for one in process.net_connections("inet")
-            if one.status == psutil.CONN_LISTEN
+            for connection in process.net_connections("inet")
+            if connection.status == psutil.CONN_LISTEN
         }
         assert len(ports) > 3 and {ip for ip, _ in ports} == {"127.0.0.1"}
         info = client.scheduler_info()

@@ -52,7 +52,9 @@ def test_groups_match_dictionary_for_any_split(
         [(row, number) for row in range(begin, end) if (number := numbers[row]) is not None]
         for begin, end in itertools.pairwise(edges)
     ]
-    given_keys = ((keys_of([n for _, n in one]), np.array([row for row, _ in one], int)) for one in blocks)
+    given_keys = (
+        (keys_of([n for _, n in block]), np.array([row for row, _ in block], int)) for block in blocks
+    )
     directory = tmp_path_factory.mktemp("ranks")
     rank_groups(given_keys, directory)
     earlier, first = GroupRanks(directory).of(0, len(numbers))
@@ -122,7 +124,7 @@ def test_database_stays_in_its_directory(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rows", [[[3, 3]], [[4, 3]], [[0, 1], [1, 2]]])
 def test_rows_must_ascend(tmp_path: Path, rows: list[list[int]]) -> None:
     with pytest.raises(ValueError, match="ascending"):
-        rank_groups(((keys_of(one), np.array(one)) for one in rows), tmp_path / "ranks")
+        rank_groups(((keys_of(row), np.array(row)) for row in rows), tmp_path / "ranks")
 
 
 def test_known_values() -> None:
@@ -160,9 +162,9 @@ def joined(links: list[tuple[int, int]]) -> list[int]:
     """The first row of each row's cluster."""
     groups: list[set[int]] = []
     for row, keys in enumerate(links):
-        near = [one for one in groups if any({*keys} & {*links[other]} - {0} for other in one)]
-        groups = [one for one in groups if one not in near] + [{row}.union(*near)]
-    return [min(next(one for one in groups if row in one)) for row in range(len(links))]
+        near = [group for group in groups if any({*keys} & {*links[other]} - {0} for other in group)]
+        groups = [group for group in groups if group not in near] + [{row}.union(*near)]
+    return [min(next(group for group in groups if row in group)) for row in range(len(links))]
 
 
 @given(LINKS, st.integers(1, 7), st.integers(1, 9))
@@ -170,7 +172,7 @@ def test_clusters_are_connected_components(
     tmp_path_factory: pytest.TempPathFactory, links: list[tuple[int, int]], rows: int, block: int
 ) -> None:
     place = tmp_path_factory.mktemp("clusters")
-    keys = np.array([[(key, key) for key in one] for one in links], np.uint64).reshape(-1, 2, 2)
+    keys = np.array([[(key, key) for key in link] for link in links], np.uint64).reshape(-1, 2, 2)
     blocks = [keys[first : first + rows] for first in range(0, len(keys), rows)]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(clusters, "_BLOCK", block)

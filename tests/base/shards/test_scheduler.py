@@ -144,7 +144,7 @@ def test_log_names_place_of_failed_job(caplog: pytest.LogCaptureFixture) -> None
         for jobs in (Jobs(), Jobs(client)):
             ((_, found),) = jobs.attempt(square, [("no number",)], description="test")
             assert "can't multiply" in str(found)
-    logged = [str(one.exc_text) for one in caplog.records if one.name == scheduler.__name__]
+    logged = [str(record.exc_text) for record in caplog.records if record.name == scheduler.__name__]
     assert len(logged) == 2 and all("in square" in text for text in logged)
 
 
@@ -224,7 +224,7 @@ def test_worker_with_other_versions_is_named(
             caplog.clear()
             with caplog.at_level(logging.ERROR, scheduler.__name__), pytest.raises(InputError, match="third"):
                 Jobs(client).results(fail, [(3,)], description="test")
-            assert [one.message for one in caplog.records if one.name == scheduler.__name__] == words
+            assert [record.message for record in caplog.records if record.name == scheduler.__name__] == words
 
 
 @pytest.mark.full

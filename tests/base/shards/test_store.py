@@ -137,7 +137,7 @@ def test_dictionary_encoding_only_for_repeated_values(tmp_path: Path) -> None:
     table = pa.table({"source": ["a"] * 9, "source_text": [*"abcdefghi"]})
     write_shard(table, tmp_path / "shard.parquet")
     columns = map(pq.read_metadata(tmp_path / "shard.parquet").row_group(0).column, (0, 1))
-    found = [(one.compression, one.has_dictionary_page, one.is_stats_set) for one in columns]
+    found = [(column.compression, column.has_dictionary_page, column.is_stats_set) for column in columns]
     assert found == [("ZSTD", True, True), ("ZSTD", False, True)]
 
 

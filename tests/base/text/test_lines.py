@@ -192,9 +192,9 @@ def test_endless_line_has_bounded_memory(tmp_path: Path) -> None:
 def pairs(a: Path, b: Path, **options: int) -> list[tuple[str, str]]:
     got = []
     for blocks in paired_blocks({"source_text": a, "reference": b}, Reading(**options)):
-        one, other = blocks.values()
-        assert one.first == other.first
-        got += zip(one.lines.to_pylist(), other.lines.to_pylist(), strict=True)
+        first, second = blocks.values()
+        assert first.first == second.first
+        got += zip(first.lines.to_pylist(), second.lines.to_pylist(), strict=True)
     return got
 
 

@@ -188,7 +188,7 @@ def ngrams(words: list[str], order: int) -> Counter[tuple[str, ...]]:
 def test_against_counters(rows: list[tuple[list[str], list[str]]], highest: int) -> None:
     columns = tokenize_columns(*(pa.array([" ".join(row[side]) for row in rows]) for side in (0, 1)))
     expected = [
-        [(ngrams(one, order) & ngrams(other, order)).total() for one, other in rows]
+        [(ngrams(first, order) & ngrams(second, order)).total() for first, second in rows]
         for order in range(1, highest + 1)
     ]
     assert shared_ngrams(*columns, highest).tolist() == expected

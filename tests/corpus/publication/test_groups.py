@@ -192,8 +192,8 @@ def test_no_two_splits_share_a_foreign_sentence_or_an_original(tmp_path: Path, c
     publish_pairs(tmp_path, table=pairs.append_column(COLUMNS[column], texts), splits=SPLITS)
     found = by_split(tmp_path / "corpus")
     assert sum(map(len, found.values())) > len({row[column] for rows in found.values() for row in rows})
-    for one, other in itertools.combinations(found.values(), 2):
-        assert not {row[column] for row in one} & {row[column] for row in other}
+    for first, second in itertools.combinations(found.values(), 2):
+        assert not {row[column] for row in first} & {row[column] for row in second}
 
 
 def test_mismatched_pairs_have_no_held_out_text(tmp_path: Path) -> None:
@@ -228,22 +228,22 @@ def test_the_datasets_library_loads_the_splits(split: Path, tmp_path: Path) -> N
 
 
 def test_training_drops_pairs_with_held_out_sentences(whole: Path, split: Path, tmp_path: Path) -> None:
-    one, other = split, whole
-    held = {plain(row[side]) for rows in [*by_split(one).values()][1:] for row in rows for side in SIDES}
-    rows = rows_of(other)
+    first, second = split, whole
+    held = {plain(row[side]) for rows in [*by_split(first).values()][1:] for row in rows for side in SIDES}
+    rows = rows_of(second)
     clean = [row for row in rows if not held & {plain(row[side]) for side in SIDES}]
     assert len(clean) == len(rows) - sum(SPLITS.values())
     lines = ["\t".join(row[side] for side in SIDES) + "\n" for row in rows]
     (tmp_path / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
     file = PairFileParameters(path=str(tmp_path / "pairs.tsv"))
-    for data in (TrainingData(corpora=[one, other]), TrainingData([file], corpora=[one])):
+    for data in (TrainingData(corpora=[first, second]), TrainingData([file], corpora=[first])):
         leakage = data.leakage_filter()
         read: Counter[tuple[str, str]] = Counter()
         for block in leakage(data.blocks()):
             read.update(zip(block.left.to_pylist(), block.right.to_pylist(), strict=True))
         assert read == Counter(2 * [(row["reference"], row["translation"]) for row in clean])
-        assert set(leakage.report.by_set) == {f"{one} (validation)", f"{one} (test)"}
-        assert data.fingerprint() != TrainingData(data.pair_files, [other, *data.corpora[1:]]).fingerprint()
+        assert set(leakage.report.by_set) == {f"{first} (validation)", f"{first} (test)"}
+        assert data.fingerprint() != TrainingData(data.pair_files, [second, *data.corpora[1:]]).fingerprint()
 
 
 def test_a_corpus_without_a_train_split_has_no_training_pairs(split: Path) -> None:

@@ -150,10 +150,10 @@ def test_published_files_have_rows_per_file(published: Path, tmp_path: Path) -> 
 def test_rejected_pairs_change_publication_id(published: Path, tmp_path: Path) -> None:
     """All pairs are in its metrics."""
     pairs = random_pairs(1_000, seed=7)
-    reasons = [one and "blank_source" for one in pairs["rejected"].to_pylist()]
+    reasons = [value and "blank_source" for value in pairs["rejected"].to_pylist()]
     report = publish_pairs(tmp_path, table=with_columns(pairs, rejected=reasons))
-    one, other = (read_manifest(root / "corpus") for root in (published, tmp_path))
-    assert one.files == other.files and one.publication != other.publication
+    first, second = (read_manifest(root / "corpus") for root in (published, tmp_path))
+    assert first.files == second.files and first.publication != second.publication
     metrics = report.metrics()
     assert metrics["pairs"] + metrics["rejected"] + metrics["failed"] == 1_000
     assert metrics["failed"] == 1_000 - pairs["failed"].null_count > 0

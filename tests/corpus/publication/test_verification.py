@@ -164,7 +164,7 @@ def test_misplaced_marker_files(sound: Path, tmp_path: Path) -> None:
     fit."""
 
     def marked(table: pa.Table, reason: str | None, name: str = "rejected") -> pa.Table:
-        return with_columns(table, **{name: [one and reason for one in table[name].to_pylist()]})
+        return with_columns(table, **{name: [value and reason for value in table[name].to_pylist()]})
 
     for kind, change, message in (
         (

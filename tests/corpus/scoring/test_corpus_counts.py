@@ -64,10 +64,10 @@ def test_counted_words_come_from_scored_references(rows: list[Row]) -> None:
 
 @given(ROWS, st.integers(1, 4))
 def test_counts_do_not_depend_on_shards(rows: list[Row], size: int) -> None:
-    one, other = counts_of(rows, size).table(), counts_of(rows, len(rows) + 1).table()
-    assert one.equals(other, check_metadata=True)
-    again = CorpusCounts.of_table(one)
-    assert again.table().equals(one, check_metadata=True)
+    first, second = counts_of(rows, size).table(), counts_of(rows, len(rows) + 1).table()
+    assert first.equals(second, check_metadata=True)
+    again = CorpusCounts.of_table(first)
+    assert again.table().equals(first, check_metadata=True)
     assert again.lengths == counts_of(rows).lengths
 
 

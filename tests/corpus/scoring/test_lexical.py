@@ -54,7 +54,7 @@ def scores(lexical: LexicalTable, rows: list[Row]) -> np.ndarray:
 
 
 def shifted(rows: list[Row]) -> list[Row]:
-    return [(one[0], other[1]) for one, other in zip(rows, rows[1:] + rows[:1], strict=True)]
+    return [(first[0], second[1]) for first, second in zip(rows, rows[1:] + rows[:1], strict=True)]
 
 
 def nearness(i: int, rows: int, j: int, columns: int) -> float:
@@ -206,10 +206,10 @@ def test_drawn_rows_do_not_depend_on_shard_boundaries() -> None:
 
 def test_learning_uses_rows_whose_sides_have_1_to_400_characters() -> None:
     sides = ["a" * 400, "b" * 401, "", None, "c"]
-    rows: list[Row] = [(one, other) for one in sides for other in sides]
+    rows: list[Row] = [(side, other) for side in sides for other in sides]
     drawn = drawn_rows([table(rows)]).select(["source_text", "reference"])
     assert {*zip(*drawn.to_pydict().values(), strict=True)} == {
-        (one, other) for one in sides[::4] for other in sides[::4]
+        (side, other) for side in sides[::4] for other in sides[::4]
     }
 
 

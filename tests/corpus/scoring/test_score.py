@@ -356,7 +356,7 @@ def test_paired_translations_have_worse_signs() -> None:
         "unknown_words": np.fmax,
         "copied_words": np.fmax,
         "source_similarity": np.fmin,
-        "length_surprise": lambda one, other: np.where(np.abs(one) >= np.abs(other), one, other),
+        "length_surprise": lambda first, second: np.where(np.abs(first) >= np.abs(second), first, second),
     }.items():
         values = legs[name].to_numpy()
         assert np.array_equal(found[name].to_numpy(), worse(values[::2], values[1::2]), equal_nan=True), name

@@ -206,7 +206,7 @@ def test_a_large_source_is_sampled_by_key_and_weighted(
     for source, size in (("news", 60), ("web", 40)):  # those with the smallest keys
         ordered = [(row["source"], row["line"]) for row in whole.take(pa.array(by_key)).to_pylist()]
         smallest = [one for one in ordered if one[0] == source][:size]
-        assert sorted(smallest) == [one for one in lines if one[0] == source]
+        assert sorted(smallest) == [line for line in lines if line[0] == source]
 
 
 @pytest.mark.parametrize(

@@ -34,20 +34,20 @@ def expected_fates(table: pa.Table, parameters: SelectParameters) -> list[str | 
 
     for score in parameters.required:
         refuse({place: f"no_{score}" if rows[place][score] is None else None for place in open_rows})
-    for one in parameters.filters:
+    for rule in parameters.filters:
         standing = [place for place in open_rows if fates[place] is None]
-        if isinstance(one, SampleParameters):
-            keys = sampling_keys(table.select(["source", "line", "rank"]), one.seed)
-            drawn = set(sorted(standing, key=lambda place: (keys[place], place))[: one.size])
-            refuse({place: None if place in drawn else one.reason for place in standing})
-        elif isinstance(one, NearDuplicatesParameters):
+        if isinstance(rule, SampleParameters):
+            keys = sampling_keys(table.select(["source", "line", "rank"]), rule.seed)
+            drawn = set(sorted(standing, key=lambda place: (keys[place], place))[: rule.size])
+            refuse({place: None if place in drawn else rule.reason for place in standing})
+        elif isinstance(rule, NearDuplicatesParameters):
             seen: Counter[str] = Counter()
             for place in standing:
                 key = normalised(rows[place]["reference"])
-                refuse({place: one.reason if seen[key] >= one.per_reference else None})
+                refuse({place: rule.reason if seen[key] >= rule.per_reference else None})
                 seen[key] += 1
         else:
-            refuse({place: judge(one, rows[place], tenths, place) for place in standing})
+            refuse({place: judge(rule, rows[place], tenths, place) for place in standing})
     return fates
 
 

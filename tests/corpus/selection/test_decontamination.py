@@ -34,7 +34,7 @@ def test_ngrams_are_found_exactly(known: list[str], sentences: list[str], order:
     table = WordNgrams(pa.array(known, pa.string()), order)
     assert len(table) == len(expected)
     found = table.found_in(pa.array(sentences, pa.string())).tolist()
-    assert found == [bool(ngrams(one, order) & expected) for one in sentences]
+    assert found == [bool(ngrams(sentence, order) & expected) for sentence in sentences]
 
 
 def pairs(*rows: tuple[str | None, str | None]) -> pa.Table:

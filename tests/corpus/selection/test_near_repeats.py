@@ -95,8 +95,8 @@ def test_buckets_miss_few_near_repeats(tmp_path: Path, monkeypatch: pytest.Monke
     numbers = rounded(vectors).astype(np.float64)
     for row, other in enumerate(found):
         if other >= 0:  # near a row that is kept, and better
-            one, two = numbers[row], numbers[other]
-            assert one @ two >= 0.95 * np.sqrt((one @ one) * (two @ two)) - 1e-6
+            first, second = numbers[row], numbers[other]
+            assert first @ second >= 0.95 * np.sqrt((first @ first) * (second @ second)) - 1e-6
             assert found[other] < 0
     # Neither threads nor the size of what is sorted at once change anything.
     monkeypatch.setattr(near_vectors, "_PART_ROWS", 300)
@@ -161,7 +161,7 @@ def test_near_repeats_in_selection(tmp_path: Path, own: bool) -> None:
     stood = [place for place, fate in enumerate(found) if fate in (None, "near_repeat", "sample")]
     vectors = averages([rows[place]["reference"] for place in stood], table)
     scores = [rows[place]["paraphrase_score"] for place in stood]
-    other = expected(vectors, [np.nan if one is None else one for one in scores], 0.9)
+    other = expected(vectors, [np.nan if score is None else score for score in scores], 0.9)
     missed = sum((found[p] == "near_repeat") != (other[n] >= 0) for n, p in enumerate(stood))
     assert missed <= 0.04 * sum(place >= 0 for place in other)
     assert report.counts.rejected["near_repeat"] > 50

@@ -177,14 +177,14 @@ def test_no_source_similarity_without_foreign_side() -> None:
     scores = pa.array([k / 1000 for k in range(1000)], pa.float32())
     names = ("paraphrase_score", "contradiction", "source_similarity")
     columns = {f"{side}{name}": scores for name in names for side in ("", "right_")}
-    asked = {one.reason for one in PARAMETERS.filters}
+    asked = {rule.reason for rule in PARAMETERS.filters}
     for null, expected in ((False, asked), (True, asked - {"source_similarity"})):
         if null:
             nothing = pa.nulls(1000, pa.float32())
             columns |= {"source_similarity": nothing, "right_source_similarity": nothing}
         columns |= {"weight": pa.array([1.0] * 1000), "rule": pa.nulls(1000, pa.string())}
         settled = settle(PARAMETERS, pa.table(columns))
-        assert {one.reason for one in settled.filters} == expected
+        assert {rule.reason for rule in settled.filters} == expected
     refusing = {"kind": "bounds", "score": "source_similarity", "minimum": {"wrong_pairs": 0.01}}
     with pytest.raises(ConfigurationError, match="no mismatched pair has this score"):
         settle(SelectParameters.model_validate({"filters": [refusing]}), pa.table(columns))

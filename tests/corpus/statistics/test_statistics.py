@@ -156,7 +156,10 @@ def test_the_background_is_drawn_independently_of_the_sample(tmp_path: Path) -> 
         background = [set(tokenize(row["reference"])) for row in drawn(seed ^ BACKGROUND_SEED)]
         frequency = Counter(word for words in background for word in words)
         sentences = [tokenize(row["reference"]) for row in drawn(seed)]
-        idf = [sum(math.log(40 / frequency.get(word, 1)) for word in one) / len(one) for one in sentences]
+        idf = [
+            sum(math.log(40 / frequency.get(word, 1)) for word in sentence) / len(sentence)
+            for sentence in sentences
+        ]
         assert found.sources["news"]["idf"] == pytest.approx(standard.mean(idf), abs=1e-4)
         means.add(standard.mean(idf))
     assert len(means) == 2 and drawn(1) != drawn(1 ^ BACKGROUND_SEED)

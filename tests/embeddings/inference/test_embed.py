@@ -88,10 +88,10 @@ def test_embed_processes_change_nothing(
     model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small_blocks(monkeypatch)
-    one, two = tmp_path / "one.parquet", tmp_path / "two.parquet"
-    embed_file(model, texts, one, SentenceModel.open)
-    embed_file(model, texts, two, SentenceModel.open, workers=2)
-    assert one.read_bytes() == two.read_bytes()
+    first, second = tmp_path / "one.parquet", tmp_path / "two.parquet"
+    embed_file(model, texts, first, SentenceModel.open)
+    embed_file(model, texts, second, SentenceModel.open, workers=2)
+    assert first.read_bytes() == second.read_bytes()
 
 
 @pytest.mark.full

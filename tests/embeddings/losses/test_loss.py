@@ -162,10 +162,10 @@ def test_distillation_loss_and_gradient_match_definition(sentences: int) -> None
     teacher = torch.randn(sentences, 7, generator=torch.Generator().manual_seed(2)).double()
     wanted, found = _cosines(teacher, teacher), _cosines(theirs, theirs)
     expected = 0 * theirs.sum()
-    for one in range(sentences):
-        others = [other for other in range(sentences) if other != one]
+    for sentence in range(sentences):
+        others = [other for other in range(sentences) if other != sentence]
         p, q = (
-            torch.softmax(torch.stack([5 * cosines[one][other] for other in others]), 0)
+            torch.softmax(torch.stack([5 * cosines[sentence][other] for other in others]), 0)
             for cosines in (wanted, found)
         )
         expected = expected + (p * (p / q).log()).sum() / sentences

@@ -204,7 +204,9 @@ def test_swapped_text_of_any_domain_is_found(name: str, tmp_path: Path) -> None:
 
 
 def test_suggested_remedy_works() -> None:
-    said = str(_problem(SENTENCES["en"], [f"{one[:-1]}!" for one in SENTENCES["en"]], CZECH_ENGLISH))
+    said = str(
+        _problem(SENTENCES["en"], [f"{sentence[:-1]}!" for sentence in SENTENCES["en"]], CZECH_ENGLISH)
+    )
     assert "is in 'en', and nmt.source_language is 'cs'" in said and "source_language=en" not in said
 
 

@@ -214,5 +214,5 @@ def test_partly_read_file_is_read_again(tmp_path: Path, monkeypatch: pytest.Monk
         patch.setattr(module, "write_index", Mock(side_effect=KeyboardInterrupt))
         read(tmp_path, 1)
     assert len(list((tmp_path / "parts-1").iterdir())) == 15
-    one, other = read(tmp_path, 1), read(tmp_path, 2)
-    assert (one.records, one.description) == (other.records, other.description)
+    first, second = read(tmp_path, 1), read(tmp_path, 2)
+    assert (first.records, first.description) == (second.records, second.description)

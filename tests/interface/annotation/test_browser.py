@@ -116,7 +116,7 @@ def test_keyboard_session_survives_killed_server(page: AnnaPage, database: Path)
         killed = ("ERR_CONNECTION_REFUSED", "ERR_CONTENT_LENGTH_MISMATCH", "ERR_EMPTY_RESPONSE")
         log = page.chrome.get_log("browser")
         errors = [one for one in log if not any(name in one["message"] for name in killed)]
-        assert [one for one in errors if one["level"] == "SEVERE"] == []
+        assert [error for error in errors if error["level"] == "SEVERE"] == []
     answers = AnnotationStore(database).answers(1)
     assert answers.pop(ORDER[0]) == Answer(3, 2) and answers.pop(ORDER[1]) == Answer(1, 3)
     assert set(answers.values()) == {Answer(3, 3)} and len(answers) == 6

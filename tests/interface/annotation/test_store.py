@@ -160,7 +160,7 @@ def test_undo_reverts_answers_one_by_one(store: AnnotationStore) -> None:
     store.record(boris, 1, Answer(3, 3))
     assert [store.undo(anna) for _ in range(4)] == [7, 2, 5, None]
     assert store.answers(boris) == {1: Answer(3, 3)}
-    assert [one.graded for one in store.annotators()] == [0, 1]
+    assert [annotator.graded for annotator in store.annotators()] == [0, 1]
     assert len(rows(store)) == 7  # what was withdrawn is still on record
 
 
@@ -183,7 +183,7 @@ def test_annotator_names_are_normalized(store: AnnotationStore) -> None:
     assert store.join(" Anna   K. ") == store.join("anna k.")
     assert store.join("Žofie") == store.join("Z\u030cofie")  # composed and decomposed
     assert store.join("Žofie") == store.join("žofie")
-    assert [one.name for one in store.annotators()] == ["Anna K.", "Žofie"]
+    assert [annotator.name for annotator in store.annotators()] == ["Anna K.", "Žofie"]
     assert store.join("x" * 60).name == "x" * 60
     for name in ("", "  ", "x" * 61, "a\x07b", "a\u202eb"):
         with pytest.raises(InputError):
@@ -215,7 +215,7 @@ def test_many_concurrent_annotators(store: AnnotationStore) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [one.graded for one in store.annotators()] == [8] * 4
+    assert [annotator.graded for annotator in store.annotators()] == [8] * 4
 
 
 def test_other_files_are_not_opened_as_store(tmp_path: Path, store: AnnotationStore) -> None:

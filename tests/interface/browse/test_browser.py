@@ -123,8 +123,8 @@ def test_link_reproduces_view(page: BrowsePage, server: PageServer) -> None:
     assert page.text("#section") == section
     assert page.element("input[name=q]").get_attribute("value") == "house"
     assert float(page.handle("Highest trigram overlap kept").get_attribute("value") or 0) == 0.45
-    for one in page.chrome.find_elements(By.CSS_SELECTOR, ".card"):
-        assert "house" in one.text.lower()
+    for element in page.chrome.find_elements(By.CSS_SELECTOR, ".card"):
+        assert "house" in element.text.lower()
     page.click("#reset")
     page.wait(lambda: page.kept() == usual)
 
@@ -170,7 +170,7 @@ def test_browse_reasons_and_rejected_pairs(page: BrowsePage, server: PageServer)
     page.wait(lambda: page.text(".side.rejected h2").startswith("Rejected: more than 10 tokens"))
     reasons = (By.CSS_SELECTOR, ".side.rejected .why")
     words = {"more than 10 tokens on one side"}
-    page.wait(lambda: {one.text for one in page.chrome.find_elements(*reasons)} == words)
+    page.wait(lambda: {element.text for element in page.chrome.find_elements(*reasons)} == words)
     page.element("input[name=q]").send_keys("x" * 200)
     page.wait(lambda: page.kept() == 0)
     page.element("input[name='overlap_3.min']").send_keys("0.9")

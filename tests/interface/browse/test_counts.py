@@ -168,7 +168,7 @@ def test_split_filter_parts_have_names() -> None:
     published = SelectParameters.model_validate({"filters": [named]})
     view = View(bounds={"reference_tokens": (2, 10), "translation_tokens": (2, 8)}, flags={})
     filters = parameters_of(view, published).filters
-    assert [(one.reason, one.columns()) for one in filters] == [
+    assert [(rule.reason, rule.columns()) for rule in filters] == [
         ("size", ("reference_tokens",)),
         ("size_2", ("translation_tokens",)),
     ]

@@ -148,7 +148,7 @@ def test_hand_edit_becomes_choice(project: Path) -> None:
         Path("params.yaml").write_text("\n".join(header) + "\n" + yaml.safe_dump(content))
         assert f"report.entries: {'default' if entries == 3 else 3} -> {entries}" in configure()
         found = reconfigure(Path("configs"), [], Path("params.yaml"))
-        own = [one for one in found.choices if "name" not in one]
+        own = [choice for choice in found.choices if "name" not in choice]
         assert own == ["translate.beam=4", f"report.entries={entries}"]
         assert written() == content and found.edited == found.changes == []
     configure("publish.name=two\n#+ lines")
@@ -365,9 +365,9 @@ def test_list_of_filters_is_accepted(project: Path) -> None:
     configure("translate.beam=4")
     found = load_parameters().select
     # The same filters in the same order: what was selected by the list is not selected anew.
-    assert found.filters == asked.filters and [one.reason for one in found.filters][1] == "near"
+    assert found.filters == asked.filters and [rule.reason for rule in found.filters][1] == "near"
     assert found.model_dump_json(include={"filters"}) == asked.model_dump_json(include={"filters"})
-    assert [one.reason for one in load_parameters().select.filters] == ["runaway", "near", "length"]
+    assert [rule.reason for rule in load_parameters().select.filters] == ["runaway", "near", "length"]
     # Also in a group's file.
     (project / "configs" / "select" / "mine.yaml").write_text(f"select:\n{LIST}")
     configure("--reset", "select=mine")
@@ -382,13 +382,13 @@ def test_list_of_filters_is_accepted(project: Path) -> None:
 
 def test_filter_order_does_not_depend_on_file_order(project: Path) -> None:
     content = written()
-    names = [one.reason for one in load_parameters().select.filters]
+    names = [rule.reason for rule in load_parameters().select.filters]
     assert names == content["select"]["order"] == list(content["select"]["filters"])
     Path("params.yaml").write_text(yaml.safe_dump(content, sort_keys=True))
-    assert [one.reason for one in load_parameters().select.filters] == names
+    assert [rule.reason for rule in load_parameters().select.filters] == names
     content["select"]["order"] = ["length", "runaway"]
     Path("params.yaml").write_text(yaml.safe_dump(content))
-    order = [one.reason for one in load_parameters().select.filters]
+    order = [rule.reason for rule in load_parameters().select.filters]
     assert order == ["length", "runaway", "output_truncated", "paraphrase_score", "trigram_overlap"]
     content["select"]["order"] = ["lenght"]
     Path("params.yaml").write_text(yaml.safe_dump(content))

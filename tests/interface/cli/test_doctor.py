@@ -118,7 +118,7 @@ def test_doctor_outside_a_project(project: Path, missing: list[str]) -> None:
 def test_package_of_several_extras_is_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     required = ["numpy>=2", 'numpy>=1; extra == "hub"', 'no-such>=1; extra == "hub"', 'ruff; extra == "test"']
     monkeypatch.setattr(diagnosis.importlib.metadata, "requires", lambda _: [*required, "not-there"])
-    found = [(one.name, one.state, one.detail) for one in diagnosis.packages()]
+    found = [(package.name, package.state, package.detail) for package in diagnosis.packages()]
     assert found[1:] == [
         ("no-such", "missing", "for the extra hub"),
         ("not-there", "broken", "not installed"),
@@ -128,7 +128,7 @@ def test_package_of_several_extras_is_listed_once(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("states", [("broken", "ok"), ("ok", "broken"), ("missing", "note")])
 def test_doctor_exit_code(states: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [("packages", [diagnosis.Finding(f"the {one}", one, "x", "do y") for one in states])]
+    found = [("packages", [diagnosis.Finding(f"the {state}", state, "x", "do y") for state in states])]
     monkeypatch.setattr(diagnosis, "diagnose", lambda: found)
     said = run_command("doctor", expect=int("broken" in states)).output
-    assert all(f"  the {one}: x\n           -> do y\n" in said for one in states)
+    assert all(f"  the {state}: x\n           -> do y\n" in said for state in states)

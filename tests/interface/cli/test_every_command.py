@@ -121,7 +121,7 @@ def test_mentioned_commands_and_options_exist() -> None:
                 wrong.append(f"{path.name}: paraforge {first}")
                 continue
             options = (
-                {option for one in known[name].params for option in one.opts} if name in known else set()
+                {option for param in known[name].params for option in param.opts} if name in known else set()
             )
             for option in re.findall(r"(?<=\s)--?[a-z][\w-]*", rest.split(" && ")[0].split(" #")[0]):
                 if option not in {*options, "--help"}:
@@ -132,12 +132,14 @@ def test_mentioned_commands_and_options_exist() -> None:
 @pytest.mark.parametrize("name", [name for name, _ in commands()])
 def test_writing_commands_have_force(name: str) -> None:
     command = dict(commands())[name]
-    options = {option for one in command.params for option in one.opts}
-    outputs = {one.name for one in command.params if one.name in ("output", "output_path", "destination")}
+    options = {option for param in command.params for option in param.opts}
+    outputs = {
+        param.name for param in command.params if param.name in ("output", "output_path", "destination")
+    }
     if outputs and name != "configure":
         assert name not in READERS
         assert "--force" in options, "use FORCE and check_output of cli/settings.py"
-    if any(one.name == "output" and one.opts[0].startswith("-") for one in command.params):
+    if any(param.name == "output" and param.opts[0].startswith("-") for param in command.params):
         assert {"--output", "-o"} <= options
 
 

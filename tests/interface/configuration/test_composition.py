@@ -152,7 +152,7 @@ def test_booleans_are_not_numbers_and_paths_not_empty() -> None:
                 found |= kinds
                 with pytest.raises(ValidationError) as caught:
                     section.model_validate({name: wrong})
-                said = [(*one["loc"], one["msg"]) for one in caught.value.errors()]
+                said = [(*error["loc"], error["msg"]) for error in caught.value.errors()]
                 assert [one for one in said if name in one or f"{name}: the path is empty" in one[0]], name
     assert found >= {"integer", "number", "path", "array"}
     for choice in ("publish.splits={a: true}", "nmt.forward=''", "score.languages=[en, cs, en]"):

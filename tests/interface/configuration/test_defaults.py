@@ -35,8 +35,8 @@ def sections(annotation: Any) -> Iterator[type[BaseModel]]:
     """The sections that a parameter of this type can have."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
-    for one in get_args(annotation):
-        yield from sections(one)
+    for arg in get_args(annotation):
+        yield from sections(arg)
 
 
 def defaults(section: type[BaseModel], found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -58,7 +58,7 @@ def defaults(section: type[BaseModel], found: dict[str, dict[str, Any]]) -> dict
 def options() -> dict[str, dict[str, Any]]:
     """The defaults of each command's options and arguments, without defaults that are empty or false."""
     return {
-        name: {one.name: one.default for one in command.params if one.default and not one.required}
+        name: {param.name: param.default for param in command.params if param.default and not param.required}
         for name, command in commands()
     }
 

@@ -201,7 +201,7 @@ def test_named_files_have_link_and_dependency(watched: list[Parameters], tmp_pat
 def test_unreadable_named_file_is_a_problem(watched: list[Parameters]) -> None:
     os.mkfifo("pipe")
     for parameters in watched:
-        named = [one for stage in LINKED for one in named_files(parameters, stage)]
+        named = [file for stage in LINKED for file in named_files(parameters, stage)]
         named = [one for one in named if one.text not in ("train", "none")]
         problems = unreadable_files(parameters)
         assert [problem.partition(":")[0] for problem in problems] == [one.key for one in named]

@@ -383,7 +383,7 @@ def _renamed(first: Path, second: Path) -> tuple[Path, Path]:
 
 
 def _slovak(first: Path, second: Path) -> tuple[Path, Path]:
-    first.write_text("".join(f"{one}\n" for one in SENTENCES["sk"] * 5), encoding="utf-8")
+    first.write_text("".join(f"{sentence}\n" for sentence in SENTENCES["sk"] * 5), encoding="utf-8")
     return first, second
 
 

@@ -29,11 +29,11 @@ def lineage(pairs: pa.Table) -> list[tuple[str, int]]:
 def test_sample_band_includes_upper_bound_only(corpus: Path, text: str, low: float, high: float) -> None:
     """Scores of these pairs are rounded to hundredths, so that some are on the edges."""
     dataset = open_published(corpus)
-    values = [round(one, 4) for one in pq.read_table(dataset.files)["paraphrase_score"].to_pylist()]
+    values = [round(value, 4) for value in pq.read_table(dataset.files)["paraphrase_score"].to_pylist()]
     assert {0.4, 0.6} <= set(values)
     wanted = sorted(value for value in values if low < value <= high)
     drawn = sample_pairs(dataset, 10_000, 1, [band_condition(text)])
-    assert sorted(round(one, 4) for one in drawn.pairs["paraphrase_score"].to_pylist()) == wanted
+    assert sorted(round(value, 4) for value in drawn.pairs["paraphrase_score"].to_pylist()) == wanted
     assert drawn.population == len(wanted)
 
 

@@ -43,7 +43,9 @@ def on_card(directory: Path) -> dict[str, list[int]]:
     """The card's table of pivots: rows in, kept, rejected, failed."""
     text = (directory / CARD_NAME).read_text(encoding="utf-8").partition("| pivot | rows in")[2]
     rows = re.findall(r"^\| ([^|]+) \|((?: [\d,]+ \|){4})", text.partition("\n\n")[0], re.MULTILINE)
-    return {name: [int(one.replace(",", "")) for one in numbers.split(" |")[:-1]] for name, numbers in rows}
+    return {
+        name: [int(number.replace(",", "")) for number in numbers.split(" |")[:-1]] for name, numbers in rows
+    }
 
 
 def of_card(counts: Counts) -> list[int]:
@@ -68,7 +70,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_pivot_counts_agree_everywhere(project: Path) -> None:
     corpus, rejected = project / "data" / "corpus", project / "data" / "rejected"
     expected = counted(corpus, rejected)
-    assert set(expected) == set(PIVOTS) and all(one.kept and one.failed for one in expected.values())
+    assert set(expected) == set(PIVOTS) and all(result.kept and result.failed for result in expected.values())
     for directory in (corpus, rejected):
         manifest = read_manifest(directory)
         assert manifest.pivots == expected

@@ -47,11 +47,11 @@ class Hub:
         return [*self.files[name]]
 
     def create_commit(self, name: str, operations: list[Any], commit_message: str, repo_type: str) -> None:
-        for one in operations:
-            if isinstance(one, huggingface_hub.CommitOperationDelete):
-                del self.files[name][one.path_in_repo]
+        for operation in operations:
+            if isinstance(operation, huggingface_hub.CommitOperationDelete):
+                del self.files[name][operation.path_in_repo]
             else:
-                self.files[name][one.path_in_repo] = Path(one.path_or_fileobj).read_bytes()
+                self.files[name][operation.path_in_repo] = Path(operation.path_or_fileobj).read_bytes()
 
 
 @pytest.fixture

@@ -91,7 +91,7 @@ def test_allowed_hosts_are_addresses_and_known_names(bind: str) -> None:
     others = (
         "evil.example localhost.evil.example 127.0.0.1.evil.example evil@localhost localhost@evil.example"
     )
-    assert not any(is_known(one, names) for one in [*others.split(), "", "[::1"])
+    assert not any(is_known(other, names) for other in [*others.split(), "", "[::1"])
 
 
 def test_loopback() -> None:

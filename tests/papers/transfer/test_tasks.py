@@ -195,7 +195,7 @@ def test_relatedness_training_matches_paper(monkeypatch: pytest.MonkeyPatch, giv
     assert len(scores[0]) == (50 if given else 6)
     assert task._parameters.lambda_classifier == 5e-5
     relatedness(train, test if given else None, test, 2)
-    assert [one._seed for one in tasks] == [1, 2]  # of the order of examples
+    assert [task._seed for task in tasks] == [1, 2]  # of the order of examples
     assert not starts[0].equal(starts[1])
     assert given or not task._targets.equal(tasks[1]._targets)  # other pairs judge
 

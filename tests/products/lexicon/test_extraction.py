@@ -79,10 +79,10 @@ def test_entries_are_sorted_and_symmetric(whole: Path) -> None:
     for before, after in itertools.pairwise(rows):
         if before["word"] == after["word"]:
             assert after["rank"] == before["rank"] + 1
-            one, other = (
+            first, second = (
                 (-row["adjusted_pmi"], -row["cross_pmi"], row["paraphrase"]) for row in (before, after)
             )
-            assert one < other
+            assert first < second
         else:
             assert after["rank"] == 1
     scores = {(row["word"], row["paraphrase"]): (row["cross_pmi"], row["adjusted_pmi"]) for row in rows}

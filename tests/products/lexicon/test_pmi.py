@@ -50,5 +50,5 @@ def test_ordinary_pmi(
     together: tuple[int, int], counts: tuple[tuple[int, int], ...], pseudo_count: float, smooth_all: bool,
     value: float,
 ) -> None:  # fmt: skip
-    sides, *of_words = ((array(one), array(other)) for one, other in (together, *counts))
+    sides, *of_words = ((array(first), array(second)) for first, second in (together, *counts))
     assert ordinary_pmi(sides, *of_words, 100, pseudo_count, smooth_all)[0] == pytest.approx(value)

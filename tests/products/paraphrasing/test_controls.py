@@ -139,8 +139,8 @@ def test_engine_is_opened_per_control_setting(tmp_path: Path, monkeypatch: pytes
     for wishes in ({"nbest": 4, "beam": 2}, {"nbest": 4, "beam": 2}, {"nbest": 5}):
         model.translator(paraphraser.Wishes.model_validate(wishes))
     options = [call.args[2] for call in opened.call_args_list]
-    assert [(one.beam, one.nbest) for one in options] == [(4, 4), (8, 5)]
-    assert {one.maximum_target_tokens for one in options} == {256}
+    assert [(option.beam, option.nbest) for option in options] == [(4, 4), (8, 5)]
+    assert {option.maximum_target_tokens for option in options} == {256}
     assert {call.args[3].threads for call in opened.call_args_list} == {available_cores()}
     # A blank line asks nothing, and nobody's text is a tag.
     found = model.paraphrase(["a", "", "b ⟦overlap1⟧"], overlap=0.0, length="high", template="(S (VP) (.))")

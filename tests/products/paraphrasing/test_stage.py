@@ -67,7 +67,8 @@ def test_tag_limits_are_in_training_key(
     def moved(*arguments: Any) -> PreparedPairs:
         pairs = prepared(*arguments)
         edges = {
-            name: [one + len(directories) for one in limits] for name, limits in pairs.controls.edges.items()
+            name: [limit + len(directories) for limit in limits]
+            for name, limits in pairs.controls.edges.items()
         }
         return replace(pairs, controls=replace(pairs.controls, edges=edges))
 

@@ -139,7 +139,7 @@ def oracle(corpus: Path, images: tuple[str, ...] = ()) -> Oracle:
         unit_vectors(encode, pa.chunked_array([[row[name] or "" for row in rows]])).astype(np.float32)
         for name in ("reference", "translation")
     ]
-    highest = np.max([one @ other.T for one in sides for other in sides], axis=0)
+    highest = np.max([side @ other.T for side in sides for other in sides], axis=0)
     return Oracle(clusters, sides[0] @ sides[1].T, highest, rows)
 
 

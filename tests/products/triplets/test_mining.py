@@ -243,12 +243,12 @@ def test_margin_is_below_positive_of_any_sign(positive: float) -> None:
     # The first has the anchor's cluster; the others' references point away from it.
     # The last one is at -0.5 to both sides of the first anchor.
     between = (unit(-0.5, -1), unit(-0.5, -1))
-    away = (([-1.0, 0.0], unit(one, -1)) for one in cosines)
+    away = (([-1.0, 0.0], unit(cosine, -1)) for cosine in cosines)
     candidates = pairs_of(([1.0, 0.0], [1.0, 0.0]), *away, between)
     cosines.append(-0.5)
     found = search.find_negatives(anchor, candidates, TripletsParameters(margin=0.1))
     sides = [[pair.sides[number] for number in (0, 1)] for pair in (anchor, candidates)]
-    highest = np.max([one @ other.T for one in sides[0] for other in sides[1]], axis=0)[0]
+    highest = np.max([side @ other.T for side in sides[0] for other in sides[1]], axis=0)[0]
     allowed = np.flatnonzero(highest < positive - 0.1 * abs(positive))
     best = max(allowed[allowed > 0], key=lambda place: cosines[place - 1], default=-1)
     assert found["negatives"].tolist() == [[best]]
@@ -277,7 +277,7 @@ def test_cosine_at_margin_is_excluded() -> None:
 
 def test_large_cluster_does_not_hide_other_candidates() -> None:
     def pairs_of(clusters: list[int], *cosines: float) -> search.Pairs:
-        side = np.array([[one, (1 - one**2) ** 0.5] for one in cosines], np.float32)
+        side = np.array([[cosine, (1 - cosine**2) ** 0.5] for cosine in cosines], np.float32)
         return search.Pairs(np.arange(len(side)), np.array(clusters), (side, side))
 
     candidates = pairs_of([1] * 40 + [2, 3], *np.linspace(0.5, 0.4, 40), 0.1, 0.2)

@@ -95,7 +95,7 @@ def test_raising_sentence_fails_alone(
 ) -> None:
     results = list(translate_in_batches(Upper(batch_tokens, queued, **fault), sentences))
     bad = ["!" in sentence for sentence in sentences]
-    assert [one.failed for one in results] == [reason if fails else None for fails in bad]
+    assert [result.failed for result in results] == [reason if fails else None for fails in bad]
     expected = [None if fails else text.upper() for text, fails in zip(sentences, bad, strict=True)]
     assert texts(results) == expected
 
@@ -167,14 +167,16 @@ def test_batches_are_halved_when_memory_runs_out(whole: bool, caplog: pytest.Log
     engine = Small(batch_tokens=20)
     engine.whole_windows = whole
     sentences = [f"w{number}" for number in range(30)]
-    assert texts(list(translate_in_batches(engine, sentences))) == [one.upper() for one in sentences]
+    assert texts(list(translate_in_batches(engine, sentences))) == [
+        sentence.upper() for sentence in sentences
+    ]
     assert engine.batch_tokens == (5 if whole else 3)  # half of 20, of 10, and of three sentences with 2 each
     assert not whole or [*map(len, engine.batches)] == [30]  # the engine makes its own batches
     fitting = engine.batch_tokens
     assert caplog.messages[-1] == f"out of memory: batches now have at most {fitting} source tokens"
     caplog.clear()
     engine.bad = "w7"  # does not fit alone
-    failed = [one.failed for one in translate_in_batches(engine, sentences)]
+    failed = [result.failed for result in translate_in_batches(engine, sentences)]
     assert failed == [None] * 7 + ["out of memory"] + [None] * 22
     assert engine.batch_tokens == fitting and not any("at most" in text for text in caplog.messages)
 
@@ -209,12 +211,19 @@ def test_unknown_source_fails_and_truncated_is_marked(cut: bool) -> None:
     class Cuts(Upper):
         def encode(self, sentences: list[str]) -> list[SourceTokens]:
             reasons = {"x": "unknown source"}
-            return [SourceTokens(one, one.split(), cut, reasons.get(one)) for one in sentences]
+            return [
+                SourceTokens(sentence, sentence.split(), cut, reasons.get(sentence)) for sentence in sentences
+            ]
 
     # An engine that cannot translate "1" can still be in order.
     found = list(translate_in_batches(Cuts(bad="1"), ["a", "x", "1", ""]))
-    assert [one.failed for one in found] == [None, "unknown source", "RuntimeError: '1' is not for me", None]
-    assert {one.source_truncated for one in found} == {cut}
+    assert [result.failed for result in found] == [
+        None,
+        "unknown source",
+        "RuntimeError: '1' is not for me",
+        None,
+    ]
+    assert {result.source_truncated for result in found} == {cut}
 
 
 def test_only_gpus_have_large_windows() -> None:

@@ -145,9 +145,9 @@ def test_shipped_selections_reject_loops(path: Path) -> None:
 
     content = compose(Path("configs"), [f"select={path.stem}"])["select"]
     flags = [
-        getattr(one, "column", None)
-        for one in SelectParameters.model_validate(content).filters
-        if one.kind == "flag"
+        getattr(rule, "column", None)
+        for rule in SelectParameters.model_validate(content).filters
+        if rule.kind == "flag"
     ]
     assert {"runaway", "output_truncated"} <= set(flags)
 
@@ -177,17 +177,17 @@ def expected(untrained: Path) -> list[Hypotheses]:
 def test_long_source_is_cut_and_marked(engine: str, untrained: Path, expected: list[Hypotheses]) -> None:
     # At most 1,024 and 256.
     found = expected if engine == "fairseq" else run(engine, untrained, DecodingOptions(beam=2))
-    assert [one.failed for one in found] == [None] * len(SENTENCES)
-    assert [one.source_truncated for one in found] == [False, False, True, True, True]
+    assert [result.failed for result in found] == [None] * len(SENTENCES)
+    assert [result.source_truncated for result in found] == [False, False, True, True, True]
     # Engines agree with what fairseq can do: 63 tokens, then the end that it forces.
-    assert all(one.hypotheses[0].output_truncated for one in found)
-    assert {one.hypotheses[0].tokens for one in found} == {POSITIONS - 1}
+    assert all(result.hypotheses[0].output_truncated for result in found)
+    assert {result.hypotheses[0].tokens for result in found} == {POSITIONS - 1}
     assert found[1].hypotheses == found[2].hypotheses == found[3].hypotheses
     more = gains(engine, untrained, SENTENCES)
-    for one, other, gain in zip(found, expected, more, strict=True):
-        best = one.hypotheses[0]
-        assert best.text == other.hypotheses[0].text
-        assert best.score == pytest.approx(other.hypotheses[0].score + gain / best.tokens, abs=1e-5)
+    for first, second, gain in zip(found, expected, more, strict=True):
+        best = first.hypotheses[0]
+        assert best.text == second.hypotheses[0].text
+        assert best.score == pytest.approx(second.hypotheses[0].score + gain / best.tokens, abs=1e-5)
 
 
 def test_smaller_limit_is_used_and_logged_once(untrained: Path, caplog: pytest.LogCaptureFixture) -> None:

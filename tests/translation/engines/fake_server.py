@@ -180,4 +180,4 @@ def translate(
 
 def texts(results: list[Hypotheses]) -> list[str | None]:
     """The best hypothesis of each, or why it failed."""
-    return [one.hypotheses[0].text if one.hypotheses else one.failed for one in results]
+    return [result.hypotheses[0].text if result.hypotheses else result.failed for result in results]

@@ -42,7 +42,7 @@ def production(tiny_model: Path) -> list[Hypotheses]:
 def test_engines_agree_on_best_hypothesis_and_score(options: DecodingOptions, tiny_model: Path) -> None:
     """At the cap, too."""
     expected = run("fairseq", tiny_model, SENTENCES, options)
-    assert options is OPTIONS or any(one.hypotheses[0].output_truncated for one in expected)
+    assert options is OPTIONS or any(result.hypotheses[0].output_truncated for result in expected)
     for engine in ("ctranslate2", "torch"):
         found = run(engine, tiny_model, SENTENCES, options)
         agree(found, expected, 1e-5, gains(engine, tiny_model, SENTENCES))
@@ -70,8 +70,8 @@ def test_length_penalty_affects_score(engine: str, tiny_model: Path) -> None:
     plain = run(engine, tiny_model, SENTENCES[:8], options)
     for penalty in (0.0, 1.0):
         others = run(engine, tiny_model, SENTENCES[:8], options.with_changes(length_penalty=penalty))
-        for one, other in zip(others, plain, strict=True):
-            found, mean = one.hypotheses[0], other.hypotheses[0]
+        for first, second in zip(others, plain, strict=True):
+            found, mean = first.hypotheses[0], second.hypotheses[0]
             assert found.text == mean.text
             assert found.score == pytest.approx(mean.score * mean.tokens / found.tokens**penalty, abs=1e-4)
 
@@ -93,8 +93,8 @@ def test_nbest_is_ranked(engine: str, cap: int, tiny_model: Path) -> None:
 def test_inputs_and_outputs_over_limit_are_marked(engine: str, tiny_model: Path) -> None:
     options = DecodingOptions(beam=5, maximum_source_tokens=8, maximum_target_tokens=4)
     found = run(engine, tiny_model, ["pes " * 30, "pes " * 7, "pes", " \t"], options)
-    assert [one.source_truncated for one in found] == [True, False, False, False]
-    long, fits, short, blank = (one.hypotheses for one in found)
+    assert [result.source_truncated for result in found] == [True, False, False, False]
+    long, fits, short, blank = (result.hypotheses for result in found)
     assert (long[0].output_truncated, long[0].tokens) == (True, 4)
     assert (short[0].output_truncated, short[0].tokens) == (False, 2)
     assert blank[0].empty
@@ -105,8 +105,8 @@ def test_inputs_and_outputs_over_limit_are_marked(engine: str, tiny_model: Path)
 def test_unknown_sources_fail(engine: str, tiny_model: Path) -> None:
     """A source of nothing but unknown pieces is failed, not published as a fluent invention."""
     found = run(engine, tiny_model, ["pes spí", "😀😀", "漢字 漢字", "ѱѯѵ", "pes 😀"])
-    assert [one.failed for one in found] == [None, *["unknown source"] * 3, None]
-    assert not any(one.hypotheses for one in found[1:4])
+    assert [result.failed for result in found] == [None, *["unknown source"] * 3, None]
+    assert not any(result.hypotheses for result in found[1:4])
 
 
 @EVERY_ENGINE
@@ -128,8 +128,8 @@ def test_nan_scores_are_marked(engine: str, tiny_fairseq: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
 def test_engine_threads_change_no_byte(engine: str, tiny_model: Path) -> None:
-    one, two, four = (run(engine, tiny_model, SENTENCES, threads=n, batch_tokens=64) for n in (1, 2, 4))
-    assert one == two == four
+    first, second, four = (run(engine, tiny_model, SENTENCES, threads=n, batch_tokens=64) for n in (1, 2, 4))
+    assert first == second == four
 
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "torch"])

@@ -62,17 +62,22 @@ def test_fake_engine_fails_on_demand() -> None:
 
 def test_fake_engine_makes_defects_on_demand() -> None:
     best = [result.hypotheses[0] for result in run(SENTENCES, defects=1.0)]
-    assert all(one.empty or one.non_finite or one.output_truncated for one in best)
-    assert 20 < sum(one.runaway for one in best) < 80
+    assert all(
+        hypothesis.empty or hypothesis.non_finite or hypothesis.output_truncated for hypothesis in best
+    )
+    assert 20 < sum(hypothesis.runaway for hypothesis in best) < 80
     clean = [result.hypotheses[0] for result in run(SENTENCES)]
-    assert not any(one.empty or one.non_finite or one.output_truncated or one.runaway for one in clean)
+    assert not any(
+        hypothesis.empty or hypothesis.non_finite or hypothesis.output_truncated or hypothesis.runaway
+        for hypothesis in clean
+    )
 
 
 def test_fake_engine_cuts_and_marks_long_texts() -> None:
     options = DecodingOptions(maximum_source_tokens=10, maximum_target_tokens=5)
     found = run(["slovo " * count for count in (20, 10, 9, 5, 4)], options)  # and the end of the sentence
-    assert [one.source_truncated for one in found] == [True, True, False, False, False]
-    assert [one.hypotheses[0].output_truncated for one in found] == [True, True, True, True, False]
+    assert [result.source_truncated for result in found] == [True, True, False, False, False]
+    assert [result.hypotheses[0].output_truncated for result in found] == [True, True, True, True, False]
     assert len(found[0].hypotheses[0].text.split()) == 5
 
 
@@ -85,7 +90,7 @@ def test_fake_engine_rate_is_configurable(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_other_seed_gives_other_translations() -> None:
     assert run(SENTENCES) == run(SENTENCES, seed=1)
-    texts = [{one.hypotheses[0].text for one in run(SENTENCES, seed=seed)} for seed in (1, 2)]
+    texts = [{result.hypotheses[0].text for result in run(SENTENCES, seed=seed)} for seed in (1, 2)]
     assert not texts[0] & texts[1]
 
 

@@ -101,7 +101,7 @@ def test_unusable_answer_fails_with_reason(
 
 def test_request_and_response_of_server(server: FakeServer) -> None:
     found = translate(["Pes spí.", "", "  "], source_language="Czech", body={"top_k": 5, "max_tokens": None})
-    assert [one.hypotheses[0].text for one in found] == ["Pess spí.s", "", ""]
+    assert [result.hypotheses[0].text for result in found] == ["Pess spí.s", "", ""]
     best = found[0].hypotheses[0]
     assert (best.score, best.tokens, best.non_finite, best.output_truncated) == (-0.375, 2, False, False)
     (body,) = server.bodies  # nothing is asked about blanks
@@ -167,7 +167,10 @@ def test_samples_are_requested_until_enough_and_ranked(server: FakeServer) -> No
 
     server.behave = behave
     (found,) = translate(["věta"], nbest=3, temperature=1.0)
-    assert [(one.text, one.score) for one in found.hypotheses] == [("two", -0.5), ("one", -1.0)]
+    assert [(hypothesis.text, hypothesis.score) for hypothesis in found.hypotheses] == [
+        ("two", -0.5),
+        ("one", -1.0),
+    ]
     assert [(body.get("n"), body["seed"]) for body in server.bodies] == [(3, 1), (None, 3)]
 
 
@@ -177,7 +180,7 @@ def test_answers_before_refusal_are_kept(server: FakeServer, last: Reply) -> Non
         Reply(completion([choice(f"answer {nth}")])) if nth < 3 or sentence == "1" else last
     )
     (found,) = translate(["věta"], nbest=4, temperature=1.0)
-    assert [one.text for one in found.hypotheses] == ["answer 1", "answer 2"]
+    assert [hypothesis.text for hypothesis in found.hypotheses] == ["answer 1", "answer 2"]
     assert server.asked["věta"] == (3 if last.status == 400 else 4) and [
         body["n"] for body in server.bodies[:3]
     ] == [4, 3, 2]
@@ -200,7 +203,7 @@ def test_server_cuts_and_marks_long_source(server: FakeServer) -> None:
     options = DecodingOptions(maximum_source_tokens=4)
     translator = open_translator("server", None, options, settings={"model": "m"})
     found = list(translator.translate(["dlouhá věta, která", "věta, a."]))
-    assert [one.source_truncated for one in found] == [True, False]
+    assert [result.source_truncated for result in found] == [True, False]
     assert set(server.asked) == {"dlouhá věta,", "věta, a."}  # four tokens each
 
 

@@ -34,8 +34,8 @@ def half(tiny_model: Path, tmp_path: Path) -> Path:
 def test_shortlist_of_all_pieces_changes_no_text(tiny_model: Path, tmp_path: Path) -> None:
     plain = run(tiny_model, LISTED.with_changes(shortlist=False), SENTENCES)
     found = run(listed(tiny_model, tmp_path / "all"), LISTED, SENTENCES)
-    for one, other in zip(plain, found, strict=True):
-        assert {hypothesis.text for hypothesis in one.hypotheses} == {h.text for h in other.hypotheses}
+    for first, second in zip(plain, found, strict=True):
+        assert {hypothesis.text for hypothesis in first.hypotheses} == {h.text for h in second.hypotheses}
 
 
 @pytest.mark.parametrize("cap", [40, 4])
@@ -63,7 +63,7 @@ def test_shortlist_scores_use_whole_vocabulary(tiny_model: Path, half: Path, cap
 def test_shortlist_excludes_other_pieces(tiny_model: Path, half: Path) -> None:
     plain = run(tiny_model, LISTED.with_changes(shortlist=False), SENTENCES)
     found = run(half, LISTED, SENTENCES)
-    assert [one.hypotheses[0].text for one in plain] != [one.hypotheses[0].text for one in found]
+    assert [result.hypotheses[0].text for result in plain] != [result.hypotheses[0].text for result in found]
     assert run(half, LISTED.with_changes(shortlist=False), SENTENCES) == plain
 
 
@@ -77,10 +77,12 @@ def test_shortlist_result_does_not_depend_on_batch(tiny_model: Path, tmp_path: P
     assert run(model, LISTED, SENTENCES, threads=3) == together
     for sentence, result in zip(SENTENCES, together, strict=True):
         (alone,) = run(model, LISTED, [sentence])
-        assert [one.text for one in alone.hypotheses] == [one.text for one in result.hypotheses]
+        assert [hypothesis.text for hypothesis in alone.hypotheses] == [
+            hypothesis.text for hypothesis in result.hypotheses
+        ]
         # Scores are computed in batches, whose sums are rounded differently.
-        scores = [one.score for one in result.hypotheses]
-        assert [one.score for one in alone.hypotheses] == pytest.approx(scores, abs=1e-5)
+        scores = [hypothesis.score for hypothesis in result.hypotheses]
+        assert [hypothesis.score for hypothesis in alone.hypotheses] == pytest.approx(scores, abs=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -152,8 +152,8 @@ def test_bfloat16_search_is_close(tiny_model: Path) -> None:
     found = run("torch", tiny_model, options=options)
     same = [a.hypotheses[0].text == b.hypotheses[0].text for a, b in zip(expected, found, strict=True)]
     assert sum(same) > 0.8 * len(same)
-    for one, other, equal in zip(expected, found, same, strict=True):
-        assert not equal or abs(one.hypotheses[0].score - other.hypotheses[0].score) < 0.05
+    for first, second, equal in zip(expected, found, same, strict=True):
+        assert not equal or abs(first.hypotheses[0].score - second.hypotheses[0].score) < 0.05
 
 
 def test_nan_sentences_are_retried_in_float32(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,9 @@ def test_too_large_batch_is_searched_in_halves(tiny_model: Path, monkeypatch: py
     monkeypatch.setattr(TorchTranslator, "_computed", small)
     found = list(translator.translate(SENTENCES[:10]))
     assert sizes == [10, 5, 2, 3, 5, 2, 3]
-    assert [one.hypotheses[0].text for one in found] == [one.hypotheses[0].text for one in expected]
+    assert [result.hypotheses[0].text for result in found] == [
+        result.hypotheses[0].text for result in expected
+    ]
     longest = max(len(source.tokens) for source in translator.encode(SENTENCES[:10]))
     assert translator.batch_tokens <= 5 * (longest + 1) // 2
 
@@ -219,4 +221,4 @@ def test_ready_models_match_ctranslate2(write: Callable[[Path], Path], tmp_path:
     expected = run("ctranslate2", tmp_path / "nmt", FEW, options)
     found = run("torch", tmp_path / "nmt", FEW, options)
     agree(expected, found, more=gains("ctranslate2", tmp_path / "nmt", FEW))
-    assert len({one.hypotheses[0].text for one in found}) > 5
+    assert len({result.hypotheses[0].text for result in found}) > 5

@@ -71,9 +71,9 @@ def agree(
     more: list[float] | None = None,
 ) -> None:
     """Compare hypotheses. more: what the engine that is expected adds to each sentence's sums."""
-    for one, other, gain in zip(expected, found, more or [0.0] * len(found), strict=True):
-        assert [h.text for h in one.hypotheses] == [h.text for h in other.hypotheses]
-        for a, b in zip(one.hypotheses, other.hypotheses, strict=True):
+    for first, second, gain in zip(expected, found, more or [0.0] * len(found), strict=True):
+        assert [h.text for h in first.hypotheses] == [h.text for h in second.hypotheses]
+        for a, b in zip(first.hypotheses, second.hypotheses, strict=True):
             assert a.score == pytest.approx(b.score + gain / b.tokens, abs=tolerance)
             assert (a.tokens, a.output_truncated) == (b.tokens, b.output_truncated)
 

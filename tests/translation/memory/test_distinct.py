@@ -107,4 +107,4 @@ def test_higher_limit_translates_only_added_sentences(
         about = None if limit is None else {"maximum_sentences": limit}
         assert published.description.get("chosen") == about
     assert found(published) == wanted
-    assert not [one for one in caplog.records if one.levelname == "WARNING"]  # it was asked for
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]  # it was asked for

@@ -53,7 +53,12 @@ def test_sentences_are_found_in_memory(tmp_path: Path, monkeypatch: pytest.Monke
     places = [known.get(number, -1) for number in wanted]
     segments = given.segments()
     monkeypatch.setattr(looking_up, "_BLOCK", 16)
-    arguments = (tmp_path / "keys.bin", segments, [one.digest for one in segments], tmp_path / "recall")
+    arguments = (
+        tmp_path / "keys.bin",
+        segments,
+        [segment.digest for segment in segments],
+        tmp_path / "recall",
+    )
     killed = multiprocessing.get_context("forkserver").Process(target=_killed_look_up, args=arguments)
     killed.start()
     killed.join()

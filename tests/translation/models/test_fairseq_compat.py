@@ -46,7 +46,7 @@ def test_import_side_effects_are_undone() -> None:
     before = state()
     with fairseq_compat._hashable_dataclasses(), fairseq_compat._quiet_import():
         root.setLevel(1)
-        assert not any(one == other for one, other in zip(state(), before, strict=True))
+        assert not any(first == second for first, second in zip(state(), before, strict=True))
     assert state() == before
 
 
@@ -117,7 +117,7 @@ def test_invalid_checkpoint_files(tmp_path: Path, content: bytes | None, message
 
 
 def names(requirements: Any) -> set[str]:
-    return {re.split(r"[<>=]", one)[0] for one in requirements}
+    return {re.split(r"[<>=]", requirement)[0] for requirement in requirements}
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def test_references_are_counted_by_pivots(tmp_path: Path, caplog: pytest.LogCapt
     assert found == wanted == {"cs": 1, "de": 1, "cs+de+fr": 1, "de+fr": 1, "pl": 1}
     with pytest.raises(ConfigurationError, match="two pivots have a source 'news-cs': rename one"):
         shared_references({"cs": tmp_path / "cs", "de": tmp_path / "cs"}, Resources(work=tmp_path))
-    assert [one.message for one in caplog.records] == [
+    assert [record.message for record in caplog.records] == [
         "pivot pl shares none of its 1 references with another pivot. Are its sides swapped?"
     ]
 
@@ -133,7 +133,7 @@ def test_counts_add_up_per_pivot_and_in_total(finished: Path) -> None:
         assert whole["rows"] == sum(one["rows"] for one in whole["pivots"].values())
     description = ShardDirectory(finished / "data/translated").description
     assert description["sentences"] == sum(
-        one["sentences"] for one in metrics["translate"]["pivots"].values()
+        metric["sentences"] for metric in metrics["translate"]["pivots"].values()
     )
     assert set(description["fingerprints"]) == {"model cs", "model art"}
     references = metrics["ingest"]["references"]

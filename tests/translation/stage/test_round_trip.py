@@ -261,12 +261,14 @@ def test_every_engine_does_round_trip(
     assert not any(row["failed"] for row in rows)
     sections = (chosen.forward_parameters(), chosen)
     outward, homeward = (
-        open_translator(one.engine, models.get(one.engine), one.options(), settings=one.settings())
-        for one in sections
+        open_translator(
+            section.engine, models.get(section.engine), section.options(), settings=section.settings()
+        )
+        for section in sections
     )
-    foreign = [one.hypotheses[0].text for one in outward.translate(texts)]
+    foreign = [result.hypotheses[0].text for result in outward.translate(texts)]
     assert [row["source_text"] for row in rows] == foreign
-    returned = [one.hypotheses[0].text for one in homeward.translate(foreign)]
+    returned = [result.hypotheses[0].text for result in homeward.translate(foreign)]
     assert [row["translation"] for row in rows] == returned
     assert forward.engine == there
 

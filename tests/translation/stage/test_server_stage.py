@@ -71,9 +71,11 @@ def test_server_stage_survives_dead_server_and_interrupt(
         logging.getLogger().setLevel(logging.WARNING)
     fresh = tmp_path / "fresh"
     write_corpus(fresh / "ingested", SENTENCES + SENTENCES[:5], rows=40)
-    assert [one.sha256 for one in run(fresh).records] == [one.sha256 for one in resumed.records]
+    assert [record.sha256 for record in run(fresh).records] == [record.sha256 for record in resumed.records]
     rows = [row for table in resumed.tables() for row in table.to_pylist()]
-    assert [row["translation"] for row in rows[:3]] == [translation_of(one) for one in SENTENCES[:3]]
+    assert [row["translation"] for row in rows[:3]] == [
+        translation_of(sentence) for sentence in SENTENCES[:3]
+    ]
     assert (rows[3]["failed"], rows[93]["failed"]) == ("refusal", "refusal")
     settings = resumed.description["parameters"]["settings"]
     assert settings["model"] == "m" and settings["prompt"][-1]["content"] == "{sentence}"

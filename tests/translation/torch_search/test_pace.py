@@ -61,7 +61,7 @@ def test_cuda_graph_is_replayed_per_shape_until_freed(
     plain = Search(random_weights(), rules(3), PACE)
     steps = RecordedSteps(plain)
     replaying = Search(plain.weights, plain.rules, PACE, steps.state, steps.step)
-    small, large = sentences(3), [dataclasses.replace(one, prefix=(4,)) for one in sentences(40)]
+    small, large = sentences(3), [dataclasses.replace(sentence, prefix=(4,)) for sentence in sentences(40)]
     for asked in (*[small] * 3, *[large] * 3, small):
         same(plain.find(asked).results(), replaying.find(asked).results())
     steps.forget()

@@ -133,8 +133,8 @@ def test_pairs_above_maximum_are_sampled_by_source(tmp_path: Path) -> None:
 def test_prepared_bitext_does_not_depend_on_shards(tmp_path: Path) -> None:
     for name, rows_per_shard in (("a", 50), ("b", 1000)):
         prepare(tmp_path / name, rows_per_shard=rows_per_shard)
-    one, other = (digests(tmp_path / name / "work") for name in ("a", "b"))
-    assert one == other and any(name.endswith(".bin") for name in one)
+    first, second = (digests(tmp_path / name / "work") for name in ("a", "b"))
+    assert first == second and any(name.endswith(".bin") for name in first)
 
 
 def test_training_parts_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

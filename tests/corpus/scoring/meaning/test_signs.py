@@ -96,21 +96,23 @@ RELATED = [
 related = st.lists(st.sampled_from(RELATED), min_size=1, max_size=20)
 
 
-def neighbours(one: list[int], other: list[int], i: int, j: int) -> int:
+def neighbours(first: list[int], second: list[int], i: int, j: int) -> int:
     """How many neighbours of two words are equal; a text's ends are."""
-    fenced = [[-1, *words, -2] for words in (one, other)]
+    fenced = [[-1, *words, -2] for words in (first, second)]
     return (fenced[0][i] == fenced[1][j]) + (fenced[0][i + 2] == fenced[1][j + 2])
 
 
-def matched(one: list[int], other: list[int]) -> dict[int, int]:
+def matched(first: list[int], second: list[int]) -> dict[int, int]:
     """Places of equal words, one to one: first of those with an equal neighbour, then of all, in order."""
     found: dict[int, int] = {}
     for least in (1, 0):
-        for i in range(len(one)):
+        for i in range(len(first)):
             fits = [
                 j
-                for j in range(len(other))
-                if one[i] == other[j] and j not in found.values() and neighbours(one, other, i, j) >= least
+                for j in range(len(second))
+                if first[i] == second[j]
+                and j not in found.values()
+                and neighbours(first, second, i, j) >= least
             ]
             if i not in found and fits:
                 found[i] = fits[0]
@@ -156,7 +158,7 @@ def expected_signs(one: list[str], other: list[str], turned: bool) -> dict[str, 
     loose = (Counter(a) - Counter(b), Counter(b) - Counter(a))
     content = {stems[place] for place in range(len(stems)) if properties[place] & CONTENT}
     found["left_over"] = min(8, *(sum(side[one] for one in content) for side in loose)) / 4
-    found["replacements"] = sum(one > 0.6 for one in distances[2])
+    found["replacements"] = sum(distance > 0.6 for distance in distances[2])
     found["replaced_near"], found["replaced_in_place"] = max(distances[1]), max(distances[2])
     negations, denials, near = [0, 0], [0, 0], 0
     for side, equal in ((0, to_b.keys()), (1, taken_as_equal)):
@@ -203,8 +205,8 @@ def compare_with_the_slow_way(one: list[str], other: list[str]) -> None:
 @example(["not"] * 3 + ["happy", "of"] * 3, ["the", "unhappy"] * 3)
 @example(["happy"] * 3 + ["he", "i"] * 3 + ["fail"] * 3, ["the"] + ["sad"] * 3 + ["she", "you"] * 3)
 @example(["the", "open"] * 3, ["the", "close"] * 3 + ["of"])
-def test_signs_match_a_slow_comparison_of_leftover_words(one: list[str], other: list[str]) -> None:
-    compare_with_the_slow_way(one, other)
+def test_signs_match_a_slow_comparison_of_leftover_words(first: list[str], second: list[str]) -> None:
+    compare_with_the_slow_way(first, second)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -212,10 +214,10 @@ def test_signs_match_a_slow_comparison_in_long_sentences(seed: int) -> None:
     """More than are noted as the bits of one number, and other words between them."""
     rng = Random(seed)
     others = [[f"{letter}{chr(97 + n // 26)}{chr(97 + n % 26)}q" for n in range(90)] for letter in "vw"]
-    one, other = ([*rng.choices(RELATED, k=40), *words] for words in others)
-    for words in (one, other):
+    first, second = ([*rng.choices(RELATED, k=40), *words] for words in others)
+    for words in (first, second):
         rng.shuffle(words)
-    compare_with_the_slow_way(one, other)
+    compare_with_the_slow_way(first, second)
 
 
 rows_of_signs = st.lists(
@@ -325,7 +327,9 @@ def test_antonyms_come_from_the_table(pair: tuple[str, str], count: int) -> None
 def test_earlier_pairs_do_not_change_the_signs(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The words of many pairs, all apostrophes among them, were looked up before, and perhaps forgotten."""
     monkeypatch.setattr("paraforge.corpus.scoring.meaning.words._MOST_WORDS", most)
-    pairs = [(f"The thing was {one}.", f"The thing was {other}.") for one, other in [*OPPOSITES, *OTHERS]]
+    pairs = [
+        (f"The thing was {first}.", f"The thing was {second}.") for first, second in [*OPPOSITES, *OTHERS]
+    ]
     used = WordBook()
     found_in([("It isn't, isn’t, isn ' t, she's.", "I don’t know 't she’s 's ' s.")], used)
     for pair in pairs:
@@ -371,8 +375,8 @@ WAYS: list[Callable[[str], str]] = [
 
 
 @given(spoken, spoken)
-def test_spacing_tokenization_and_case_do_not_change_the_signs(one: list[str], other: list[str]) -> None:
-    texts = " ".join(one), " ".join(other)
+def test_spacing_tokenization_and_case_do_not_change_the_signs(first: list[str], second: list[str]) -> None:
+    texts = " ".join(first), " ".join(second)
     rows = columns(*((write(texts[0]), write(texts[1])) for write in WAYS))
     assert rows == rows[:1] * len(WAYS)
 

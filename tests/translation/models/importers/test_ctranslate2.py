@@ -112,7 +112,13 @@ def test_end_of_sentence_uses_models_name(bare_model: Path, tmp_path: Path) -> N
         import_model(bare_model, tmp_path / "nmt")
         for engine in ("ctranslate2", "torch"):
             found = open_translator(engine, tmp_path / "nmt", options).translate(SENTENCES)
-            texts.append([(one.text, one.output_truncated) for each in found for one in each.hypotheses])
+            texts.append(
+                [
+                    (hypothesis.text, hypothesis.output_truncated)
+                    for each in found
+                    for hypothesis in each.hypotheses
+                ]
+            )
     assert texts[0] == texts[1] == texts[2] == texts[3]
 
 
@@ -135,9 +141,11 @@ def test_bare_multilingual_model_gets_tags(tmp_path: Path) -> None:
     assert (description["source_prefix"], description["target_prefix"]) == (["__de__"], ["__en__"])
     options = DecodingOptions(beam=3, maximum_target_tokens=12)
     translators = [open_translator("ctranslate2", tmp_path / name, options) for name in ("nmt", "again")]
-    ours, other = ([found.hypotheses for found in one.translate(SENTENCES)] for one in translators)
+    ours, other = (
+        [found.hypotheses for found in translator.translate(SENTENCES)] for translator in translators
+    )
     assert ours == other
-    assert not any("__en__" in hypothesis.text for one in ours for hypothesis in one)
+    assert not any("__en__" in hypothesis.text for our in ours for hypothesis in our)
     values = json.loads((bare / "config.json").read_text(encoding="utf-8"))
     (bare / "config.json").write_text(json.dumps({**values, "decoder_start_token": None}), encoding="utf-8")
     import_model(bare, tmp_path / "other", source_language="de")

@@ -47,8 +47,10 @@ def test_words_are_split_by_moses_and_bpe_codes(with_codes: Path, tmp_path: Path
         list(open_translator(engine, tmp_path / "nmt", options).translate(sentences))
         for engine in ("ctranslate2", "fairseq")
     )
-    assert [one.hypotheses[0].text for one in ours] == [one.hypotheses[0].text for one in reference]
-    assert not any("@@" in one.hypotheses[0].text for one in ours)
+    assert [result.hypotheses[0].text for result in ours] == [
+        result.hypotheses[0].text for result in reference
+    ]
+    assert not any("@@" in result.hypotheses[0].text for result in ours)
 
 
 def test_moses_language_changes_fingerprint(with_codes: Path, tmp_path: Path) -> None:
