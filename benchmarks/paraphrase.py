@@ -32,7 +32,7 @@ from paraforge.corpus.scoring.scorers.words import Overlap
 from paraforge.corpus.scoring.word_scorer import WordScorer
 from paraforge.embeddings.evaluation.comparing import Comparable
 from paraforge.products.loading import open_model
-from paraforge.products.paraphrasing.paraphraser import RANGES, Paraphraser, untagged
+from paraforge.products.paraphrasing.paraphraser import RANGES, Paraphraser, remove_tags
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
 from paraforge.translation.engines import open_translator
 
@@ -78,7 +78,7 @@ def held_out(shards: Path) -> Texts:
         for table in ShardDirectory(shards).tables(["source_text", "reference", "held_out"])
         for row in table.filter(table["held_out"]).to_pylist()
     ]
-    return Texts([untagged(row["source_text"]) for row in rows], [[row["reference"]] for row in rows])
+    return Texts([remove_tags(row["source_text"]) for row in rows], [[row["reference"]] for row in rows])
 
 
 def _tsv(path: Path) -> list[list[str]]:

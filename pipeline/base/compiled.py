@@ -43,7 +43,7 @@ def _surroundings(module: str) -> str:
             continue
         if isinstance(value, CPUDispatcher):
             origin = value.py_func.__module__
-            digest.update(f"{name} {'' if origin == module else _whole(origin)}\n".encode())
+            digest.update(f"{name} {'' if origin == module else _digest_of_module(origin)}\n".encode())
         elif isinstance(value, np.ndarray):
             digest.update(f"{name} {value.dtype} {value.shape}\n".encode() + value.tobytes())
         elif isinstance(value, (int, float, str, bytes, tuple, np.generic)):
@@ -52,7 +52,7 @@ def _surroundings(module: str) -> str:
 
 
 @cache
-def _whole(module: str) -> str:
+def _digest_of_module(module: str) -> str:
     """Return a checksum of an imported module: its source text and its surroundings."""
     file = sys.modules[module].__file__
     text = Path(file).read_bytes() if file else b""

@@ -91,13 +91,13 @@ def inside(
     """
     is_inside = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), bool)
     if minimum is not None:
-        is_inside &= values >= _at_precision(values, minimum)
+        is_inside &= values >= _to_precision(values, minimum)
     if maximum is not None:
-        is_inside &= values <= _at_precision(values, maximum)
+        is_inside &= values <= _to_precision(values, maximum)
     return is_inside
 
 
-def _at_precision(values: npt.NDArray[Any], bound: float) -> Any:
+def _to_precision(values: npt.NDArray[Any], bound: float) -> Any:
     return values.dtype.type(bound) if values.dtype.kind == "f" else bound
 
 

@@ -48,7 +48,7 @@ def counter_fit(
     near, apart = np.searchsorted(used, near), np.searchsorted(used, apart)
     table = np.array(vectors.vectors, dtype=np.float32)
     lengths = np.linalg.norm(table[used], axis=1, keepdims=True)
-    unit = _normalised(table[used])
+    unit = _normalize(table[used])
     kept = _neighbours(unit)
     before = _cosines(unit, kept)
     pairs = np.concatenate([near, apart, kept])
@@ -62,7 +62,7 @@ def counter_fit(
                 cosines[len(near) + len(apart) :] < before,
             ]
         )
-        unit = _normalised(unit + RATE * _mean_gradient(unit, pairs[active], sign[active], cosines[active]))
+        unit = _normalize(unit + RATE * _mean_gradient(unit, pairs[active], sign[active], cosines[active]))
     table[used] = unit * lengths
     return WordVectors(vectors.words, table), {"synonyms": len(near), "antonyms": len(apart)}
 
@@ -74,7 +74,7 @@ def _rows(vectors: WordVectors, pairs: Collection[Pair]) -> Pairs:
     return rows[(rows >= 0).all(axis=1) & (rows[:, 0] != rows[:, 1])]
 
 
-def _normalised(vectors: FloatArray) -> FloatArray:
+def _normalize(vectors: FloatArray) -> FloatArray:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
 

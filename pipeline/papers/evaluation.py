@@ -17,7 +17,7 @@ from paraforge.base.devices import chosen_device
 from paraforge.base.errors import ConfigurationError, InputError, require
 from paraforge.base.markdown import text_table
 from paraforge.embeddings.evaluation.comparing import Model, OpenedModel
-from paraforge.embeddings.evaluation.evaluate import Evaluation, OpenModel, evaluate, figure, rounded
+from paraforge.embeddings.evaluation.evaluate import Evaluation, OpenModel, evaluate, figure, round_floats
 from paraforge.papers.transfer.evaluate import TransferScore, evaluate_transfer
 from paraforge.papers.transfer.tasks import FOLDS, TASKS, find_tasks
 from paraforge.papers.unrolling.parameters import is_decoder_model
@@ -167,7 +167,7 @@ class PaperEvaluation:
         content = self.similarity.as_json()
         if self.transfer or self.missing:
             # Settings such as a penalty of 0.00001 must not be rounded.
-            tasks = [{**rounded(asdict(task)), "chosen": task.chosen} for task in self.transfer]
+            tasks = [{**round_floats(asdict(task)), "chosen": task.chosen} for task in self.transfer]
             content["transfer"] = {"tasks": tasks, "missing": self.missing}
         return content
 

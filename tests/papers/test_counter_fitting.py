@@ -44,7 +44,7 @@ def slow(vectors: Vectors, synonyms: set[Pair], antonyms: set[Pair]) -> Vectors:
 
 
 def test_neighbors_are_words_above_minimum_cosine() -> None:
-    unit = module._normalised(np.array([[1, 0], [4, 3], [3.9, 3.1]], np.float32))
+    unit = module._normalize(np.array([[1, 0], [4, 3], [3.9, 3.1]], np.float32))
     assert module._neighbours(unit).tolist() == [[0, 1], [1, 2]]
 
 

@@ -36,7 +36,7 @@ def own_versions(libraries: Iterable[str]) -> Versions:
 def warn_of_mixture(step: str, recorded: Mapping[str, Sequence[str]]) -> None:
     """Warn if several versions of a library made the shards of a step.
 
-    recorded: versions by library, as :func:`merged` gives them.
+    recorded: versions by library, as :func:`merge_versions` gives them.
     """
     mixed = [f"{name} {', '.join(versions)}" for name, versions in recorded.items() if len(versions) > 1]
     if mixed:
@@ -53,9 +53,9 @@ def is_made_otherwise(recorded: Versions, wanted: Versions) -> bool:
     return any(recorded.get(name, _NOT_RECORDED) != number for name, number in wanted.items())
 
 
-def described(others: Iterable[Versions], wanted: Versions) -> str:
+def describe_differences(others: Iterable[Versions], wanted: Versions) -> str:
     """Describe each library that differs, for example ``ctranslate2 4.5.0 (4.6.0 is installed)``."""
-    versions = merged(others)
+    versions = merge_versions(others)
     parts = []
     for name, number in wanted.items():
         before = [earlier for earlier in versions.get(name, [_NOT_RECORDED]) if earlier != number]
@@ -64,7 +64,7 @@ def described(others: Iterable[Versions], wanted: Versions) -> str:
     return ", ".join(parts)
 
 
-def merged(versions: Iterable[Mapping[str, str | Sequence[str]]]) -> dict[str, list[str]]:
+def merge_versions(versions: Iterable[Mapping[str, str | Sequence[str]]]) -> dict[str, list[str]]:
     """Return all versions of each library."""
     numbers_of: dict[str, set[str]] = {}
     for recorded in versions:

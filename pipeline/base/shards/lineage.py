@@ -51,9 +51,9 @@ def sampling_keys(lineage: pa.Table, seed: int) -> npt.NDArray[np.uint64]:
     hashes = [_hash_name(seed, name) for name in sources.dictionary.to_pylist()]
     names = np.array([*hashes, 0], np.uint64)
     codes = pc.fill_null(sources.indices, len(names) - 1).to_numpy(zero_copy_only=False)
-    keys = mix(names[codes] + _integers(lineage.column("line")))
+    keys = mix(names[codes] + _to_integers(lineage.column("line")))
     if "rank" in lineage.column_names:
-        keys = mix(keys + _integers(lineage.column("rank")))
+        keys = mix(keys + _to_integers(lineage.column("rank")))
     return keys
 
 
@@ -88,7 +88,7 @@ class Smallest:
         return rows
 
 
-def _integers(column: pa.ChunkedArray) -> npt.NDArray[np.uint64]:
+def _to_integers(column: pa.ChunkedArray) -> npt.NDArray[np.uint64]:
     return pc.fill_null(column.cast(pa.int64()), 0).to_numpy().view(np.uint64)
 
 

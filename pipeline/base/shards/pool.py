@@ -124,7 +124,7 @@ def threads_of(pool: ThreadPoolExecutor) -> Iterator[ThreadPoolExecutor]:
 
 
 @contextmanager
-def prefetched(
+def prefetch(
     items: Iterator[PieceT], depth: int = 1, start: Callable[[], object] | None = None
 ) -> Iterator[Iterator[PieceT]]:
     """Provide the same items in the same order, while a second thread computes up to `depth` of them in

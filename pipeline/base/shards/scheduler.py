@@ -158,7 +158,7 @@ class Jobs:
     ) -> Iterator[tuple[int, ResultT | Failed]]:
         def call(index: int) -> tuple[int, ResultT | Failed]:
             try:
-                told, result = _called(function, arguments[index], lambda rows: counter.tell(index, rows))
+                told, result = _run_job(function, arguments[index], lambda rows: counter.tell(index, rows))
             except _USERS:
                 raise
             except Exception as error:
@@ -258,7 +258,7 @@ class Jobs:
                 client.unsubscribe_topic(_TOPIC)
 
 
-def _called(
+def _run_job(
     function: Callable[..., ResultT], arguments: tuple[Any, ...], tell: Callable[[int], None]
 ) -> tuple[int, ResultT]:
     """Run a job. Returns the rows that it reported, and its result.
@@ -314,11 +314,11 @@ def _call_on_worker(
 
     try:
         if disk is None or disk.is_seen():
-            return *_called(function, arguments, tell), None
+            return *_run_job(function, arguments, tell), None
         if files is None:
             raise given_back(f"{worker.address} does not see {disk.project}")
         with copied(disk, files, name[1], worker.address, worker.log_event) as copies:
-            return *_called(function, copies.placed(arguments), tell), copies.left()
+            return *_run_job(function, copies.placed(arguments), tell), copies.left()
     except _USERS as error:
         if isinstance(error, ParaforgeError) and error.ends_process:
             # Dask gives the job to another worker, and the nanny starts a new one here.

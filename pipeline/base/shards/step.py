@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from paraforge.base.errors import IncompleteError, ParaforgeError
-from paraforge.base.shards.libraries import installed, merged, warn_of_mixture
+from paraforge.base.shards.libraries import installed, merge_versions, warn_of_mixture
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Failed, open_jobs
 from paraforge.base.shards.store import ShardRecord, ShardView, read_aligned
@@ -135,7 +135,7 @@ def run_step(
                         f"{step.name}: shard {index} has {record.rows} rows, its input has {rows}"
                     )
         if output is not None:
-            libraries = merged([step.inherited, *(libraries_of(work.file(key)) for key in keys)])
+            libraries = merge_versions([step.inherited, *(libraries_of(work.file(key)) for key in keys)])
             warn_of_mixture(step.name, libraries)
             description = {**step.description(), "libraries": libraries, **step.notes}
             if step.aligned:

@@ -368,7 +368,7 @@ class Sender:
             return b"", "", "is not a file of this job"
         try:
             if is_list:
-                content = json.dumps(self._listed(path)).encode()
+                content = json.dumps(self._list_files(path)).encode()
                 return content[offset:], hashlib.sha256(content).hexdigest(), ""
             with path.open("rb") as file:
                 file.seek(offset)
@@ -379,7 +379,7 @@ class Sender:
         except OSError as error:
             return b"", "", f"cannot be read: {error.strerror}"
 
-    def _listed(self, root: Path) -> list[tuple[str, str]]:
+    def _list_files(self, root: Path) -> list[tuple[str, str]]:
         """Return the name and SHA-256 of each file in a directory; the name is empty for a single file."""
         paths = sorted(files_below(root)) if root.is_dir() else [root]
         return [

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Protocol
 import pyarrow as pa
 
 from paraforge.base.errors import InputError, one_line
-from paraforge.base.shards.pool import prefetched
+from paraforge.base.shards.pool import prefetch
 
 _MAGIC = {
     b"\x1f\x8b": "gzip",
@@ -129,7 +129,7 @@ def read_ahead(path: Path, size: int) -> Iterator[bytes]:
             while data := _read_full(stream, size):
                 yield data
 
-    with prefetched(blocks(), 2) as ahead:
+    with prefetch(blocks(), 2) as ahead:
         yield from ahead
 
 

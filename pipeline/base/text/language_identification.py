@@ -100,12 +100,12 @@ def _bytes_of(texts: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
     texts = texts.cast(pa.large_string())
     others = pc.or_(pc.invert(pc.string_is_ascii(texts)), pc.ascii_is_upper(texts))
     if others.true_count:
-        prepared = [_prepared(text) for text in texts.filter(others).to_pylist()]
+        prepared = [_prepare(text) for text in texts.filter(others).to_pylist()]
         texts = pc.replace_with_mask(texts, others, pa.array(prepared, pa.large_string()))
     return text_bytes(texts)
 
 
-def _prepared(text: str) -> str:
+def _prepare(text: str) -> str:
     return unicodedata.normalize("NFC", text.lower() if text.isupper() else text)
 
 

@@ -2,7 +2,7 @@
 tools.
 
 Every comparison of texts (duplicates, decontamination, splits, groups, near duplicates, triplets) uses one of
-two forms. :func:`folded` removes differences that a reader does not see: case, invisible characters, and how
+two forms. :func:`fold` removes differences that a reader does not see: case, invisible characters, and how
 a character is encoded. :func:`normalise` also removes punctuation.
 
 U+0085, U+2028 and U+2029 are text: nothing here splits lines at them.
@@ -41,33 +41,33 @@ def without_controls(text: str) -> str:
     return re.sub(CONTROLS, "", re.sub(BREAKS, " ", text))
 
 
-def folded(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def fold(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Normalize texts for comparisons in which punctuation counts: equal results look the same to a reader.
 
     Invisible characters (Unicode's default-ignorable code points) are removed, compatibility characters are
     composed (NFKC), case is folded in full (ß is ss, final ς is σ), and a combining mark is kept only after a
     letter or digit. A line feed becomes a space. Nulls stay null.
     """
-    return _each(texts, _fold, pc.ascii_lower)
+    return _apply(texts, _fold, pc.ascii_lower)
 
 
 def normalise(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Reduce texts to their words: :func:`folded`, and every run of other characters becomes one space.
+    """Reduce texts to their words: :func:`fold`, and every run of other characters becomes one space.
 
     ``"It’s  5 o'clock!"`` gives ``"it s 5 o clock"``. Nulls stay null; a text without a letter or digit
     gives ``""``.
     """
     from paraforge.base.text.ascii_words import ascii_words  # takes half a second
 
-    return _each(texts, lambda text: _words(_fold(text)), ascii_words)
+    return _apply(texts, lambda text: _words(_fold(text)), ascii_words)
 
 
-def _each(
+def _apply(
     texts: pa.Array | pa.ChunkedArray, change: Callable[[str], str], of_ascii: Callable[[pa.Array], pa.Array]
 ) -> pa.Array | pa.ChunkedArray:
     """Apply ``of_ascii`` to ASCII texts, and ``change`` to many other texts at once, joined by line feeds."""
     if isinstance(texts, pa.ChunkedArray):
-        return pa.chunked_array([_each(chunk, change, of_ascii) for chunk in texts.chunks], texts.type)
+        return pa.chunked_array([_apply(chunk, change, of_ascii) for chunk in texts.chunks], texts.type)
     lines = pc.replace_substring(pc.fill_null(texts, ""), "\n", " ")
     plain = pc.string_is_ascii(lines).to_numpy(zero_copy_only=False)
     results = of_ascii(lines.filter(pa.array(plain)))

@@ -39,10 +39,10 @@ def decode_entities(texts: pa.Array) -> tuple[pa.Array, Mask]:
 
     texts: strings without nulls. Returns the texts, and which of them changed.
     """
-    return _replace(texts, _ENTITY.pattern, lambda text: _ENTITY.sub(_decoded, text))
+    return _replace(texts, _ENTITY.pattern, lambda text: _ENTITY.sub(_decode, text))
 
 
-def _decoded(match: re.Match[str]) -> str:
+def _decode(match: re.Match[str]) -> str:
     return _OF_MOSES.get(match[1]) or html.unescape(match[0])
 
 
@@ -54,10 +54,10 @@ def remove_invisible(texts: pa.Array) -> tuple[pa.Array, Mask]:
 
     texts: strings without nulls. Returns the texts, and which of them changed.
     """
-    return _replace(texts, _INVISIBLE.pattern, lambda text: _INVISIBLE.sub(_needed, text))
+    return _replace(texts, _INVISIBLE.pattern, lambda text: _INVISIBLE.sub(_keep_needed, text))
 
 
-def _needed(match: re.Match[str]) -> str:
+def _keep_needed(match: re.Match[str]) -> str:
     """Return what remains of a run of invisible characters."""
     text, run = match.string, match[0]
     before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
@@ -164,13 +164,13 @@ def restore_letters(texts: pa.Array) -> tuple[pa.Array, Mask]:
 
     texts: strings without nulls. Returns the texts, and which of them changed.
     """
-    return _replace(texts, f"{REPLACEMENT}|{_CANDIDATE}", _restored)
+    return _replace(texts, f"{REPLACEMENT}|{_CANDIDATE}", _restore)
 
 
 _LOST_APOSTROPHE = re.compile(f"(?<=[A-Za-z]){REPLACEMENT}(?=(?:t|s|re|ve|ll|d|m)\\b)")
 
 
-def _restored(text: str) -> str:
+def _restore(text: str) -> str:
     text = _LOST_APOSTROPHE.sub("\u2019", text)
     if not _is_misread(text):
         return text

@@ -21,7 +21,7 @@ _LARGEST: Final = 127
 _KINDS: Final = {"numbers": "int8", "scales": "float32", "parts": "uint8", "unknown_length": "float32"}
 
 
-def in_eight_bits(vectors: FloatArray) -> tuple[npt.NDArray[np.int8], FloatArray]:
+def quantize_rows(vectors: FloatArray) -> tuple[npt.NDArray[np.int8], FloatArray]:
     """Quantize vectors, (rows, dimension), to 8-bit integers with a scale per row; each row's largest number
     becomes 127."""
     largest = np.maximum(np.abs(vectors).max(axis=1), np.float32(1e-12))
@@ -64,7 +64,7 @@ class SubwordVectors:
     @classmethod
     def quantised(cls, parts: Sequence[str], vectors: FloatArray, unknown_length: float) -> SubwordVectors:
         """Quantize float32 vectors, (parts, dimension): each row's largest number becomes 127."""
-        return cls(parts, *in_eight_bits(vectors), unknown_length)
+        return cls(parts, *quantize_rows(vectors), unknown_length)
 
     @property
     def dimension(self) -> int:
@@ -74,7 +74,7 @@ class SubwordVectors:
     def of_words(self, words: Sequence[str]) -> FloatArray:
         """Return the vectors of lower-cased tokens, (words, dimension) float32."""
         rows = parts_of_words(words)
-        return np.asarray(rows.sums(self._of_parts(rows.vocabulary)), np.float32)
+        return np.asarray(rows.sums(self._vectors_of_parts(rows.vocabulary)), np.float32)
 
     def of_texts(self, texts: Any) -> FloatArray:
         """Return the sums of the vectors of texts' words, (texts, dimension) float32; zeros for no word."""
@@ -85,7 +85,7 @@ class SubwordVectors:
         """Return which words are themselves parts, (words,)."""
         return np.array([f"\t{word}" in self._rows for word in words], dtype=bool)
 
-    def _of_parts(self, parts: Sequence[str]) -> FloatArray:
+    def _vectors_of_parts(self, parts: Sequence[str]) -> FloatArray:
         rows = np.array([self._rows.get(part, -1) for part in parts], dtype=np.int64)
         vectors = self.numbers[rows] * self.scales[rows, None]
         unknown = np.flatnonzero(rows < 0)

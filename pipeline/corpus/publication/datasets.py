@@ -80,7 +80,7 @@ def open_published(directory: Path) -> Dataset:
     :func:`~paraforge.corpus.publication.manifest.read_manifest`, and if a file is missing or truncated.
     """
     manifest = read_manifest(directory)
-    files = [_whole(directory, file.path, file.bytes) for file in manifest.files]
+    files = [_check_size(directory, file.path, file.bytes) for file in manifest.files]
     schema = pa.schema([(column["name"], _type(column["type"])) for column in manifest.columns])
     return Dataset(manifest.content, directory, files, manifest.rows, schema, manifest)
 
@@ -102,7 +102,8 @@ def open_shards(directory: Path) -> Dataset | None:
         return None
     view = ShardView(directory)
     files = [
-        [_whole(shards.path, record.file, None) for record in shards.records] for shards in view.directories
+        [_check_size(shards.path, record.file, None) for record in shards.records]
+        for shards in view.directories
     ]
     fields = {field.name: field for shards in view.directories for field in shards.schema}
     schema = pa.schema(list(fields.values()))
@@ -147,7 +148,7 @@ def open_lexicon(directory: Path) -> Dataset:
     """Open a lexicon that stage ``lexicon`` or ``paraforge lexicon extract`` wrote. Raises InputError if it
     is not a lexicon or has a newer format, or a file is missing or damaged."""
     _, records = layout.read_lexicon_json(directory)
-    files = [_whole(directory, name, None) for name, _ in records]
+    files = [_check_size(directory, name, None) for name, _ in records]
     schema = read_schema(files[0]) if files else layout.SCHEMA
     return Dataset(LEXICON, directory, files, sum(rows for _, rows in records), schema)
 
@@ -212,7 +213,7 @@ def open_held_out(directory: Path) -> HeldOut | None:
     return HeldOut(directory.absolute()) if ShardDirectory(directory).total_rows else None
 
 
-def _whole(directory: Path, name: str, size: int | None) -> Path:
+def _check_size(directory: Path, name: str, size: int | None) -> Path:
     path = directory.absolute() / name
     try:
         actual = path.stat().st_size

@@ -252,8 +252,8 @@ class _Publication:
                 f"{STEP}: {statistics.counts.rows_in:,} rows were read of {self.view.total_rows:,}"
             )
         held_out.close({"step": HELD_OUT})
-        kept_files = [*_closed(splits[0]), *(record for split in splits[1:] for record in split.close())]
-        return {KEPT: kept_files, REJECTED: _closed(refused)}
+        kept_files = [*_close(splits[0]), *(record for split in splits[1:] for record in split.close())]
+        return {KEPT: kept_files, REJECTED: _close(refused)}
 
     def _read(self, index: int) -> tuple[pa.Table, NDArray[np.bool_], Published]:
         """Return the rows of a shard, which of them are kept, and their statistics."""
@@ -309,7 +309,7 @@ class _Publication:
         return PublishedFile(path.name, pairs.num_rows, path.stat().st_size, sha256_file(path))
 
 
-def _closed(writer: ShardWriter) -> list[ShardRecord]:
+def _close(writer: ShardWriter) -> list[ShardRecord]:
     """Write the remaining rows, or a file without rows if there are none, because readers need its schema."""
     path = writer.directory / shard_name(0)
     return writer.close() or [write_shard(writer.schema.empty_table(), path, **_OPTIONS)]

@@ -95,12 +95,12 @@ def _later_stages(root: Path) -> tuple[str, ...]:
     for stage, (reader, path) in _READ_BY.items():
         read, made = digests.get((reader, "deps", path)), digests.get((stage, "outs", path))
         # If the reader ran again, its input is not the one that the corpus was made from, either.
-        if (read and made and read != made) or reader in later or not _recorded(root, stage, digests):
+        if (read and made and read != made) or reader in later or not _is_recorded(root, stage, digests):
             later.append(stage)
     return tuple(stage for stage in STAGES if stage in later)
 
 
-def _recorded(root: Path, stage: str, digests: Mapping[tuple[str, str, str], str | None]) -> bool:
+def _is_recorded(root: Path, stage: str, digests: Mapping[tuple[str, str, str], str | None]) -> bool:
     """Return whether the metrics are those that DVC recorded. They are not if the stage was killed before
     DVC recorded its run."""
     path = f"metrics/{stage}.json"

@@ -36,9 +36,9 @@ def verdict_words(verdict: Figures, kept: int) -> list[str]:
     if not verdict["wrong_pairs"]:
         return [*sentences, "The scores cannot be checked: no two rows of a source differ on both sides."]
     for score, figures in verdict["scores"].items():
-        sentences += _of_score(score, figures)
+        sentences += _describe_score(score, figures)
     if changed := verdict.get("changed_meanings"):
-        sentences.append(_of_altered_meanings(changed))
+        sentences.append(_describe_altered_meanings(changed))
     for score, figures in verdict["scores"].items():
         sentences += _poor_sources(score, figures)
     if verdict.get("trained_on_corpus"):
@@ -89,7 +89,7 @@ def _area(value: float) -> str:
     return f"{value:.2f}" if value < 0.99 else f"{math.floor(value * 1000) / 1000:.3f}"
 
 
-def _of_score(score: str, figures: Figures) -> Iterator[str]:
+def _describe_score(score: str, figures: Figures) -> Iterator[str]:
     """Yield sentences on how well a score separates mismatched pairs, and how many pass its threshold and the
     suggested one."""
     if figures["separation"] is None:
@@ -110,7 +110,7 @@ def _of_score(score: str, figures: Figures) -> Iterator[str]:
         )
 
 
-def _of_altered_meanings(figures: Figures) -> str:
+def _describe_altered_meanings(figures: Figures) -> str:
     """Return how well `contradiction` finds pairs altered by rule, at its maximum or at a suggested one."""
     if "chosen" in figures:
         maximum, found_share = figures["chosen"], figures["chosen_found"]

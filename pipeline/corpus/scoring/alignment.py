@@ -96,7 +96,7 @@ def aligned_scores(
     directions, lengths: of its words, see :func:`directions_of`.
     """
     scores = np.full(len(references), np.nan, dtype=np.float32)
-    _aligned(
+    _align(
         references.ids,
         references.offsets,
         translations.ids,
@@ -151,7 +151,7 @@ def _best_fits(
 
 
 @compiled
-def _weighted(fits: Any, lengths: Any, words: Any) -> Any:
+def _sum_weighted(fits: Any, lengths: Any, words: Any) -> Any:
     """Add up the fits of words, weighted by their vectors' lengths."""
     total = np.float32(0)
     for place in range(len(words)):
@@ -160,7 +160,7 @@ def _weighted(fits: Any, lengths: Any, words: Any) -> Any:
 
 
 @compiled
-def _aligned(
+def _align(
     left: Any,
     left_offsets: Any,
     right: Any,
@@ -200,8 +200,8 @@ def _aligned(
             if stop == rows:
                 cosines[-1, -1] = 1
             _best_fits(cosines, stop - start, columns, context, row_best[start:stop], column_best)
-        recall = _weighted(row_best, lengths, first) / first_total
-        precision = _weighted(column_best, lengths, second) / second_total
+        recall = _sum_weighted(row_best, lengths, first) / first_total
+        precision = _sum_weighted(column_best, lengths, second) / second_total
         if recall + precision > 0:
             scores[row] = (1 + beta) * precision * recall / (beta * precision + recall)
         else:

@@ -35,7 +35,7 @@ from paraforge.corpus.scoring.lexical_table import (
     Side,
     distance,
     foreign_units,
-    hashed,
+    hash_links,
     place_of,
     units_of,
 )
@@ -107,7 +107,7 @@ def learn(rows: pa.Table, threads: int = 1) -> LexicalTable:
         _side(side.slice(0, last)) for side in (foreign, reference)
     )
     links = _met_twice(first, second, threads)
-    places, blocks = hashed(links), _blocks(first, second)
+    places, blocks = hash_links(links), _blocks(first, second)
     for _ in in_threads(lambda block: _find_links(*block, places, links), blocks, threads):
         pass
     chances = [side.counts / max(1, side.total) for side in (foreign_side, reference_side)]
@@ -117,7 +117,7 @@ def learn(rows: pa.Table, threads: int = 1) -> LexicalTable:
         # A link whose shares are 0 gets no more counts, so it is left out.
         numbers = np.append(np.where(likely, np.cumsum(likely) - 1, -1), -1).astype(np.int32)
         links, shares = links[likely], shares[likely]
-        expect = partial(_expected, numbers=numbers, chances=chances, shares=shares)
+        expect = partial(_count_expected, numbers=numbers, chances=chances, shares=shares)
         # The order of the sum is always the same.
         counts = np.asarray(sum(in_threads(expect, blocks, threads)))
         for side in (0, 1):
@@ -254,7 +254,7 @@ def _find_links(
                 cell += 1
 
 
-def _expected(
+def _count_expected(
     block: Block, numbers: npt.NDArray[np.int32], chances: Sequence[Floats], shares: Floats
 ) -> Floats:
     """Return the expected number of each link in these rows, in both directions, (links, 2)."""

@@ -115,8 +115,8 @@ class LexicalTable:
         return cls.of_table(pq.read_table(path, partitioning=None))
 
     @cached_property
-    def _hashed(self) -> npt.NDArray[np.int32]:
-        return np.asarray(hashed(self.links))
+    def _hash_table(self) -> npt.NDArray[np.int32]:
+        return np.asarray(hash_links(self.links))
 
     def similarities(self, foreign: TokenColumn, reference: TokenColumn) -> npt.NDArray[np.float32]:
         """Return how much of the information in both sides' words the other side explains: (pairs,) float32,
@@ -139,7 +139,7 @@ class LexicalTable:
         similarities = _similarities(
             ids[0], foreign.offsets, ids[1], reference.offsets, same,
             *self.foreign.chances(units), *self.reference.chances(units),
-            self._hashed, self.links, self.shares, NEARNESS,
+            self._hash_table, self.links, self.shares, NEARNESS,
         )  # fmt: skip
         return np.round(similarities, _DIGITS).astype(np.float32)
 
@@ -176,12 +176,12 @@ def units_of(tokens: TokenColumn) -> TokenColumn:
 
 @compiled
 def place_of(places: Any, links: Any, foreign: int, reference: int) -> Any:
-    """Return the index of a link, -1 for none; places: see :func:`hashed`."""
+    """Return the index of a link, -1 for none; places: see :func:`hash_links`."""
     return places[_slot(places, links, foreign, reference)]
 
 
 @compiled
-def hashed(links: Any) -> Any:
+def hash_links(links: Any) -> Any:
     """Return a hash table of distinct links: the index of the link in each slot, -1 for none, int32."""
     size = 64
     while size < 3 * len(links):

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from paraforge.base.errors import InputError, install_command
 from paraforge.base.files import sha256_directory
 from paraforge.base.shards.cluster import worker_number
-from paraforge.base.shards.libraries import merged
+from paraforge.base.shards.libraries import merge_versions
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, usable_rows
@@ -247,7 +247,7 @@ def score_steps(
         columns=[*TEXT_COLUMNS, *FATE_COLUMNS],
         at_once=2,  # two processes would both load the vectors and look up every word
         libraries=(*LIBRARIES, *([language.PACKAGE] if identify else [])),
-        inherited=merged(libraries_of(path) for path, _ in learned.values()),
+        inherited=merge_versions(libraries_of(path) for path, _ in learned.values()),
     )
     steps = [step]
     if words is None:

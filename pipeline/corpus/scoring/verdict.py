@@ -284,7 +284,7 @@ def adequacy(scores: npt.NDArray[Any], contradictions: npt.NDArray[Any]) -> npt.
     return np.round(1 / (1 + np.exp(-logits)), _ADEQUACY_DIGITS).astype(np.float32)
 
 
-def _shifted(probabilities: Numbers, logits: float) -> Numbers:
+def _shift_logits(probabilities: Numbers, logits: float) -> Numbers:
     """Add a number to the logits of probabilities, which are above 0 and below 1."""
     return np.asarray(1 / (1 + np.exp(-logits) / (probabilities / (1 - probabilities))))
 
@@ -306,7 +306,7 @@ def judge_adequacy(right: pa.Table, kept: npt.NDArray[np.bool_]) -> dict[str, fl
     if len(probabilities) < _FEWEST:
         return {}
     low, share, high = (
-        float(np.average(_shifted(probabilities, logits), weights=weights))
+        float(np.average(_shift_logits(probabilities, logits), weights=weights))
         for logits in (-_SPREAD, 0, _SPREAD)
     )
     return {"share": share, "low": low, "high": high}

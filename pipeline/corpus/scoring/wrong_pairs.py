@@ -124,10 +124,10 @@ def write_wrong_pairs(
     view = ShardView(translated, scored)
     pairs = draw_wrong_pairs(view, sources, threads_for(resources, view.total_rows))
     if pairs.num_rows:
-        scores = [_scored(step, pairs, resources) for step in steps]
+        scores = [_score_pairs(step, pairs, resources) for step in steps]
     else:
         scores = [directory.schema.empty_table() for directory in view.directories[1:]]
-    table = joined(pairs, *scores)
+    table = join_scores(pairs, *scores)
     table = table.replace_schema_metadata({_TRAINED: b"true"} if trained else None)
     store_wrong_pairs(table, scored)
     return table
@@ -210,7 +210,7 @@ def draw_wrong_pairs(view: ShardView, sources: Mapping[str, int], threads: int =
                 drawn[name].add(scored.take(places[keys[places] <= np.uint64(drawn[name].limit)]))
     rows = pa.concat_tables([scored.slice(0, 0), *(sample.rows() for sample in drawn.values())])
     rows = rows.sort_by([(name, "ascending") for name in lineage])
-    others = _others(rows)
+    others = _draw_partners(rows)
     has_partner = others >= 0
     altered = changed_rows(rows)
     mismatched = _wrong(rows.filter(pa.array(has_partner)), rows.take(others[has_partner]), sources)
@@ -227,7 +227,7 @@ def _scored_rows(view: ShardView, index: int) -> pa.Table:
     return rows.append_column("key", pa.array(sampling_keys(rows.select(lineage), _SEED)))
 
 
-def _others(rows: pa.Table) -> npt.NDArray[np.int64]:
+def _draw_partners(rows: pa.Table) -> npt.NDArray[np.int64]:
     """Return for each row the row that its new translation is taken from, -1 for none."""
     groups: dict[str | None, list[npt.NDArray[np.int64]]] = {}
     for name, places in by_source(rows["source"]):
@@ -266,7 +266,7 @@ def _table(columns: Iterable[tuple[pa.Field, Any]]) -> pa.Table:
     return pa.table(list(arrays), schema=pa.schema(fields))
 
 
-def _scored(step: Step, pairs: pa.Table, resources: Resources) -> pa.Table:
+def _score_pairs(step: Step, pairs: pa.Table, resources: Resources) -> pa.Table:
     """Score the pairs with the same step on separate shards that have only the columns the step reads, so
     that other scores cause no rerun."""
     work = WorkDirectory(step.name.replace("score", STEP, 1), resources.work)
@@ -287,7 +287,7 @@ def _scored(step: Step, pairs: pa.Table, resources: Resources) -> pa.Table:
     return scores
 
 
-def joined(pairs: pa.Table, *scores: pa.Table) -> pa.Table:
+def join_scores(pairs: pa.Table, *scores: pa.Table) -> pa.Table:
     """Return mismatched pairs with their scores, without the steps' footers, which name library versions."""
     columns = {field.name: (field, table[field.name]) for table in scores for field in table.schema}
     own = [(field, pairs[field.name]) for field in pairs.schema if field.name not in _FOREIGN]

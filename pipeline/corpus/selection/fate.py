@@ -52,8 +52,8 @@ class Counts:
         return {
             "rows_in": self.rows_in,
             "kept": self.kept,
-            "rejected": _ranked(self.rejected),
-            "failed": _ranked(self.failed),
+            "rejected": _rank(self.rejected),
+            "failed": _rank(self.failed),
         }
 
 
@@ -71,7 +71,7 @@ def total_of(named: Mapping[str, Counts]) -> Counts:
     return total
 
 
-def _ranked(counts: Counter[str]) -> dict[str, int]:
+def _rank(counts: Counter[str]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 

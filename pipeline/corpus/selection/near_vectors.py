@@ -64,7 +64,7 @@ def projections(dimension: int, bits: int, band: int) -> NDArray[np.float32]:
     return (ones - 32).reshape(dimension, bits).astype(np.float32)
 
 
-def rounded(vectors: NDArray[np.floating[Any]]) -> NDArray[np.int8]:
+def to_8_bits(vectors: NDArray[np.floating[Any]]) -> NDArray[np.int8]:
     """Return vectors as 8-bit integers, scaled so that the largest of each is 127; zeros for a vector that is
     not finite."""
     vectors = np.where(np.isfinite(vectors).all(1, keepdims=True), vectors, 0).astype(np.float32)
@@ -102,7 +102,7 @@ class NearVectors:
     def add(self, vectors: NDArray[np.int8], scores: NDArray[np.float32]) -> None:
         """Add rows.
 
-        vectors: (n, dimension), see :func:`rounded`; zeros are near nothing. At most 4,096 numbers each.
+        vectors: (n, dimension), see :func:`to_8_bits`; zeros are near nothing. At most 4,096 numbers each.
         scores: score of each row; NaN for none, which is the worst.
         """
         if not len(vectors):
@@ -122,8 +122,8 @@ class NearVectors:
         """
         if not self.rows:
             return np.zeros(0, np.int64)
-        vectors = self._mapped("vectors", np.int8).reshape(-1, self.dimension)
-        squares, places = self._mapped("squares", np.int32), self._mapped("places", np.uint32)
+        vectors = self._map("vectors", np.int8).reshape(-1, self.dimension)
+        squares, places = self._map("squares", np.int32), self._map("places", np.uint32)
         bits, bands = bands_for(self.cosine, self.rows)
 
         def compare(band: int) -> None:
@@ -138,12 +138,12 @@ class NearVectors:
 
         for _ in apply(compare, bands):
             pass
-        return self._settled([self.directory / f"near-{band}.parquet" for band in range(bands)])
+        return self._settle([self.directory / f"near-{band}.parquet" for band in range(bands)])
 
-    def _mapped(self, name: str, kind: Any) -> Any:
+    def _map(self, name: str, kind: Any) -> Any:
         return np.memmap(self.directory / name, kind, "r")
 
-    def _settled(self, near: list[Path]) -> NDArray[np.int64]:
+    def _settle(self, near: list[Path]) -> NDArray[np.int64]:
         """Decide from the near pairs of all bands, from the best row to the worst."""
         import pyarrow.dataset as ds  # slow to import
 

@@ -102,7 +102,7 @@ def score_file(
         tables = _parquet_tables(input_path, columns)
         if not is_parquet(input_path):
             tables = _tsv_tables(input_path, columns, header)
-        return map(partial(_repaired, repairs), tables_of(tables, BATCH_ROWS))
+        return map(partial(_repair, repairs), tables_of(tables, BATCH_ROWS))
 
     with scratch_directory(output) as scratch:
         pairs, scored = scratch / "pairs", scratch / "scored"
@@ -175,7 +175,7 @@ def _with_scores(table: pa.Table, scores: pa.Table) -> pa.Table:
     return kept
 
 
-def _repaired(repairs: Counter[str], table: pa.Table) -> pa.Table:
+def _repair(repairs: Counter[str], table: pa.Table) -> pa.Table:
     """Repair the table's texts as ingest does, and count the repairs."""
     for name in TEXT_COLUMNS:
         place, texts = table.column_names.index(name), table[name].combine_chunks()

@@ -214,7 +214,7 @@ class Selection:
         """Find the deciles, and prepare all filters."""
         for score in self.parameters.decile_scores():
             self.bar.begin(f"deciles of {score}")
-            known = self._each(partial(self._ranked_values, score=score))
+            known = self._map_shards(partial(self._ranked_values, score=score))
             self.tenths[score] = tenths(known, self.directory / score)
         if required := tuple(self.parameters.required):
             self.filters.append(interval_filter("required", required))
@@ -229,7 +229,9 @@ class Selection:
         self.bar.begin("writing")
         counts = Counts()
         records: list[ShardRecord] = []
-        for record, found in self._each(lambda index: self._write(index, directory / shard_name(index))):
+        for record, found in self._map_shards(
+            lambda index: self._write(index, directory / shard_name(index))
+        ):
             if found.rows_in != self.view.rows[len(records)]:
                 raise IncompleteError(
                     f"{STEP}: shard {len(records)} has {found.rows_in} rows, "
@@ -258,7 +260,7 @@ class Selection:
             alive = kept_mask(rows) & (self._codes(index) == 0)
             return function(rows.filter(pa.array(alive)).select(list(columns)))
 
-        return self._each(accepted)
+        return self._map_shards(accepted)
 
     def pieces(self, function: Callable[[int], None], count: int) -> Iterator[None]:
         """Call ``function(0)`` ... ``function(count - 1)`` in threads, with a progress display."""
@@ -270,7 +272,7 @@ class Selection:
 
     # -- passes ----------------------------------------------------------------------------------
 
-    def _each(self, function: Callable[[int], Result]) -> Iterator[Result]:
+    def _map_shards(self, function: Callable[[int], Result]) -> Iterator[Result]:
         """Apply a function to every shard's number; yields results in order."""
         for index, result in enumerate(in_order(function, len(self.view), self.workers)):
             self.bar.update(self.view.rows[index])
@@ -310,7 +312,7 @@ class Selection:
             return int((kept_mask(rows) & (codes == 0)).sum())
 
         self.bar.begin("judging")
-        self.starts = [0, *accumulate(self._each(store))]
+        self.starts = [0, *accumulate(self._map_shards(store))]
         self.judged = len(self.filters)
 
     def _write(self, index: int, path: Path) -> tuple[ShardRecord, Counts]:

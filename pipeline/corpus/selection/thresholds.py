@@ -52,11 +52,11 @@ def settle(
     for rule in parameters.filters:
         where = f"{option} ({rule.reason})" if option else f"select.filters.{rule.reason}"
         if isinstance(rule, BoundsParameters):
-            if _is_about_nothing(rule, wrong_pairs):
+            if _has_no_scores(rule, wrong_pairs):
                 logger.info("%s: no pair has a %s, so this filter rejects nothing", where, rule.reason)
                 continue
             try:
-                rule = rule.model_validate({**rule.model_dump(), **_found_bounds(rule, wrong_pairs, where)})
+                rule = rule.model_validate({**rule.model_dump(), **_find_bounds(rule, wrong_pairs, where)})
             except ValidationError as error:
                 problems.append(f"{where}: no usable bound was found: {problems_of(error)[0]}. Set a number")
             except ValueError as error:
@@ -67,7 +67,7 @@ def settle(
     return parameters.model_copy(update={"filters": filters})
 
 
-def _found_bounds(bounds: BoundsParameters, wrong_pairs: pa.Table | None, where: str) -> dict[str, float]:
+def _find_bounds(bounds: BoundsParameters, wrong_pairs: pa.Table | None, where: str) -> dict[str, float]:
     """Return numbers for the bounds given as a share. Raises ValueError if there are no pairs to find one."""
     limits: dict[str, float] = {}
     minimum, maximum = bounds.minimum, bounds.maximum
@@ -78,13 +78,13 @@ def _found_bounds(bounds: BoundsParameters, wrong_pairs: pa.Table | None, where:
     if not wrong_pairs.num_rows:
         raise ValueError(_NO_PAIRS)
     if isinstance(minimum, WrongPairs):
-        limits["minimum"] = _found_minimum(bounds.score, minimum.wrong_pairs, wrong_pairs, where)
+        limits["minimum"] = _find_minimum(bounds.score, minimum.wrong_pairs, wrong_pairs, where)
     if isinstance(maximum, GoodPairs):
         limits["maximum"] = maximum_of(wrong_pairs, maximum.good_pairs, bounds.score)
     return limits
 
 
-def _found_minimum(score: str, share: float, wrong_pairs: pa.Table, where: str) -> float:
+def _find_minimum(score: str, share: float, wrong_pairs: pa.Table, where: str) -> float:
     if score not in wrong_pairs.column_names:
         raise ValueError(f"mismatched pairs have no {score}. Run 'dvc repro score', or set a number")
     minimum, bound = minimum_of(wrong_pairs, score, share)
@@ -102,7 +102,7 @@ def _found_minimum(score: str, share: float, wrong_pairs: pa.Table, where: str) 
     return minimum
 
 
-def _is_about_nothing(bounds: BoundsParameters, wrong_pairs: pa.Table | None) -> bool:
+def _has_no_scores(bounds: BoundsParameters, wrong_pairs: pa.Table | None) -> bool:
     """Return whether a bound has no effect because no pair has the score and pairs without it are accepted,
     e.g. source similarity in a corpus without a foreign side."""
     if bounds.missing != "accept" or not wrong_pairs:

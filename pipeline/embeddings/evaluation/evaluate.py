@@ -62,9 +62,9 @@ class Evaluation:
         if self.beside:
             content["beside"] = {name: _sts_json(scores) for name, scores in self.beside.items()}
         if self.lengths:
-            content["by_length"] = [rounded(asdict(score)) for score in self.lengths]
+            content["by_length"] = [round_floats(asdict(score)) for score in self.lengths]
         if self.differences:
-            content["differences"] = {name: rounded(asdict(d)) for name, d in self.differences.items()}
+            content["differences"] = {name: round_floats(asdict(d)) for name, d in self.differences.items()}
         if self.words:
             content["words"] = {name: asdict(result) for name, result in self.words.items()}
         return content
@@ -125,18 +125,18 @@ def figure(value: float | None) -> str:
 
 def _sts_json(scores: StsScores) -> dict[str, Any]:
     return {
-        "sets": [rounded(asdict(score)) for score in scores.sets],
-        "years": [rounded(asdict(group)) for group in scores.groups],
+        "sets": [round_floats(asdict(score)) for score in scores.sets],
+        "years": [round_floats(asdict(group)) for group in scores.groups],
     }
 
 
-def rounded(value: Any) -> Any:
+def round_floats(value: Any) -> Any:
     """Round all floats in a JSON value to four digits."""
     if isinstance(value, float):
         return round(value, _DIGITS)
     if isinstance(value, dict):
-        return {key: rounded(item) for key, item in value.items()}
-    return [rounded(item) for item in value] if isinstance(value, list) else value
+        return {key: round_floats(item) for key, item in value.items()}
+    return [round_floats(item) for item in value] if isinstance(value, list) else value
 
 
 def evaluate(

@@ -136,7 +136,7 @@ def read_sets(paths: Sequence[str | Path]) -> list[SentencePairs]:
                 raise InputError("no set with scores in this directory", path)
         else:
             sets += [(path, item) for item in _read(path)]
-    return _named_apart(_once(sets), paths)
+    return _number_equal_names(_once(sets), paths)
 
 
 def _sets_below(directory: Path) -> list[Path]:
@@ -202,7 +202,7 @@ def _once(sets: Sequence[tuple[Path, SentencePairs]]) -> list[SentencePairs]:
     return [item for _, item in chosen.values()]
 
 
-def _named_apart(sets: Iterable[SentencePairs], paths: Sequence[str | Path]) -> list[SentencePairs]:
+def _number_equal_names(sets: Iterable[SentencePairs], paths: Sequence[str | Path]) -> list[SentencePairs]:
     """Add a number to the names of sets whose name is taken, and to the groups of sets without a year."""
     result: list[SentencePairs] = []
     taken: set[str] = set()

@@ -76,10 +76,10 @@ def embed_file(
             # Look-ups are small, so a second thread costs more than it gains.
             stack.enter_context(torch_threads(workers if model.uses_threads else 1))
             _start_worker(model_directory, load, model)
-            done: Iterator[tuple[Any, Vectors]] = map(_embedded, chain(begun, blocks))
+            done: Iterator[tuple[Any, Vectors]] = map(_embed_block, chain(begun, blocks))
         else:
             arguments = (model_directory, load)
-            done = in_processes(_embedded, chain(begun, blocks), _start_worker, arguments, workers)
+            done = in_processes(_embed_block, chain(begun, blocks), _start_worker, arguments, workers)
         for lines, vectors in done:
             write(lines, vectors)
             rows += len(vectors)
@@ -98,7 +98,7 @@ def _start_worker(directory: Path, load: Load, model: Model | None = None) -> No
     _model = model
 
 
-def _embedded(block: LineBlock) -> tuple[Any, Vectors]:
+def _embed_block(block: LineBlock) -> tuple[Any, Vectors]:
     """Return the lines of a block and their vectors."""
     assert _model is not None
     return block.lines, _model.encode(block.lines)

@@ -18,7 +18,7 @@ from paraforge.base.devices import torch_threads
 from paraforge.base.errors import InputError, Interrupted, describing
 from paraforge.base.interrupts import graceful_interrupts, stop_requested
 from paraforge.base.progress import progress
-from paraforge.base.shards.pool import prefetched
+from paraforge.base.shards.pool import prefetch
 from paraforge.embeddings.learning.checkpoint import CHECKPOINT, newest_checkpoint, save_checkpoint
 from paraforge.embeddings.learning.optimisers import Optimiser
 
@@ -32,7 +32,7 @@ AVERAGE_EVERY: Final = 100
 """Updates between parameters that are averaged, because those of consecutive updates hardly differ."""
 
 
-def diverged(what: str, updates: int) -> InputError:
+def divergence_error(what: str, updates: int) -> InputError:
     """Return the error that ends a diverged training; `what` is the reason, e.g. `the loss is nan`."""
     return InputError(
         f"the training diverged: {what} after {updates:,} updates",
@@ -44,7 +44,7 @@ def _check_parameters(module: nn.Module, updates: int) -> None:
     """Raise InputError if a parameter has NaN, infinity, or numbers whose squares overflow."""
     for name, value in module.named_parameters():
         if not bool(torch.linalg.vector_norm(value.detach()).isfinite()):
-            raise diverged(f"{name} is not finite", updates)
+            raise divergence_error(f"{name} is not finite", updates)
 
 
 @dataclass
@@ -199,7 +199,7 @@ class Trainer(Generic[Batch, Module]):
             )
             # Packing consists of many small operations, which do not benefit from threads.
             one_thread = partial(torch.set_num_threads, 1)
-            batches = prefetched(task.batches(record), task.prefetch, one_thread)
+            batches = prefetch(task.batches(record), task.prefetch, one_thread)
             for batch in stack.enter_context(batches):
                 if record.finished:
                     break
@@ -232,7 +232,7 @@ class Trainer(Generic[Batch, Module]):
         record = self.record
         step = self.task.step(batch, record.updates)
         if not math.isfinite(step.loss):
-            raise diverged(f"the loss is {step.loss}", record.updates + step.updates)
+            raise divergence_error(f"the loss is {step.loss}", record.updates + step.updates)
         before = record.updates // AVERAGE_EVERY
         record.seen += step.examples
         record.position += step.examples
@@ -265,7 +265,7 @@ class Trainer(Generic[Batch, Module]):
         if not (crossed or last or (end_of_epoch and not every)):
             return
         _check_parameters(self.module, record.updates)
-        score = self._judged()
+        score = self._judge()
         loss = record.loss_sum / record.loss_terms if record.loss_terms else None
         record.loss_sum, record.loss_terms = 0.0, 0
         record.history.append(
@@ -288,7 +288,7 @@ class Trainer(Generic[Batch, Module]):
             "" if score is None else f", development score {score:.4f}",
         )
 
-    def _judged(self) -> float | None:
+    def _judge(self) -> float | None:
         """Return the development score, and copy the parameters if it is the highest so far. NaN becomes
         None, an evaluation without improvement."""
         if self._evaluate is None:
@@ -296,7 +296,7 @@ class Trainer(Generic[Batch, Module]):
         record, patience = self.record, self.task.patience
         self.task.optimiser.synchronise()
         self.module.eval()
-        with torch.no_grad(), self._averaged():
+        with torch.no_grad(), self._use_average():
             score = float(self._evaluate(self.module))
             if math.isfinite(score) and (record.best_score is None or score > record.best_score):
                 record.best_score, record.best_updates, record.without_gain = score, record.updates, 0
@@ -319,7 +319,7 @@ class Trainer(Generic[Batch, Module]):
             self._named[name].copy_(value)
 
     @contextmanager
-    def _averaged(self) -> Iterator[None]:
+    def _use_average(self) -> Iterator[None]:
         """Use the mean as parameters inside the block, if there is one, and restore them afterward."""
         last = {name: self._named[name].clone() for name in self._mean()}
         self._set_parameters(self._mean())

@@ -71,10 +71,10 @@ class TrainingData:
     def development_pairs(self) -> dict[str, int]:
         """The number of pairs of each evaluated set, by name, that also choose the epoch. Order of the sides,
         case and punctuation are ignored. Sets without such pairs are left out; a warning names the others."""
-        choosing = {pair for pairs in self.development_sets for pair in _normalised(pairs)}
+        choosing = {pair for pairs in self.development_sets for pair in _normalize(pairs)}
         pairs_of = {}
         for pairs in self.evaluated_sets if choosing else []:
-            if shared := sum(pair in choosing for pair in _normalised(pairs)):
+            if shared := sum(pair in choosing for pair in _normalize(pairs)):
                 pairs_of[pairs.name] = shared
                 message = (
                     "%s: %d of its %d pairs are also used to choose the epoch, so its scores are too high"
@@ -169,7 +169,7 @@ class TrainingData:
         )
 
 
-def _normalised(pairs: SentencePairs) -> list[tuple[str, ...]]:
+def _normalize(pairs: SentencePairs) -> list[tuple[str, ...]]:
     """Return the two sentences of each pair, without case and punctuation, in alphabetical order."""
     sides = [normalise(pa.array(list(side), pa.string())).to_pylist() for side in (pairs.first, pairs.second)]
     return [tuple(sorted(pair)) for pair in zip(*sides, strict=True)]

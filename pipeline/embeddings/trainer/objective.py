@@ -12,7 +12,7 @@ from torch import Tensor
 from paraforge.base.devices import torch_threads
 from paraforge.base.errors import InputError
 from paraforge.embeddings.encoders.encoder import Encoder
-from paraforge.embeddings.learning.loop import Record, Task, Trainer, TrainingStep, diverged
+from paraforge.embeddings.learning.loop import Record, Task, Trainer, TrainingStep, divergence_error
 from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, clip_, separate
 from paraforge.embeddings.losses import Batch, loss_named
 from paraforge.embeddings.trainer.mega_batches import (
@@ -171,7 +171,7 @@ class PairObjective(Task[MegaBatch, Encoder]):
         embeddings = encode(self.module, mega_batch.bags, self._device)
         # With vectors that are not finite, nothing could be a negative, and every pair would be skipped.
         if not bool(embeddings.norm(dim=1).isfinite().all()):
-            raise diverged("the sentences' vectors are not finite", updates)
+            raise divergence_error("the sentences' vectors are not finite", updates)
         chosen = choose_negatives(
             embeddings,
             pairs,

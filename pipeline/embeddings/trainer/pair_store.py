@@ -149,7 +149,7 @@ def build_pair_store(
             stack.enter_context((directory / name).open("wb")) for name in (_SOURCES, _TEXTS, _TEXT_ENDS)
         )
         shown = stack.enter_context(progress(total=None, unit="pairs", description="read"))
-        for block in _limited(blocks):
+        for block in _limit_blocks(blocks):
             # left, right, left, right, ...
             order = np.arange(2 * len(block)).reshape(2, -1).T.ravel()
             columns = [side.cast(pa.large_string()) for side in (block.left, block.right)]
@@ -200,7 +200,7 @@ def build_pair_store(
     return PairStore(directory)
 
 
-def _limited(blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
+def _limit_blocks(blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
     """Yield the same pairs in blocks of bounded size, because a shard can have any number of rows."""
     for block in blocks:
         for first in range(0, len(block), _BLOCK_ROWS):

@@ -99,7 +99,7 @@ def _use_trained(
         open_model=WordVectors.open,
         scratch=("pairs", "checkpoints"),
     )
-    return {**_described(WordVectors.open(output)), "trained": True, **details}
+    return {**_describe(WordVectors.open(output)), "trained": True, **details}
 
 
 def _use_built_in(translated: Path, output: Path) -> dict[str, Any]:
@@ -145,10 +145,10 @@ def _use_given(path: Path, output: Path) -> dict[str, Any]:
     vectors = WordVectors.open(output)
     if vectors.unknown is None:
         logger.warning("%s has no vector %s: words without a vector are left out of a score", path, UNKNOWN)
-    return _described(vectors)
+    return _describe(vectors)
 
 
-def _described(vectors: WordVectors) -> dict[str, Any]:
+def _describe(vectors: WordVectors) -> dict[str, Any]:
     return {
         "words": len(vectors),
         "dimension": vectors.dimension,

@@ -98,7 +98,7 @@ def clean(block: Block, settings: Cleaning, paths: Mapping[str, Path], findings:
         cleaned.refuse(controls, "control_characters")
         texts, changed = remove_invisible(texts)
         changes["invisible_characters"] += int(changed.sum())
-        cleaned.texts[name] = _trim(composed(texts, changes), changes)
+        cleaned.texts[name] = _trim(compose(texts, changes), changes)
     _refuse(cleaned, settings)
     for kind, find in _NOTICED.items():
         findings.notice(kind, cleaned, {name: find(texts) for name, texts in cleaned.texts.items()})
@@ -110,7 +110,7 @@ def as_ingested(texts: pa.Array) -> pa.Array:
     """Clean texts (without nulls) like :func:`clean`, and return them."""
     changes: Changes = Counter()
     texts, _, _ = _without_controls(decode_entities(texts)[0], changes)
-    return _trim(composed(remove_invisible(texts)[0], changes), changes)
+    return _trim(compose(remove_invisible(texts)[0], changes), changes)
 
 
 def _without_controls(texts: pa.Array, changes: Changes) -> tuple[pa.Array, Mask, Mask]:
@@ -135,7 +135,7 @@ def _without_controls(texts: pa.Array, changes: Changes) -> tuple[pa.Array, Mask
     return pc.replace_with_mask(texts, mask, without), null, controls
 
 
-def composed(texts: pa.Array, changes: Changes) -> pa.Array:
+def compose(texts: pa.Array, changes: Changes) -> pa.Array:
     """Return the texts in Unicode form C; nulls stay null. Changed texts are counted as ``normalised``."""
     if not (text_bytes(texts.fill_null(""))[0] >= _FIRST_COMBINING_BYTE).any():
         return texts

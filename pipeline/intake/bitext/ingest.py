@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from paraforge.base.errors import InputError
 from paraforge.base.progress import progress
 from paraforge.base.shards.groups import GroupRanks, Keys, Rows, rank_groups
-from paraforge.base.shards.libraries import installed, merged
+from paraforge.base.shards.libraries import installed, merge_versions
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Jobs, open_jobs
 from paraforge.base.shards.schema import schema_of
@@ -237,7 +237,7 @@ def _write(
                 "parameters": parameters.model_dump(mode="json", include={"cleaning", "rows_per_shard"}),
                 "counts": {"rows": report.rows, "kept": report.kept, "rejected": report.rejected},
                 "sources": {name: vars(source) for name, source in sources.items()},
-                "libraries": merged([installed()]),
+                "libraries": merge_versions([installed()]),
             }
         )
     return report

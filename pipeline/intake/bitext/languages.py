@@ -68,7 +68,7 @@ def identified(texts: Sequence[str]) -> str | None:
 
     None if they differ, if they are too short to identify, or if py3langid is not installed.
     """
-    judged = _judged(texts) if importlib.util.find_spec("py3langid") is not None else []
+    judged = _select_texts(texts) if importlib.util.find_spec("py3langid") is not None else []
     if not judged:
         return None
     (language, count), *_ = Counter(_best(text) for text in judged).most_common(1)
@@ -79,7 +79,7 @@ def identified(texts: Sequence[str]) -> str | None:
 def other_language(texts: Sequence[str], language: str) -> str | None:
     """Return the language of the texts if it is not ``language``; None if it may be, or is unclear."""
     code = language_code(language)
-    judged = _judged(texts) if is_identifiable(language) else []
+    judged = _select_texts(texts) if is_identifiable(language) else []
     if len(judged) < _TEXTS:
         return None
     bests = Counter(map(_best, judged))
@@ -142,7 +142,7 @@ def wrong_language(texts: Mapping[str, Sequence[str]], languages: Languages) -> 
     return None
 
 
-def _judged(texts: Sequence[str]) -> list[str]:
+def _select_texts(texts: Sequence[str]) -> list[str]:
     """Return the distinct texts without numbers and addresses; short texts are joined with the next one."""
     judged, begun = [], ""
     for text in dict.fromkeys(texts):

@@ -30,7 +30,7 @@ from paraforge.base.shards.store import (
 )
 from paraforge.base.text.compression import SUFFIXES
 from paraforge.base.text.lines import Reading, numbered_lines
-from paraforge.base.text.normalisation import folded
+from paraforge.base.text.normalisation import fold
 from paraforge.base.text.paths import files_of
 from paraforge.intake.bitext.cleaning import Findings, clean
 from paraforge.intake.bitext.parameters import TEXTS, Cleaning, IngestParameters, SampleSource
@@ -225,7 +225,7 @@ def read_parts(
     Raises InputError if :func:`paraforge.intake.bitext.sources.read_file` does, if there are no rows, or if
     the file changes while it is read.
     """
-    if _finished(directory):
+    if _is_finished(directory):
         return
     reading, findings = Reading(), Findings()
     rows = last_line = 0
@@ -283,7 +283,7 @@ def part_table(file: SourceFile, block: Block, cleaning: Cleaning, kind: str, fi
     columns["rejected"] = reason_names(block.codes)
     schema = [COLUMNS[name] for name in columns]
     texts = list(block.texts.values())
-    keyed = {PAIR_KEY: text_keys(*map(folded, texts))}
+    keyed = {PAIR_KEY: text_keys(*map(fold, texts))}
     if kind != "paraphrases":
         keyed[SOURCE_KEY] = text_keys(texts[0])
     for names, keys in keyed.items():
@@ -298,7 +298,7 @@ def read_part(path: Path, columns: Sequence[str]) -> pa.Table:
         return file.read(columns, use_threads=False)
 
 
-def _finished(directory: Path) -> bool:
+def _is_finished(directory: Path) -> bool:
     """Return whether an earlier run finished all parts; the index is written last."""
     try:
         parts = ShardDirectory(directory)

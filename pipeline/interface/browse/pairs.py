@@ -24,7 +24,7 @@ from paraforge.corpus.scoring.wrong_pairs import RIGHT
 from paraforge.corpus.selection.filters.values import LANGUAGES
 from paraforge.interface.browse.rules import FAILED, Judged
 from paraforge.interface.query.database import (
-    explained,
+    explain_errors,
     fetch,
     identifier,
     literal,
@@ -95,7 +95,7 @@ class Pairs:
             for name, (low, high) in zip(scores, extremes, strict=False)
             if low is not None and low < high
         }
-        self.all = self._sampled("prepared.pairs")
+        self.all = self._sample("prepared.pairs")
         self._found: tuple[str, Rows] = "", self.all
 
     def _fill(self, datasets: Sequence[Dataset], kinds: Mapping[str, str]) -> None:
@@ -137,7 +137,7 @@ class Pairs:
         edges = scale.edges
         return Scale(edges[first], edges[last + 1], last + 1 - first)
 
-    def _sampled(self, table: str) -> Rows:
+    def _sample(self, table: str) -> Rows:
         """Sample a table, unless it is small."""
         total = self.rows(f"SELECT count(*) FROM {table}")[0][0]
         if total <= SAMPLE:
@@ -149,12 +149,12 @@ class Pairs:
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """Run a statement; returns its rows."""
-        with explained():
+        with explain_errors():
             return self.connection.cursor().execute(sql, parameters).fetchall()
 
     def arrays(self, sql: str) -> dict[str, Array]:
         """Run a query; returns its columns, with NaN for a missing score."""
-        with explained():
+        with explain_errors():
             columns = self.connection.cursor().execute(sql).fetchnumpy()
         return {
             name: np.ma.filled(values, np.nan) if values.dtype.kind == "f" else values
@@ -180,7 +180,7 @@ class Pairs:
                     f"WHERE {conditions})",
                     [text],
                 )
-            self._found = text, self._sampled(table)
+            self._found = text, self._sample(table)
         return self._found[1]
 
     def count(self, judged: Judged, table: str) -> list[tuple[int, str, bool, int]]:
@@ -258,7 +258,7 @@ class Mismatched:
         changed = f"* REPLACE ({values})" if values else "*"
         cursor = pairs.connection.cursor()
         cursor.register("given", sample)
-        with explained():
+        with explain_errors():
             cursor.execute(f"CREATE TABLE {self.table} AS SELECT {changed} FROM given")
         self.bins = {}
         for score in self.judging:
@@ -285,6 +285,6 @@ class Mismatched:
 def open_pairs(datasets: Sequence[Dataset]) -> Iterator[Pairs]:
     """Read the scores of a publication into a temporary table. Raises InputError if a file is damaged."""
     with temporary_directory() as temporary, open_database(memory=_MEMORY) as connection:
-        with explained():
+        with explain_errors():
             connection.execute(f"ATTACH {literal(str(temporary / 'pairs.duckdb'))} AS prepared")
         yield Pairs(connection, datasets)

@@ -33,7 +33,7 @@ from paraforge.interface.browse.rules import (
     section_text,
     view_of,
 )
-from paraforge.interface.query.pairs import fixed, marked_words
+from paraforge.interface.query.pairs import format_fixed, marked_words
 from paraforge.interface.web.serving import make_app, problem_page
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def create_app(current: Current, bind: str) -> Flask:
         "inside": inside,
         "outline": outline,
         "marked_words": marked_words,
-        "fixed": fixed,
+        "fixed": format_fixed,
         "longest": LONGEST_TEXT,
     }
 

@@ -11,7 +11,7 @@ import typer
 from paraforge.base.errors import InputError, describing
 from paraforge.base.files import DIGESTS, check_digests, read_json
 from paraforge.base.logs import counted
-from paraforge.interface.cli.settings import rendered
+from paraforge.interface.cli.settings import render
 from paraforge.translation.models.model import MODEL_FILE, check_files
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def summary(
     from paraforge.corpus.publication.summary import load_summary
 
     gathered = load_summary(project)
-    typer.echo(rendered(lambda console: show(gathered, console), PLAIN_WIDTH))
+    typer.echo(render(lambda console: show(gathered, console), PLAIN_WIDTH))
 
 
 def show(summary: Summary, console: Console) -> None:

@@ -25,7 +25,7 @@ from paraforge.interface.cli.settings import (
     WORK,
     WORKERS,
     check_output,
-    checked,
+    check_parameters,
     with_settings,
 )
 from paraforge.products.triplets.parameters import NO_ENCODER, TripletsParameters
@@ -166,7 +166,7 @@ def files_and_corpora(pairs: list[Path], columns: str) -> tuple[list[PairFilePar
             raise InputError("no such file or directory", path)
     names = [column.strip() for column in columns.split(",")] if columns else None
     files = [
-        checked(PairFileParameters, {"path": str(path), "columns": names})
+        check_parameters(PairFileParameters, {"path": str(path), "columns": names})
         for path in pairs
         if not path.is_dir()
     ]

@@ -110,7 +110,7 @@ def _why_missing(lexicon: Any, sentences: int, minimum_pairs: int, minimum_pmi: 
 
 def _table(word: str, entries: pa.Table) -> str:
     from paraforge.base.markdown import text_table
-    from paraforge.interface.query.pairs import fixed
+    from paraforge.interface.query.pairs import format_fixed
 
     scores = ("adjusted_pmi", "cross_pmi", "ordinary_pmi")
     header = ["rank", "paraphrase", "adjusted", "cross", "ordinary", "pairs"]
@@ -118,7 +118,7 @@ def _table(word: str, entries: pa.Table) -> str:
         [
             str(row["rank"]),
             row["paraphrase"],
-            *("-" if row[name] is None else fixed(row[name], 2) for name in scores),
+            *("-" if row[name] is None else format_fixed(row[name], 2) for name in scores),
             f"{row['pairs']:,}",
         ]
         for row in entries.to_pylist()

@@ -15,7 +15,7 @@ import typer
 from paraforge.base.errors import InputError
 from paraforge.base.logs import counted
 from paraforge.base.shards.schema import TEXT_COLUMNS
-from paraforge.interface.cli.settings import FORCE, HOST, OUTPUT, announcer, check_table, rendered, text_width
+from paraforge.interface.cli.settings import FORCE, HOST, OUTPUT, announcer, check_table, render, text_width
 
 if TYPE_CHECKING:
     from paraforge.corpus.publication.datasets import Dataset
@@ -47,7 +47,7 @@ def query(
       paraforge query data/corpus "SELECT rejected, count(*) FROM rejected GROUP BY 1 ORDER BY 2 DESC"
       paraforge query data/corpus "SELECT reference, translation FROM corpus WHERE overlap_3 < 0.2" -o far.tsv
     """
-    from paraforge.interface.query.database import explained, open_database, write_relation
+    from paraforge.interface.query.database import explain_errors, open_database, write_relation
 
     check_table(output, force)
     views, missing = _views(corpus)
@@ -57,7 +57,7 @@ def query(
         if name in text:
             remedy = f"There is no view '{name}': {why}"
     with open_database(views, memory) as connection:
-        with explained(remedy):
+        with explain_errors(remedy):
             relation = connection.sql(_without_last_semicolon(text))
             if relation is None:
                 raise InputError("the query is empty")
@@ -185,7 +185,7 @@ def render_pairs(drawn: Sample) -> str:
             "-" if overlap is None else f"{overlap:.2f}",
             Text(shown_lines(lineage)),
         )
-    return rendered(lambda console: console.print(table))
+    return render(lambda console: console.print(table))
 
 
 def browse(

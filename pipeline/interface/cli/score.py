@@ -10,7 +10,7 @@ import typer
 from paraforge.base.devices import chosen_device
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.logs import counted
-from paraforge.interface.cli.settings import DEVICE, FORCE, WORKERS, check_table, checked
+from paraforge.interface.cli.settings import DEVICE, FORCE, WORKERS, check_parameters, check_table
 
 if TYPE_CHECKING:
     from paraforge.corpus.selection.filters.bounds import BoundsParameters
@@ -97,7 +97,7 @@ def score(
             "reference": _tsv_column(reference or "0", "--reference", header),
             "translation": _tsv_column(translation or "1", "--translation", header),
         }
-    parameters = checked(
+    parameters = check_parameters(
         ScoreParameters,
         {
             "identify_language": bool(languages),

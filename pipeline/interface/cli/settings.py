@@ -106,7 +106,7 @@ def with_settings(
 
     start: values from other options. Raises ConfigurationError, with a suggestion for a misspelled key.
     """
-    return checked(parameters, settings_of(settings, start))
+    return check_parameters(parameters, settings_of(settings, start))
 
 
 def settings_of(settings: Sequence[str], start: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -117,16 +117,16 @@ def settings_of(settings: Sequence[str], start: Mapping[str, Any] | None = None)
     return content
 
 
-def checked(parameters: type[Parameters], content: dict[str, Any]) -> Parameters:
+def check_parameters(parameters: type[Parameters], content: dict[str, Any]) -> Parameters:
     """Check parameters of a class. Raises ConfigurationError that names all wrong values."""
     from pydantic import ValidationError
 
     try:
         return parameters.model_validate(content)
     except ValidationError as error:
-        from paraforge.interface.configuration import described
+        from paraforge.interface.configuration import describe_problems
 
-        raise described(error, parameters, content) from error
+        raise describe_problems(error, parameters, content) from error
 
 
 def put_setting(content: dict[str, Any], setting: str) -> None:
@@ -160,7 +160,7 @@ def text_width(plain: int) -> int:
     return shutil.get_terminal_size((plain, 24)).columns if sys.stdout.isatty() else plain
 
 
-def rendered(show: Callable[[Console], None], plain: int = 120) -> str:
+def render(show: Callable[[Console], None], plain: int = 120) -> str:
     """Return what ``show`` prints, without the spaces that tables end their lines with."""
     from rich.console import Console
 

@@ -20,7 +20,7 @@ from paraforge.interface.cli.settings import (
     THREADS,
     TRANSLATIONS,
     check_output,
-    checked,
+    check_parameters,
     group,
     settings_of,
     with_settings,
@@ -77,12 +77,12 @@ def translate(
     batch_tokens, of_engine = 0, {}
     for key, value in settings_of(settings).items():
         if key == "batch_tokens":
-            batch_tokens = checked(Resources, {key: value}).batch_tokens
+            batch_tokens = check_parameters(Resources, {key: value}).batch_tokens
         elif key in DecodingOptions.model_fields:
             values[key] = value
         else:
             of_engine[key] = value
-    options = checked(DecodingOptions, values)
+    options = check_parameters(DecodingOptions, values)
     placement = Placement(device, threads or available_cores(), batch_tokens)
 
     def prepare(sentences: Iterator[str]) -> tuple[Translator, Iterator[str]]:

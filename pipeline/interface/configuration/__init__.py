@@ -82,10 +82,10 @@ def check_parameters(content: Mapping[str, Any], where: str | Callable[[Location
     try:
         return Parameters.model_validate(content)
     except ValidationError as error:
-        raise described(error, Parameters, content, where) from error
+        raise describe_problems(error, Parameters, content, where) from error
 
 
-def described(
+def describe_problems(
     error: ValidationError, model: type[BaseModel], content: Any, where: str | Callable[[Location], str] = ""
 ) -> ConfigurationError:
     """Return what is wrong with the content of a model, one problem for each value."""

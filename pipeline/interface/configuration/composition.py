@@ -15,7 +15,13 @@ from pydantic import ValidationError
 from paraforge.base.errors import InputError, did_you_mean
 from paraforge.base.yaml_text import read_yaml_text
 from paraforge.corpus.selection.parameters import SelectParameters, by_name
-from paraforge.interface.configuration import Location, check_parameters, described, found_at, read_yaml
+from paraforge.interface.configuration import (
+    Location,
+    check_parameters,
+    describe_problems,
+    found_at,
+    read_yaml,
+)
 from paraforge.interface.configuration.parameters import Parameters
 
 ROOT = "paraforge"
@@ -98,7 +104,7 @@ def with_named_filters(content: dict[str, Any], where: str | Path) -> dict[str, 
     try:
         return {**content, "select": by_name(section)}
     except ValidationError as error:
-        raise described(error, SelectParameters, section, f"{where}: select") from error
+        raise describe_problems(error, SelectParameters, section, f"{where}: select") from error
 
 
 def _merge(old: Any, new: Any) -> Any:

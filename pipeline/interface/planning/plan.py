@@ -25,7 +25,7 @@ from paraforge.translation.memory.distinct import Population, blocks, find_disti
 from paraforge.translation.memory.recall import recall
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE
-from paraforge.translation.stage.quantisation import calibrated
+from paraforge.translation.stage.quantisation import calibrate
 from paraforge.translation.stage.remembering import known_segments, remember
 from paraforge.translation.stage.round_trip import forward_resources
 from paraforge.translation.stage.sentences import EngineChoice, choose_engine, plan_workplace
@@ -265,7 +265,7 @@ def make_plan(
         workers = workplace.worker_count
         # Stage translate makes the same check, and reuses this result.
         if section.check_quantised:
-            choice, _ = calibrated(choice, corpus, left, workplace, resources)
+            choice, _ = calibrate(choice, corpus, left, workplace, resources)
         left, to_ask = _left_sentences(corpus, choice, population, section.maximum_sentences, resources)
         if not left and sentences is None:
             remedy = "Run 'dvc repro', or plan with --rate, which translates nothing."

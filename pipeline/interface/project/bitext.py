@@ -353,7 +353,7 @@ def _check_name(path: Path) -> None:
         raise InputError("the name looks like a pattern of files", path, remedy="Rename the file.")
 
 
-def _named(path: Path) -> str | None:
+def _language_in_name(path: Path) -> str | None:
     """Return the language code in a file's name, such as "cs" in ``news.cs.gz``, or None."""
     endings = [ending[1:] for ending in map(str.lower, reversed(path.suffixes)) if ending not in SUFFIXES]
     codes = [ending for ending in endings if LANGUAGE.fullmatch(ending) and ending not in NO_LANGUAGES]
@@ -368,8 +368,8 @@ def _language(path: Path, text: list[str], other_side: Path) -> str | None:
 
     Raises InputError if the text is in another language than the name states.
     """
-    named, identified_language = _named(path), identified(text)
-    if named is None or (named == _named(other_side) and not is_identifiable(named)):
+    named, identified_language = _language_in_name(path), identified(text)
+    if named is None or (named == _language_in_name(other_side) and not is_identifiable(named)):
         return identified_language
     other = other_language(text, named)
     if identified_language is not None and is_english(named) != is_english(identified_language):

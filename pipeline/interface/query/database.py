@@ -46,7 +46,7 @@ def open_database(
     import duckdb
 
     with temporary_directory() as spill:
-        with explained("Use a size such as 600MB or 2GB."):
+        with explain_errors("Use a size such as 600MB or 2GB."):
             connection = duckdb.connect(
                 ":memory:",
                 config={
@@ -59,7 +59,7 @@ def open_database(
                 },
             )
         with connection:
-            with explained():
+            with explain_errors():
                 # The default is the number of cores, as far as a container's limits allow.
                 cores = int(connection.execute("SELECT current_setting('threads')").fetchall()[0][0])
                 connection.execute(f"SET threads = {min(cores, MOST_THREADS)}")
@@ -131,7 +131,7 @@ def _create_view(connection: duckdb.DuckDBPyConnection, name: str, dataset: Data
 
 
 @contextmanager
-def explained(remedy: str | None = None) -> Iterator[None]:
+def explain_errors(remedy: str | None = None) -> Iterator[None]:
     """Turn DuckDB's exceptions into errors for the user.
 
     Raises:
@@ -178,7 +178,7 @@ def _damaged(error: Exception) -> InputError:
 
 def fetch(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
     """Return the result of a query that this program wrote, as a table in memory."""
-    with explained():
+    with explain_errors():
         return connection.sql(sql).to_arrow_table()
 
 
@@ -206,7 +206,7 @@ def write_relation(relation: duckdb.DuckDBPyRelation, output: Path) -> int:
     rows = "SELECT * FROM __rows"
     if _TEXT_FORMATS[".tsv"] in options:
         rows = f"{_TSV_TEXTS} __rows"
-    with atomic_path(output) as temporary, explained():
+    with atomic_path(output) as temporary, explain_errors():
         exact = _exact_in_json if "json" in options else _exact_in_parquet
         if "json" in options or "parquet" in options:
             columns = zip(map(identifier, relation.columns), map(str, relation.types), strict=True)

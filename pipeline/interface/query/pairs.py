@@ -81,7 +81,7 @@ def sample_pairs(dataset: Dataset, count: int, seed: int, conditions: Sequence[s
     return Sample(pairs, int(drawn["population"]))
 
 
-def fixed(number: float, digits: int) -> str:
+def format_fixed(number: float, digits: int) -> str:
     """Return a number with ``digits`` decimals; never "-0.00"."""
     return f"{round(number, digits) + 0.0:.{digits}f}"
 
@@ -129,10 +129,10 @@ def marked_words(first: str, second: str) -> tuple[Pieces, Pieces]:
     "the" is marked.
     """
     counts = [Counter(word.group().lower() for word in _WORD.finditer(text)) for text in (first, second)]
-    return _marked(first, counts[1]), _marked(second, counts[0])
+    return _mark(first, counts[1]), _mark(second, counts[0])
 
 
-def _marked(text: str, others: Counter[str]) -> Pieces:
+def _mark(text: str, others: Counter[str]) -> Pieces:
     left = others.copy()
     pieces: Pieces = []
     position = 0

@@ -53,7 +53,7 @@ def push(corpus: Path, manifest: Manifest, repository: str, private: bool = Fals
     """
     hub = require("huggingface_hub", "hub")
     api = hub.HfApi(library_name="paraforge")
-    with _explained(repository):
+    with _explain_errors(repository):
         exists = private and api.repo_exists(repository, repo_type=_KIND)
         if exists and not api.repo_info(repository, repo_type=_KIND).private:
             remedy = "Make it private on the Hub, or use another name."
@@ -81,7 +81,7 @@ def push(corpus: Path, manifest: Manifest, repository: str, private: bool = Fals
 
 
 @contextmanager
-def _explained(repository: str) -> Iterator[None]:
+def _explain_errors(repository: str) -> Iterator[None]:
     """Turn exceptions of the Hub's library into errors for the user."""
     try:
         yield

@@ -264,7 +264,7 @@ def _sources(statistics: Mapping[str, Any]) -> Iterator[str]:
         [
             source,
             f"{row['pairs'] if _number(row, 'pairs') else 0:,}",
-            *(_with_deviation(row, name) for name in shown),
+            *(_format_deviation(row, name) for name in shown),
         ]
         for source, row in sources.items()
     ]
@@ -281,7 +281,7 @@ def _number(row: Mapping[str, Any], name: str) -> bool:
     return isinstance(row.get(name), int | float)
 
 
-def _with_deviation(row: Mapping[str, Any], name: str) -> str:
+def _format_deviation(row: Mapping[str, Any], name: str) -> str:
     if not _number(row, name):
         return "–"
     digits = 2 if abs(row[name]) < 2 else 1

@@ -154,8 +154,8 @@ def predicted_on_test(train: Labelled, development: Labelled | None, test: Float
     if judging is None:
         fit, held_out = held_out_examples(train[1], seed)
         fitting, judging = (train[0][fit], train[1][fit]), (train[0][held_out], train[1][held_out])
-    scores = [np.mean(_predicted(fitting, judging[0], penalty) == judging[1]) for penalty in PENALTIES]
-    return _predicted(train, test, PENALTIES[int(np.argmax(scores))])
+    scores = [np.mean(_predict(fitting, judging[0], penalty) == judging[1]) for penalty in PENALTIES]
+    return _predict(train, test, PENALTIES[int(np.argmax(scores))])
 
 
 def fold_examples(labels: Labels, seed: int, folds: int = FOLDS) -> list[tuple[Rows, Rows]]:
@@ -191,7 +191,7 @@ def held_out_examples(labels: Labels, seed: int) -> tuple[Rows, Rows]:
     return np.concatenate([fit, np.flatnonzero(alone)]), held_out
 
 
-def _predicted(train: Labelled, test: FloatArray, penalty: float) -> Labels:
+def _predict(train: Labelled, test: FloatArray, penalty: float) -> Labels:
     linear_model = require("sklearn.linear_model", "evaluation")
     scaler = require("sklearn.preprocessing", "evaluation").StandardScaler()
     newton = len(np.unique(train[1])) == 2 and train[0].shape[1] <= _NEWTON_DIMENSIONS

@@ -77,19 +77,19 @@ class LayerNormGru(nn.Module):
 
     def project(self, inputs: Tensor) -> Tensor:
         """Return the contribution of inputs, (rows, 3 state_dimension), which is independent of the state."""
-        return self._normalised(F.linear(inputs, self.input_weight), self.input_gain, self.input_bias)
+        return self._normalize(F.linear(inputs, self.input_weight), self.input_gain, self.input_bias)
 
     def step(self, projected: Tensor, state: Tensor) -> Tensor:
         """Return the next states from the result of `project` and the previous states, (rows,
         state_dimension)."""
         size = 2 * self.state_dimension
-        recurrent = self._normalised(F.linear(state, self.state_weight), self.state_gain, self.state_bias)
+        recurrent = self._normalize(F.linear(state, self.state_weight), self.state_gain, self.state_bias)
         gates = torch.sigmoid(projected[:, :size] + recurrent[:, :size])
         update, reset = gates.chunk(2, dim=1)
         candidate = torch.tanh(projected[:, size:] + reset * recurrent[:, size:])
         return torch.lerp(state, candidate, update)
 
-    def _normalised(self, values: Tensor, gain: Tensor, bias: Tensor) -> Tensor:
+    def _normalize(self, values: Tensor, gain: Tensor, bias: Tensor) -> Tensor:
         """Normalise both gates together, and the candidate, (rows, 3 state_dimension)."""
         size = 2 * self.state_dimension
         parts = [
@@ -174,7 +174,7 @@ class SentencePredictor(nn.Module):
         sides = (batch.previous, batch.following)
         if not self.decoders:
             # Both neighbors have the same distribution, which is computed once.
-            return self._loss(context, joined(sides), products)
+            return self._loss(context, join_parts(sides), products)
         losses = []
         for side, words in enumerate(sides):
             packed = pack(words)
@@ -188,7 +188,7 @@ class SentencePredictor(nn.Module):
         return negative_log_likelihood(states, self.output.weight, self.output.bias, words, products)
 
 
-def joined(parts: Sequence[Bags]) -> Bags:
+def join_parts(parts: Sequence[Bags]) -> Bags:
     """Join the sentences with the same number in all parts, in the order of the parts."""
     number = torch.cat([part.sentences for part in parts])
     order = number.argsort(stable=True)
@@ -199,7 +199,7 @@ def joined(parts: Sequence[Bags]) -> Bags:
 DECODERS = 2
 
 
-def unrolled(network: SentencePredictor, context: Tensor, steps: int) -> Tensor:
+def unroll(network: SentencePredictor, context: Tensor, steps: int) -> Tensor:
     """Return the first hidden states of both recurrent decoders, (sentences, 2, steps, context_dimension).
 
     The first input is <GO>, as in training. Each later input is the mean of all word vectors, weighted by the
@@ -232,7 +232,7 @@ def represent(
     context = network.encode(sentences)
     if representation.kind == "context":
         return context
-    states = unrolled(network, context, representation.steps)
+    states = unroll(network, context, representation.steps)
     return states.mean((1, 2)) if representation.kind == "mean" else states.flatten(1)
 
 

@@ -118,7 +118,7 @@ def rank_piece(directory: Path, index: int, pairs: int) -> Counts:
         ranks = pc.index_in(read_arrow(file_of(directory, "words", index))["word"], vocabulary)
         ranks = pc.fill_null(ranks, -1).to_numpy().astype(np.int64)
         sides = [
-            _ranked(read_arrow(file_of(directory, name, index))["word"].to_numpy(), ranks)
+            _to_ranks(read_arrow(file_of(directory, name, index))["word"].to_numpy(), ranks)
             for name in TEXT_COLUMNS
         ]
         sides.append(np.intersect1d(sides[0], sides[1], assume_unique=True))
@@ -135,7 +135,7 @@ def rank_piece(directory: Path, index: int, pairs: int) -> Counts:
     return read_arrow(path)["rows"].to_numpy()
 
 
-def _ranked(words: Counts, ranks: Counts) -> Counts:
+def _to_ranks(words: Counts, ranks: Counts) -> Counts:
     """Replace word numbers by ranks, in ascending order; words of rank -1 are left out."""
     word_ranks = ranks[words & _WORD_MASK]
     return np.sort((words >> _WORD_BITS << _WORD_BITS | word_ranks)[word_ranks >= 0])

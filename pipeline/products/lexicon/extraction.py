@@ -97,7 +97,7 @@ def ordinary_pmi(
         sides = [
             np.where(
                 (first[side] > 0) & (second[side] > 0),
-                _smoothed(within[side], first[side], second[side], pairs, pseudo_count / 2),
+                _smooth(within[side], first[side], second[side], pairs, pseudo_count / 2),
                 np.nan,
             )
             for side in (0, 1)
@@ -105,11 +105,11 @@ def ordinary_pmi(
     one, other = sides
     mean = np.where(np.isnan(one), other, np.where(np.isnan(other), one, (one + other) / 2))
     nothing = np.zeros_like(within[0])
-    apart = _smoothed(nothing, first[0] + first[1], second[0] + second[1], 2 * pairs, pseudo_count)
+    apart = _smooth(nothing, first[0] + first[1], second[0] + second[1], 2 * pairs, pseudo_count)
     return np.where(np.isnan(mean), apart, mean)
 
 
-def _smoothed(joint: Counts, first: Counts, second: Counts, sentences: int, pseudo_count: float) -> Values:
+def _smooth(joint: Counts, first: Counts, second: Counts, sentences: int, pseudo_count: float) -> Values:
     expected = first.astype(np.float64) * second / sentences
     return np.log(joint + pseudo_count) - np.log(expected + pseudo_count)
 
@@ -166,7 +166,7 @@ def write_lexicon(
     with scratch_database(directory, f"{memory}B") as connection:
         connection.execute(_CELLS)
         for path in counts.cells:
-            connection.register("scored", _scored(read_arrow(path), counts, parameters))
+            connection.register("scored", _score_cells(read_arrow(path), counts, parameters))
             connection.execute("INSERT INTO cells FROM scored")
         ranks = pa.array(range(len(counts.vocabulary)))
         connection.register("vocabulary", counts.vocabulary.append_column("id", ranks))
@@ -182,7 +182,7 @@ def write_lexicon(
     return records, int(np.count_nonzero(words["entries"]))
 
 
-def _scored(cells: pa.Table, counts: PairCounts, parameters: LexiconParameters) -> pa.Table:
+def _score_cells(cells: pa.Table, counts: PairCounts, parameters: LexiconParameters) -> pa.Table:
     """Return cells with their three scores, which are the same in both directions."""
     vocabulary = counts.vocabulary
     u, v, _, cross, *within = (column.to_numpy() for column in cells.columns)

@@ -149,13 +149,13 @@ def plain(text: str) -> str:
     return text.translate(_PLAIN)
 
 
-def tagged(prefix: str, text: str) -> str:
+def add_tags(prefix: str, text: str) -> str:
     """Return a source as the model reads it; a blank one stays blank."""
     return f"{prefix} {plain(text)}" if prefix and text.strip() else plain(text)
 
 
-def untagged(source: str) -> str:
-    """Return the text of a source made by :func:`tagged`."""
+def remove_tags(source: str) -> str:
+    """Return the text of a source made by :func:`add_tags`."""
     return _TAGGED.sub("", source)
 
 
@@ -223,10 +223,10 @@ class Paraphraser:
         }
         template = None if wishes.template is None else self.controls.known_template(wishes.template)
         prefix = self.controls.prefix(wanted, template)
-        return (tagged(prefix, text) for text in texts)
+        return (add_tags(prefix, text) for text in texts)
 
     def translator(self, wishes: Wishes) -> Translator:
-        """Return the engine that searches; sources are :func:`tagged` texts. Equal wishes reuse the loaded
+        """Return the engine that searches; sources are :func:`add_tags` texts. Equal wishes reuse the loaded
         engine."""
         # LSTMs run only in fairseq.
         engine = "ctranslate2" if "ctranslate2" in self._model.folders else "fairseq"

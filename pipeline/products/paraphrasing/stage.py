@@ -48,7 +48,7 @@ from paraforge.products.paraphrasing.parameters import (
     ParaphraserParameters,
     TemplateParameters,
 )
-from paraforge.products.paraphrasing.paraphraser import CONTROLS_FILE, RANGES, Controls, plain, tagged
+from paraforge.products.paraphrasing.paraphraser import CONTROLS_FILE, RANGES, Controls, add_tags, plain
 from paraforge.translation.models.conversion import write_description
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE
@@ -244,7 +244,7 @@ def _prepare(
     with progress(total=report["used"] + report["held_out"], unit="pairs", description="tag") as bar:
         for rows in _blocks(pairs, "*", "fate IN ('used', 'held_out')"):
             for source, target in (TEXT_COLUMNS, TEXT_COLUMNS[::-1]):
-                writer.write(_tagged(rows, source, target, controls, parses))
+                writer.write(_tag_pairs(rows, source, target, controls, parses))
             bar.update(rows.num_rows)
     writer.close({"step": "paraphraser", "report": report})
     write_json(output / CONTROLS_FILE, controls.as_json())
@@ -331,7 +331,9 @@ def _controls(
     )
 
 
-def _tagged(rows: pa.Table, source: str, target: str, controls: Controls, parses: Parses | None) -> pa.Table:
+def _tag_pairs(
+    rows: pa.Table, source: str, target: str, controls: Controls, parses: Parses | None
+) -> pa.Table:
     """Return the training pairs of one direction, each with the tags that are not dropped."""
     draws, values = rows["draw"].to_numpy(), {name: rows[name].to_numpy() for name in controls.edges}
     if source == "translation" and "length" in values:
@@ -347,7 +349,7 @@ def _tagged(rows: pa.Table, source: str, target: str, controls: Controls, parses
         wanted = {name: column[row] for name, column in buckets.items() if column[row] >= 0}
         template = template_of(tree) if tree is not None and kept["template"][row] else None
         shown = template if template in controls.templates else None
-        sources.append(tagged(controls.prefix(wanted, shown), text))
+        sources.append(add_tags(controls.prefix(wanted, shown), text))
     targets = list(map(plain, rows[target].to_pylist()))
     held_out = pc.equal(rows["fate"], "held_out").combine_chunks()
     return pa.table([sources, targets, held_out], schema=_SCHEMA)

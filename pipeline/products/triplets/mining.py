@@ -43,7 +43,7 @@ from paraforge.products.triplets.pieces import (
     LINKS,
     Piece,
     cut_corpus,
-    expanded,
+    expand_encoder_name,
     fingerprint,
     load,
     part,
@@ -121,7 +121,7 @@ def mine_triplets(
             remedy="Use the directory with the kept pairs, data/corpus.",
         )
     metadata = card_metadata(corpus)
-    encoder = expanded(parameters.encoder)
+    encoder = expand_encoder_name(parameters.encoder)
     files = [file.sha256 for file in dataset.manifest.files if file.split == TRAIN]
     made_of = _made_of(parameters, files, fingerprint(encoder))
     work = WorkDirectory(STEP, resources.work.resolve())

@@ -144,7 +144,7 @@ def fingerprint(name: str) -> str:
     return sha256_directory(path) if path.is_dir() else sha256_file(path)
 
 
-def expanded(encoder: str) -> str:
+def expand_encoder_name(encoder: str) -> str:
     """Expand environment variables in an encoder's name, so that it means the same in every process."""
     path = expand(encoder)
     return str(Path(path).resolve()) if encoder != general.NAME and Path(path).exists() else path

@@ -120,7 +120,7 @@ def translate_in_batches(
         while waiting and not waiting[0].open:
             yield from waiting.popleft().finished()
 
-    for sources in _tokenized(engine, iter(sentences), window):
+    for sources in _tokenize_ahead(engine, iter(sentences), window):
         current = _Window(sources)
         waiting.append(current)
         batches = current.batches(0 if engine.whole_windows else engine.batch_tokens)
@@ -174,7 +174,7 @@ class _Window:
             yield result
 
 
-def _tokenized(engine: BatchEngine, stream: Iterator[str], window: int) -> Iterator[list[SourceTokens]]:
+def _tokenize_ahead(engine: BatchEngine, stream: Iterator[str], window: int) -> Iterator[list[SourceTokens]]:
     """Yield the windows of a stream; a thread tokenizes each while the previous one is translated."""
 
     def encode(block: list[str]) -> list[SourceTokens]:

@@ -108,10 +108,10 @@ class Server(EngineSettings):
         if system is None:
             origin = "" if self.source_language is None else "from {source_language} "
             system = _SYSTEM.format(origin=origin) + _RULES
-        sent = {"system": self._filled(system, ""), "user": self._filled(self.user, sentence)}
+        sent = {"system": self._fill(system, ""), "user": self._fill(self.user, sentence)}
         return [{"role": role, "content": content} for role, content in sent.items() if content]
 
-    def _filled(self, template: str, sentence: str) -> str:
+    def _fill(self, template: str, sentence: str) -> str:
         # Inserted text is not read as a template again, so braces in a sentence are text.
         return template.format(
             sentence=sentence, source_language=self.source_language, target_language=self.target_language

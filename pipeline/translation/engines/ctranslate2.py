@@ -150,7 +150,7 @@ class CTranslate2Translator(BatchEngine):
         def wait() -> Decoded:
             results = [result.result() for result in pending]
             if self._shortlist:
-                return self._scored_again(tokens, results)
+                return self._rescore(tokens, results)
             return [self._hypotheses(result.hypotheses, result.scores) for result in results]
 
         return wait
@@ -178,7 +178,7 @@ class CTranslate2Translator(BatchEngine):
             scores[place] = math.fsum(logs) / len(logs)
         return scores
 
-    def _scored_again(self, sources: list[list[str]], results: list[Any]) -> Decoded:
+    def _rescore(self, sources: list[list[str]], results: list[Any]) -> Decoded:
         """Return hypotheses that were found with a shortlist, with their probabilities over the whole
         vocabulary, the most probable first."""
         best = [hypothesis for result in results for hypothesis in result.hypotheses]

@@ -143,9 +143,9 @@ class FairseqTranslator(BatchEngine):
                 if len(batch) > 1:
                     raise
                 return [(make_hypothesis("", math.nan, [], ended=True),)]
-        return [self._ranked(hypotheses) for hypotheses in generated]
+        return [self._rank(hypotheses) for hypotheses in generated]
 
-    def _ranked(self, hypotheses: list[dict[str, Any]]) -> tuple[Hypothesis, ...]:
+    def _rank(self, hypotheses: list[dict[str, Any]]) -> tuple[Hypothesis, ...]:
         # fairseq ranks truncated hypotheses with their forced end-of-sentence, which is not part of the
         # score.
         scored = [(self._score(hypothesis), hypothesis) for hypothesis in hypotheses]

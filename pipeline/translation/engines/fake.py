@@ -114,7 +114,7 @@ class FakeTranslator(BatchEngine):
         best = -0.1 - 1.4 * dice.share()
         defect = dice.share()
         hypotheses = [
-            self._hypothesis(_altered(words, dice) if rank else words, best - 0.05 * rank)
+            self._hypothesis(_alter(words, dice) if rank else words, best - 0.05 * rank)
             for rank in range(self._options.nbest)
         ]
         if defect < self._settings.defects:
@@ -125,16 +125,16 @@ class FakeTranslator(BatchEngine):
     def _hypothesis(self, words: list[str], score: float) -> Hypothesis:
         room = self._options.maximum_target_tokens
         ended = len(words) < room
-        return make_hypothesis(_joined(words[:room]), score, words[:room], ended)
+        return make_hypothesis(_join(words[:room]), score, words[:room], ended)
 
     def _defective(self, kind: int, words: list[str], score: float) -> Hypothesis:
         room = self._options.maximum_target_tokens
         if kind == 0:
             return make_hypothesis("", score, [], ended=True)
         if kind == 1:
-            return make_hypothesis(_joined(words), math.nan, words, ended=True)
+            return make_hypothesis(_join(words), math.nan, words, ended=True)
         filled = (words * room)[:room] if kind == 2 else [words[0]] * room
-        return make_hypothesis(_joined(filled), score, filled, ended=False)
+        return make_hypothesis(_join(filled), score, filled, ended=False)
 
 
 class _Dice:
@@ -165,7 +165,7 @@ def _word(seed: int, word: str) -> str:
     return english.capitalize() if word[0].isupper() else english
 
 
-def _altered(words: list[str], dice: _Dice) -> list[str]:
+def _alter(words: list[str], dice: _Dice) -> list[str]:
     """Exchange two neighboring words, or change one, as in the lower ranks of a beam."""
     altered = list(words)
     place = int(dice.share() * len(words))
@@ -177,5 +177,5 @@ def _altered(words: list[str], dice: _Dice) -> list[str]:
     return altered
 
 
-def _joined(words: list[str]) -> str:
+def _join(words: list[str]) -> str:
     return re.sub(r" (?=[.,;:!?)])", "", " ".join(words))

@@ -63,7 +63,7 @@ class ServerTranslator(Engine):
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
         """Translate a stream; see :class:`~paraforge.translation.decoding.translator.Translator`. Raises what
         :meth:`~paraforge.translation.decoding.server.ServerClient.ask` does."""
-        requests = _Requests(self._threads, self._translated, self._options, self._settings.concurrency)
+        requests = _Requests(self._threads, self._request, self._options, self._settings.concurrency)
         try:
             yield from requests.translate(sentences)
         finally:
@@ -75,7 +75,7 @@ class ServerTranslator(Engine):
                 *(usage.requests, usage.input_tokens, usage.output_tokens),
             )
 
-    def _translated(self, sentence: str) -> tuple[Hypothesis, ...]:
+    def _request(self, sentence: str) -> tuple[Hypothesis, ...]:
         """Request a sentence. Raises Untranslatable if the server refuses it or gives no translation."""
         settings, wanted = self._settings, self._options.nbest
         choices: list[dict[str, Any]] = []
@@ -110,7 +110,7 @@ class _Requests(BatchEngine):
         concurrency: int,
     ) -> None:
         self._threads = threads
-        self._translated = translated
+        self._request = translated
         self._room = options.maximum_source_tokens
         self.open: set[Future[tuple[Hypothesis, ...]]] = set()
         self.queued = 4 * concurrency
@@ -129,7 +129,7 @@ class _Requests(BatchEngine):
 
     def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
         """Start requests for the sentences in threads."""
-        futures = [self._threads.submit(self._translated, source.sentence) for source in batch]
+        futures = [self._threads.submit(self._request, source.sentence) for source in batch]
         self.open.update(futures)
 
         def wait() -> Decoded:

@@ -204,7 +204,7 @@ class TorchTranslator(BatchEngine):
     def _found(self, requests: list[Request]) -> Findings:
         """Search a batch. Raises MemoryError if it does not fit."""
         try:
-            return self._computed(requests)
+            return self._search_batch(requests)
         except Exception as error:
             if is_device_lost(error):
                 raise device_lost(error, str(self._device)) from error
@@ -222,7 +222,7 @@ class TorchTranslator(BatchEngine):
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _computed(self, requests: list[Request]) -> Findings:
+    def _search_batch(self, requests: list[Request]) -> Findings:
         """Search a batch; sentences with a NaN in half precision are searched again in float32."""
         results = self._search(self._options.compute_type).find(requests)
         bad = [] if self._options.compute_type == "float32" else results.non_finite()

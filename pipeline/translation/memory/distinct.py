@@ -209,7 +209,7 @@ def _write(ingested: ShardDirectory, target: DistinctSentences, threads: int, ma
         for index, table in enumerate(
             in_order(lambda shard: ingested.read(shard, wanted), len(ingested), threads)
         ):
-            numbers, own = _numbered(table, start, target.path / "first_rows.bin")
+            numbers, own = _number_rows(table, start, target.path / "first_rows.bin")
             (own + start).astype("<i8").tofile(log)
             log.flush()
             rejected = table.num_rows - table.column("rejected").null_count
@@ -247,7 +247,7 @@ def _write(ingested: ShardDirectory, target: DistinctSentences, threads: int, ma
     write_json(target.path / _COMPLETE, {"rows": asdict(rows), "limit": limit})
 
 
-def _numbered(table: pa.Table, start: int, log: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _number_rows(table: pa.Table, start: int, log: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the sentence number of each row of a shard, -1 for none, and the rows that begin a sentence.
 
     start: number of the shard's first row. log: first rows of the sentences of earlier shards.
@@ -333,7 +333,7 @@ def survey(corpus: ShardDirectory, kept: int = KEPT, maximum: int | None = None)
         progress(total=corpus.total_rows, unit="rows", description="sentences") as bar,
     ):
         for table in corpus.tables(columns):
-            _, rows = _numbered(table, start, place / "first_rows.bin")
+            _, rows = _number_rows(table, start, place / "first_rows.bin")
             (rows + start).astype("<i8").tofile(log)
             log.flush()
             own = table.select(["source_text"]).take(pa.array(rows))

@@ -198,7 +198,7 @@ class MemorySet:
             return _written(path, *part, run), path
 
         try:
-            with contextlib.closing(in_threads(write, _of_segments(tables), threads)) as segments:
+            with contextlib.closing(in_threads(write, _group_into_segments(tables), threads)) as segments:
                 written = list(segments)
             self._enter({digest: path for digest, path in written if digest not in known})
         finally:  # after a wrong row or on a full disk, and if a segment was known
@@ -254,7 +254,7 @@ def _segment(path: Path) -> Segment:
         return Segment(path, file.metadata.num_rows, about["libraries"], about["run"])
 
 
-def _of_segments(
+def _group_into_segments(
     tables: Iterable[tuple[pa.Table, Mapping[str, str]]],
 ) -> Iterator[tuple[pa.Table, Mapping[str, str]]]:
     """Yield the same rows in tables of at least :data:`SEGMENT_SENTENCES` sentences, each with one set of
@@ -309,7 +309,7 @@ def import_file(path: Path, root: Path, name: str) -> tuple[MemorySet, int]:
         try:
             with open_parquet(path) as file:
                 for batch in file.iter_batches(_ROWS_AT_ONCE, columns=columns):
-                    yield _remembered(batch.to_pylist(), path, counted), {}
+                    yield _to_memory_rows(batch.to_pylist(), path, counted), {}
                     counted += batch.num_rows
         except UnicodeDecodeError as error:
             raise InputError(f"a text is not UTF-8: {error.reason}", path) from error
@@ -318,7 +318,7 @@ def import_file(path: Path, root: Path, name: str) -> tuple[MemorySet, int]:
     return memory, counted
 
 
-def _remembered(rows: list[dict[str, Any]], path: Path, before: int) -> pa.Table:
+def _to_memory_rows(rows: list[dict[str, Any]], path: Path, before: int) -> pa.Table:
     """Convert rows of a file to the memory's.
 
     A sentence that ingestion would change (Unicode form, blanks, line breaks) is added in both forms.

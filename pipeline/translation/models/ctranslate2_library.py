@@ -63,7 +63,7 @@ def preload_cublas() -> None:
         try:
             ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
         except OSError:
-            path = _packaged(name)
+            path = _library_path(name)
             if path is None:
                 raise MissingPackageError(PACKAGE, EXTRA) from None
             ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
@@ -72,7 +72,7 @@ def preload_cublas() -> None:
         logger.info("CTranslate2 compiles kernels for this GPU, once; that can take minutes")
 
 
-def _packaged(name: str) -> Path | None:
+def _library_path(name: str) -> Path | None:
     """Return the path of a library in the package, which is in the namespace ``nvidia``."""
     try:
         spec = importlib.util.find_spec("nvidia.cublas")

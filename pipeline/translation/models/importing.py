@@ -47,7 +47,7 @@ def download(text: str) -> tuple[Path, str]:
     name, _, revision = text.partition("@")
     try:
         info = hub.HfApi().model_info(name, revision=revision or None)
-        files = wanted([file.rfilename for file in info.siblings or []])
+        files = select_files([file.rfilename for file in info.siblings or []])
         paths = [hub.hf_hub_download(name, file, revision=info.sha) for file in files]
     except Exception as error:  # the library does not wrap the errors of its HTTP client, which has changed
         raise InputError(
@@ -60,7 +60,7 @@ def download(text: str) -> tuple[Path, str]:
     return Path(paths[0]).parent, f"{name}@{info.sha}"
 
 
-def wanted(names: list[str]) -> list[str]:
+def select_files(names: list[str]) -> list[str]:
     """Return the files of a repository that an import can need: no code, and one form of the weights."""
     top = [name for name in names if "/" not in name]
     weights = [name for name in top if name.endswith((".safetensors", ".pt"))]
@@ -97,7 +97,7 @@ def import_model(
         InputError: no such model, a part of it is missing, or its parts do not belong together.
         MissingPackageError: a package for the format is not installed.
     """
-    path, name = _located(source)
+    path, name = _locate(source)
     _check_pointers(path)
     logger.info("importing %s", name)
     with replaced_directory(output) as temporary:
@@ -120,7 +120,7 @@ def import_model(
         )
 
 
-def _located(source: Path | str) -> tuple[Path, str]:
+def _locate(source: Path | str) -> tuple[Path, str]:
     """Return a model's path and name; it is downloaded if it is on the Hub. Raises InputError if it does not
     exist."""
     path = at_home(source)

@@ -20,7 +20,7 @@ from paraforge.base.shards.pool import in_threads
 from paraforge.base.shards.schema import COLUMNS, schema_of, tables_of
 from paraforge.base.shards.step import Step
 from paraforge.base.text.ragged import ranges, text_bytes
-from paraforge.intake.bitext.cleaning import composed
+from paraforge.intake.bitext.cleaning import compose
 from paraforge.translation.memory.distinct import mapped_array
 from paraforge.translation.memory.memory import HYPOTHESES, HYPOTHESIS_COLUMNS
 from paraforge.translation.memory.recall import Recalled
@@ -150,7 +150,7 @@ def _block(recalled: Recalled, places: NDArray[np.int64], nbest: int) -> tuple[p
     begins[order] = np.cumsum(sorted_counts) - sorted_counts
     merged = pa.concat_tables(tables).cast(HYPOTHESES).combine_chunks()
     # In the Unicode form of the references, so that equal words are equal; engines can use another form.
-    texts = composed(merged["translation"].combine_chunks(), Counter())
+    texts = compose(merged["translation"].combine_chunks(), Counter())
     merged = merged.set_column(
         merged.column_names.index("translation"), HYPOTHESES.field("translation"), texts
     )
@@ -231,12 +231,12 @@ def build_rows(
         for name, value in lineage.items():
             values = pa.repeat(pa.scalar(value, COLUMNS[name].type), table.num_rows)
             table = table.append_column(COLUMNS[name], values)
-        return _joined(table, rows, hypotheses_of, ranges(left, count))
+        return _join(table, rows, hypotheses_of, ranges(left, count))
 
     return complete
 
 
-def _joined(
+def _join(
     base: pa.Table, rows: NDArray[np.int64], hypotheses: pa.Table, places: NDArray[np.int64]
 ) -> pa.Table:
     repeated = base if len(rows) == base.num_rows else base.take(pa.array(rows))

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.files import remove_directory
 from paraforge.base.shards.groups import run_query
-from paraforge.base.shards.libraries import merged
+from paraforge.base.shards.libraries import merge_versions
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FLAG_COLUMNS
 from paraforge.base.shards.store import (
@@ -137,7 +137,7 @@ def _description(described: Sequence[Mapping[str, Any]], rows: Mapping[str, int]
         **described[0],
         "parameters": {**described[0]["parameters"], "pivot": "+".join(names), "pivots": each},
         "fingerprints": {f"model {name}": each[name]["fingerprints"]["model"] for name in names},
-        "libraries": merged(description["libraries"] for description in described),
+        "libraries": merge_versions(description["libraries"] for description in described),
         **{
             key: sum(description.get(key, 0) for description in described)
             for key in ("sentences", "sentences_from_memory")

@@ -155,7 +155,7 @@ def measure_loss(
     )
 
 
-def decided(loss: QuantisationLoss | None, compute_type: str) -> str:
+def decide(loss: QuantisationLoss | None, compute_type: str) -> str:
     """Return the compute type to use: the requested one only if it is shown to lose little, else float32.
 
     loss: loss on a sample; None if there is too little text. compute_type: the requested one.
@@ -173,7 +173,7 @@ def decided(loss: QuantisationLoss | None, compute_type: str) -> str:
     return FULL
 
 
-def calibrated(
+def calibrate(
     choice: EngineChoice,
     corpus: ShardDirectory,
     sentences: int,
@@ -196,7 +196,7 @@ def calibrated(
     if choice.engine != ctranslate2.NAME or choice.options.compute_type not in QUANTISED:
         return choice, None
     loss = _sampled_loss(choice, corpus, sentences, workplace, resources)
-    options = choice.options.with_changes(compute_type=decided(loss, choice.options.compute_type))
+    options = choice.options.with_changes(compute_type=decide(loss, choice.options.compute_type))
     if options.compute_type == FULL:
         options = options.with_changes(shortlist=False)
     # These are also the options of a run in float32 without a check, so both use the same shards.
@@ -217,7 +217,7 @@ def _sampled_loss(
     gpu, workers = workplace.on_gpu, workplace.workers
     with open_jobs(resources, len(texts), jobs=1, workers=workers, gpu=gpu, travels=True) as jobs:
         arguments = [(choice, workplace, texts)]
-        (loss,) = jobs.results(measured_on_worker, arguments, description="calibration", files=[files])
+        (loss,) = jobs.results(measure_on_worker, arguments, description="calibration", files=[files])
     write_json(record, asdict(loss))
     return loss
 
@@ -235,7 +235,7 @@ def _known(record: Path) -> QuantisationLoss | None:
         return None
 
 
-def measured_on_worker(
+def measure_on_worker(
     choice: EngineChoice, workplace: Workplace, sentences: Sequence[str]
 ) -> QuantisationLoss:
     """Measure the loss on this worker's device."""

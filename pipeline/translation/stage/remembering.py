@@ -12,7 +12,13 @@ import pyarrow.parquet as pq
 
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.files import hash_json, read_json, remove_directory, write_json
-from paraforge.base.shards.libraries import Versions, described, is_made_otherwise, merged, own_versions
+from paraforge.base.shards.libraries import (
+    Versions,
+    describe_differences,
+    is_made_otherwise,
+    merge_versions,
+    own_versions,
+)
 from paraforge.base.shards.pool import in_threads, threads_for
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import StepReport, run_step, shard_keys
@@ -79,7 +85,7 @@ class Remembered:
 
     def versions(self) -> dict[str, list[str]]:
         """Return the versions of the libraries that translated."""
-        return merged(segment.libraries for segment in self.recalled.needed())
+        return merge_versions(segment.libraries for segment in self.recalled.needed())
 
 
 def open_memory(choice: EngineChoice, resources: Resources) -> MemorySet:
@@ -202,7 +208,7 @@ def known_segments(choice: EngineChoice, resources: Resources) -> list[Segment]:
     memory = open_memory(choice, resources)
     known = usable_segments(memory, choice)
     results = WorkDirectory("translate-sentences", resources.work)
-    for file in _finished(results).get(json.dumps(memory.description).encode(), []):
+    for file in _find_finished(results).get(json.dumps(memory.description).encode(), []):
         known.append(Segment(file, pq.read_metadata(file).num_rows, libraries_of(file)))
     return known
 
@@ -214,7 +220,7 @@ def warn_of_versions(recalled: Recalled, choice: EngineChoice) -> None:
     if others := [recorded for recorded in libraries if is_made_otherwise(recorded, wanted)]:
         logger.warning(
             "some translations in the memory were made with %s; the manifest lists all versions",
-            described(others, wanted),
+            describe_differences(others, wanted),
         )
 
 
@@ -308,13 +314,13 @@ def _tables(files: Iterable[Path], threads: int = 1) -> Iterator[tuple[pa.Table,
 
 def _adopt(results: WorkDirectory, root: Path, run: str) -> None:
     """Add finished tasks of a killed run to the memory if it cannot resume because something has changed."""
-    for description, files in _finished(results).items():
+    for description, files in _find_finished(results).items():
         logger.info("adding %d tasks of an unfinished run to the memory", len(files))
         open_set(root, json.loads(description)).add(_tables(files), run)
     _discard_all(results)
 
 
-def _finished(results: WorkDirectory) -> dict[bytes, list[Path]]:
+def _find_finished(results: WorkDirectory) -> dict[bytes, list[Path]]:
     """Return the files of finished tasks, by the set of the memory to which they belong."""
     shards_of: dict[bytes, list[Path]] = {}
     for path, footer in results.finished():

@@ -105,7 +105,7 @@ def write_back_corpus(translated: Path, output: Path) -> None:
     records = []
     start = 0
     with replaced_directory(output) as temporary:
-        for index, table in enumerate(map(_turned, forward.tables())):
+        for index, table in enumerate(map(_swap_sides, forward.tables())):
             stop = start + table.num_rows
             first = pa.array(ranks.of(start, stop)[1], mask=~_waits(table))
             table = table.append_column("first_row", first).select(_COLUMNS).cast(schema_of(_COLUMNS))
@@ -115,7 +115,7 @@ def write_back_corpus(translated: Path, output: Path) -> None:
     remove_directory(groups)
 
 
-def _turned(table: pa.Table) -> pa.Table:
+def _swap_sides(table: pa.Table) -> pa.Table:
     reason = table["failed"]
     for name in FLAG_COLUMNS:
         reason = pc.coalesce(reason, pc.if_else(table[name], name, pa.scalar(None, pa.string())))
@@ -130,7 +130,7 @@ def _waits(table: pa.Table) -> NDArray[np.bool_]:
 
 def _keys(forward: ShardDirectory) -> Iterator[tuple[Keys, Rows]]:
     start = 0
-    for table in map(_turned, forward.tables()):
+    for table in map(_swap_sides, forward.tables()):
         rows = np.flatnonzero(_waits(table))
         yield text_keys(table["source_text"].take(pa.array(rows))), rows + start
         start += table.num_rows

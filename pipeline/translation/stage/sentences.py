@@ -94,14 +94,14 @@ def choose_engine(
     kind = engine_class(engine)
     opened: TranslationModel | None = None if kind.MODEL_FREE else open_model(model)
     # Not in each worker, because the options are part of the key.
-    options = with_model(engine, _resolved(kind, options, resources, engine), opened)
+    options = with_model(engine, _resolve(kind, options, resources, engine), opened)
     if opened is None:
         return EngineChoice(engine, options, settings, hash_json(result_settings(engine, settings)), None)
     kind.check(opened)
     return EngineChoice(engine, options, settings, opened.fingerprint, opened.path.resolve())
 
 
-def _resolved(
+def _resolve(
     kind: type[Engine], options: DecodingOptions, resources: Resources, engine: str
 ) -> DecodingOptions:
     """Return the options with every ``auto`` resolved, after checking every device."""

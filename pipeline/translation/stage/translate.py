@@ -19,7 +19,7 @@ from paraforge.base.shards.work import WorkDirectory
 from paraforge.translation.memory.distinct import NOT_CHOSEN, RowCounts, find_distinct
 from paraforge.translation.stage.ordered_hypotheses import HypothesisFile, assemble, rows_step
 from paraforge.translation.stage.parameters import TranslateParameters
-from paraforge.translation.stage.quantisation import QuantisationLoss, calibrated
+from paraforge.translation.stage.quantisation import QuantisationLoss, calibrate
 from paraforge.translation.stage.remembering import Remembered, finish_tasks, translate_unknown
 from paraforge.translation.stage.sentences import EngineChoice, choose_engine, plan_workplace
 
@@ -117,7 +117,7 @@ def translate(
         if sentences:
             workplace = plan_workplace(choice.engine, resources, sentences)
             if parameters.check_quantised:
-                choice, calibration = calibrated(choice, corpus, sentences, workplace, resources)
+                choice, calibration = calibrate(choice, corpus, sentences, workplace, resources)
             remembered = translate_unknown(
                 choice, corpus, distinct, parameters, workplace, resources, work.path
             )

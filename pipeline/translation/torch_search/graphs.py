@@ -70,7 +70,7 @@ class RecordedSteps:
     def _try_recording(self, key: tuple[Shape, bool], state: SearchState) -> Any:
         """Return a recording, or None if that failed."""
         try:
-            self._graphs[key] = self._recorded(self._search.step, state, key[1])
+            self._graphs[key] = self._record(self._search.step, state, key[1])
             return self._graphs[key]
         except Exception as error:
             if is_device_lost(error) and "captur" not in str(error).lower():
@@ -87,7 +87,7 @@ class RecordedSteps:
                 torch.cuda.empty_cache()
         return None
 
-    def _recorded(self, step: Step, state: SearchState, forcing: bool) -> Any:
+    def _record(self, step: Step, state: SearchState, forcing: bool) -> Any:
         """Record a step; nothing is computed while it is recorded. Not with ``torch.cuda.graph``, which gives
         all cached memory back to the driver each time."""
         device = state.position.device

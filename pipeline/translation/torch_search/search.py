@@ -188,7 +188,7 @@ class Search:
             if state.finished.is_cuda:
                 torch.cuda.current_stream(state.finished.device).synchronize()
             over = finished.tolist() if steps < most else [True] * len(owners)
-            state, owners = self._compacted(state, owners, over, steps, harvests)
+            state, owners = self._compact(state, owners, over, steps, harvests)
         return Findings(harvests)
 
     def _begin(self, requests: Sequence[Request], most: int) -> SearchState:
@@ -228,7 +228,7 @@ class Search:
         state.memory.copy_(encode(weights, _sent(tokens, device), state.memory_mask))
         return state
 
-    def _compacted(
+    def _compact(
         self,
         state: SearchState,
         owners: list[int],

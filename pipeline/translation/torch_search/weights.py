@@ -116,11 +116,11 @@ def layers_of(file: ModelFile, side: str) -> int:
 def check_architecture(file: ModelFile) -> None:
     """Check from the list of a model's variables that the search supports it. Raises InputError if it has
     unsupported parts."""
-    for problem in _unsupported(file):
+    for problem in _find_unsupported(file):
         raise InputError(f"the engine 'torch' {problem}", file.path, remedy="Use the engine 'ctranslate2'.")
 
 
-def _unsupported(file: ModelFile) -> Iterator[str]:
+def _find_unsupported(file: ModelFile) -> Iterator[str]:
     for name in file.variables:
         last = name.rpartition("/")[2]
         strange = last in _MUST_BE_ZERO and file.scalar(name) != 0
@@ -166,14 +166,14 @@ def load_weights(file: ModelFile, device: torch.device, dtype: torch.dtype) -> W
             target=loader.embedding("decoder", "decoder/embeddings"),
             decoder=loader.layers("decoder", head_width),
             decoder_norm=loader.optional_norm("decoder/layer_norm"),
-            memory=_joined(memories),
+            memory=_join(memories),
             projection=_projection(loader),
             start_from_zero=bool(file.scalar("decoder/start_from_zero_embedding")),
             unbiased=_unbiased(file),
         )
 
 
-def _joined(parts: list[Linear]) -> Linear:
+def _join(parts: list[Linear]) -> Linear:
     biases = [part.bias for part in parts if part.bias is not None]
     if biases and len(biases) != len(parts):
         raise InputError("some layers have biases and others have none")

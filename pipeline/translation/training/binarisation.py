@@ -123,7 +123,7 @@ def prepare_bitext(
     if record.is_file():
         return PreparedBitext(**read_json(record))
     directory.mkdir(parents=True, exist_ok=True)
-    accepted = sum(_of_shards(pa.Table.__len__, bitext, parameters, resources))
+    accepted = sum(_map_shards(pa.Table.__len__, bitext, parameters, resources))
     if accepted == 0:
         raise InputError(
             "no pairs to train on",
@@ -136,7 +136,7 @@ def prepare_bitext(
         parameters.maximum_pairs / accepted,
         parameters.vocabulary.sample / min(accepted, parameters.maximum_pairs),
     )
-    sample = pa.concat_tables(_of_shards(draw.sampled, bitext, parameters, resources))
+    sample = pa.concat_tables(_map_shards(draw.sampled, bitext, parameters, resources))
     _train_vocabularies(sample.filter(pc.is_null(sample["drawn"])), directory, parameters, symbols)
     processors = [load_processor(directory / f"{side}.spm") for side in ("source", "target")]
     held_out = _write_held_out(sample.filter(pc.is_valid(sample["drawn"])), directory, processors, parameters)
@@ -144,14 +144,14 @@ def prepare_bitext(
     remove_directory(directory / "parts")
     writer = PartWriter(directory, (parameters.source_language, parameters.target_language))
     drawn = 0
-    for pairs in _of_shards(draw.trained, bitext, parameters, resources):
-        sides = _encoded(pairs.select(["source_text", "target"]), processors, resources.worker_count())
+    for pairs in _map_shards(draw.trained, bitext, parameters, resources):
+        sides = _encode(pairs.select(["source_text", "target"]), processors, resources.worker_count())
         writer.write(sides.filter(pa.array(_fits(sides, parameters.maximum_tokens))))
         drawn += len(pairs)
     writer.close()
     if not writer.pairs:
         raise InputError("no pair is left to train on", bitext.path, remedy="Raise maximum_tokens.")
-    writer.write_held_out(_encoded(read_parquet(directory / "held_out.parquet"), processors))
+    writer.write_held_out(_encode(read_parquet(directory / "held_out.parquet"), processors))
     prepared = PreparedBitext(
         pairs=accepted,
         trained=writer.pairs,
@@ -167,7 +167,7 @@ def prepare_bitext(
     return prepared
 
 
-def _of_shards(
+def _map_shards(
     function: Callable[[pa.Table], ResultT],
     bitext: ShardDirectory,
     parameters: NmtParameters,
@@ -222,14 +222,14 @@ def _write_held_out(
     the same text.
     """
     rows = pairs.select(["source_text", "reference"])
-    fits = _fits(_encoded(rows, processors), parameters.maximum_tokens)
+    fits = _fits(_encode(rows, processors), parameters.maximum_tokens)
     order = np.argsort(pairs["drawn"].to_numpy()[fits], kind="stable")
     chosen = np.sort(np.flatnonzero(fits)[order[: parameters.validation.held_out]])
     pq.write_table(rows.take(pa.array(chosen)), directory / "held_out.parquet")
     return len(chosen)
 
 
-def _encoded(texts: pa.Table, processors: Sequence[Any], threads: int = 1) -> pa.Table:
+def _encode(texts: pa.Table, processors: Sequence[Any], threads: int = 1) -> pa.Table:
     """Return the tokens of two columns of texts."""
     sides = [
         encode_sentences(processor, column.to_pylist(), threads)
@@ -274,7 +274,7 @@ def accepted_pairs(table: pa.Table, parameters: NmtParameters) -> pa.Table:
     table: the columns that :func:`pair_columns` names.
     """
     # A corpus of paraphrases has no foreign side.
-    kept = [_filled(table[name]) for name in {"source_text", "reference", parameters.target}]
+    kept = [_is_filled(table[name]) for name in {"source_text", "reference", parameters.target}]
     for name in table.column_names:
         if name in ("rejected", "failed"):
             kept.append(pc.is_null(table[name]))
@@ -315,7 +315,7 @@ def teacher_of(bitext: ShardDirectory, parameters: NmtParameters) -> str | None:
     return str(bitext.description.get("fingerprints", {}).get("model", "unknown"))
 
 
-def _filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _is_filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.fill_null(pc.greater(pc.binary_length(column), 0), False)
 
 

@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from paraforge.base.shards.pool import in_threads, prefetched
+from paraforge.base.shards.pool import in_threads, prefetch
 
 
 def ahead_of(work: Callable[[int], int], pieces: Iterable[int], threads: int) -> Iterator[int]:
     """What a generator that reads ahead does."""
-    with prefetched(map(work, pieces), threads) as items:
+    with prefetch(map(work, pieces), threads) as items:
         yield from items
 
 
@@ -23,11 +23,11 @@ def test_prefetch_keeps_order_and_raises_in_place(depth: int) -> None:
         raise ValueError("here")
 
     seen = []
-    with prefetched(failing(), depth) as items, pytest.raises(ValueError, match="here"):
+    with prefetch(failing(), depth) as items, pytest.raises(ValueError, match="here"):
         for item in items:
             seen.append(item)
     assert seen == [*range(50)]
-    with prefetched(iter(range(50)), depth) as items:
+    with prefetch(iter(range(50)), depth) as items:
         assert [*items] == seen
 
 
@@ -49,7 +49,7 @@ def test_leaving_early_stops_prefetch_thread(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(ThreadPoolExecutor, "shutdown", shut_down)
     before = set(threading.enumerate())  # threads of other tests may end meanwhile
-    with prefetched(endless(), 3) as items:
+    with prefetch(endless(), 3) as items:
         assert next(items) == 0 and begun.wait(60)
         (own,) = set(threading.enumerate()) - before
     assert not own.is_alive() and made == [0, 1]

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from paraforge.base.errors import IncompleteError, InputError
-from paraforge.base.shards.libraries import described, installed, is_made_otherwise, own_versions
+from paraforge.base.shards.libraries import describe_differences, installed, is_made_otherwise, own_versions
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Jobs
 from paraforge.base.shards.step import Step, _functions, compute_shard, run_step, shard_keys
@@ -238,7 +238,7 @@ def test_worker_records_its_versions(tmp_path: Path, upgrade: dict[str, str]) ->
 def test_single_differing_version_is_reported(made: dict[str, str], otherwise: str) -> None:
     wanted = {"a": "1", "b": "2"}
     assert is_made_otherwise(made, wanted) is bool(otherwise)
-    assert described([made], wanted) == otherwise
+    assert describe_differences([made], wanted) == otherwise
 
 
 def test_missing_library_has_no_version() -> None:

@@ -65,7 +65,7 @@ def test_a_share_is_not_rounded_up(share: float, text: str) -> None:
 )
 def test_the_share_that_passes_has_two_digits(share: float, text: str) -> None:
     figures = {"separation": {"value": 0.7, "low": 0.7, "high": 0.7}, "minimum": 0.1, "suggested": None}
-    said = list(module._of_score("score", figures | {"passing": {"value": share}}))
+    said = list(module._describe_score("score", figures | {"passing": {"value": share}}))
     assert said[1] == f"The threshold of 0.1 lets {text} of the mismatched pairs through."
 
 
@@ -73,14 +73,14 @@ def test_the_share_that_passes_has_two_digits(share: float, text: str) -> None:
 def test_altered_meanings_are_mentioned_only_for_scores_of_translations(score: str, said: bool) -> None:
     area = {"value": 0.5, "low": 0.5, "high": 0.5}
     figures = {"separation": area, "changed": area, "minimum": None, "suggested": None}
-    assert ("altered meanings" in " ".join(module._of_score(score, figures))) == said
+    assert ("altered meanings" in " ".join(module._describe_score(score, figures))) == said
 
 
 @pytest.mark.parametrize(("kept", "said"), [(0.0, False), (0.001, True)])
 def test_a_threshold_that_keeps_nothing_is_not_suggested(kept: float, said: bool) -> None:
     area = {"value": 0.5, "low": 0.4, "high": 0.6}
     figures = {"separation": area, "minimum": None, "suggested": 1.001, "suggested_kept": kept}
-    assert ("would let" in " ".join(module._of_score("score", figures))) == said
+    assert ("would let" in " ".join(module._describe_score("score", figures))) == said
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_altered_meanings_are_reported_for_the_chosen_or_suggested_maximum() -> 
         (figures, "above 0.3 catches 80% of these and loses at most 2% of"),
         (figures | chosen, "above 0.5 catches 60% of these and loses 1.2% of"),
     ):
-        assert said in module._of_altered_meanings(given)
+        assert said in module._describe_altered_meanings(given)
 
 
 def test_the_verdict_on_a_good_score(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.word_scorer import WordScorer
 from paraforge.corpus.selection import near_vectors
-from paraforge.corpus.selection.near_vectors import NearVectors, bands_for, projections, rounded
+from paraforge.corpus.selection.near_vectors import NearVectors, bands_for, projections, to_8_bits
 from tests.corpus.selection.corpora import WORDS, random_pairs
 from tests.corpus.selection.test_select import fates, run
 from tests.here import few_files
@@ -30,7 +30,7 @@ FILTER = {"kind": "near_repeats", "cosine": 0.9}
 
 def expected(vectors: Any, scores: Any, cosine: float) -> list[int]:
     """For each row the kept one that it repeats, of the four best near it; slow and exact."""
-    numbers = rounded(vectors).astype(np.float64)
+    numbers = to_8_bits(vectors).astype(np.float64)
     lengths = np.sqrt((numbers**2).sum(1))
     found = [-1] * len(numbers)
     order = sorted(range(len(numbers)), key=lambda row: (-np.nan_to_num(scores[row], nan=-9), row))
@@ -57,7 +57,7 @@ def clustered(rows: int, seed: int = 1) -> tuple[Any, Any]:
 def found_in(directory: Path, vectors: Any, scores: Any, cosine: float, block: int, workers: int = 1) -> Any:
     near = NearVectors(directory, cosine)
     for first in range(0, len(vectors), block):
-        near.add(rounded(vectors[first : first + block]), scores[first : first + block])
+        near.add(to_8_bits(vectors[first : first + block]), scores[first : first + block])
     return near.find(partial(in_order, threads=workers)).tolist()
 
 
@@ -92,7 +92,7 @@ def test_buckets_miss_few_near_repeats(tmp_path: Path, monkeypatch: pytest.Monke
     repeated = {row for row, other in enumerate(exact) if other >= 0}
     assert len(repeated) > 500
     assert len(repeated - {row for row, other in enumerate(found) if other >= 0}) <= 0.05 * len(repeated)
-    numbers = rounded(vectors).astype(np.float64)
+    numbers = to_8_bits(vectors).astype(np.float64)
     for row, other in enumerate(found):
         if other >= 0:  # near a row that is kept, and better
             first, second = numbers[row], numbers[other]

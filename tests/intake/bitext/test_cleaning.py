@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.ragged import text_bytes
-from paraforge.intake.bitext.cleaning import Findings, clean, composed
+from paraforge.intake.bitext.cleaning import Findings, clean, compose
 from paraforge.intake.bitext.parameters import Cleaning, IngestParameters
 from paraforge.intake.bitext.source import CODES, NAMES, Block
 from tests.intake.bitext.helpers import tsv
@@ -278,5 +278,5 @@ def test_characters_are_weighted_by_script(character: str, others: int) -> None:
 def test_composed_texts_are_not_counted_as_changed() -> None:
     texts = pa.array(["あ", "cafe\u0301", "caf\u00e9", "a"])
     changes: Counter[str] = Counter()
-    assert composed(texts, changes).to_pylist() == ["あ", "caf\u00e9", "caf\u00e9", "a"]
+    assert compose(texts, changes).to_pylist() == ["あ", "caf\u00e9", "caf\u00e9", "a"]
     assert changes == {"normalised": 1}

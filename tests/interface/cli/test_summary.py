@@ -16,7 +16,7 @@ from paraforge.base.files import write_json
 from paraforge.corpus.publication.summary import load_summary, suggestions
 from paraforge.corpus.selection.fate import Counts
 from paraforge.interface.cli.corpora import show
-from paraforge.interface.cli.settings import rendered
+from paraforge.interface.cli.settings import render
 from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
@@ -38,7 +38,7 @@ def test_narrow_terminal_cuts_no_figure(project: Path, monkeypatch: pytest.Monke
     for width in ("200", "30"):
         monkeypatch.setenv("COLUMNS", width)
         monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-        texts[width] = rendered(lambda console: show(load_summary(project), console))
+        texts[width] = render(lambda console: show(load_summary(project), console))
     figures = [
         Counter(re.findall(r"\d[\d.,]*", re.sub(r"\x1b\[[\d;]*m", "", text))) for text in texts.values()
     ]

@@ -23,8 +23,8 @@ from paraforge.base.files import write_json
 from paraforge.base.shards.store import write_index, write_shard
 from paraforge.corpus.publication import lexicon_layout as layout
 from paraforge.corpus.publication.datasets import open_published
-from paraforge.interface.query.database import explained
-from paraforge.interface.query.pairs import fixed, one_line, sample_pairs
+from paraforge.interface.query.database import explain_errors
+from paraforge.interface.query.pairs import format_fixed, one_line, sample_pairs
 from tests.here import run_command
 
 
@@ -62,7 +62,7 @@ def test_views_match_files(projects: dict[str, Path], corpus: Path, table: pa.Ta
 @given(floats(-1e6, 1e6), integers(0, 4))
 @example(-0.001, 2)
 def test_negative_zero_is_printed_as_zero(number: float, digits: int) -> None:
-    shown = fixed(number, digits)
+    shown = format_fixed(number, digits)
     assert not (shown.startswith("-") and set(shown) <= set("-0."))
     assert float(shown) == round(number, digits)
 
@@ -203,7 +203,7 @@ def test_query_empty_corpus(projects: dict[str, Path]) -> None:
 
 
 def test_error_quoting_damaged_bytes() -> None:
-    with pytest.raises(InputError, match="paraforge verify"), explained():
+    with pytest.raises(InputError, match="paraforge verify"), explain_errors():
         b"\xcc\xcc".decode()
 
 

@@ -106,7 +106,7 @@ def test_final_classifier_uses_all_examples(monkeypatch: pytest.MonkeyPatch, dev
         sizes.append((len(train[1]), len(test)))
         return np.full(len(test), "a")
 
-    monkeypatch.setattr(module, "_predicted", noted)
+    monkeypatch.setattr(module, "_predict", noted)
     vectors, labels = np.zeros((40, 2), np.float32), np.array(["a", "b"] * 20)
     judging = (vectors[:development], labels[:development]) if development else None
     module.predicted_on_test((vectors, labels), judging, vectors, 1)

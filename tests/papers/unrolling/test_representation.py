@@ -8,7 +8,7 @@ import torch
 
 from paraforge.base.text.vocabulary import Vocabulary
 from paraforge.papers.unrolling.model import DecoderModel
-from paraforge.papers.unrolling.network import SentencePredictor, represent, unrolled
+from paraforge.papers.unrolling.network import SentencePredictor, represent, unroll
 from paraforge.papers.unrolling.parameters import NetworkParameters, RepresentationParameters
 from paraforge.papers.unrolling.triples import END as END_WORD
 from paraforge.papers.unrolling.triples import TripleBatch
@@ -22,7 +22,7 @@ SENTENCES = [[3, 8], [1, 1, 2, 5, 8], [8], [7, 0, 8]]
 def test_decoder_states_match_definition(encoder: str) -> None:
     network = make_network(encoder, "gru")
     with torch.no_grad():
-        states = unrolled(network, network.encode(bags(*SENTENCES)), 4).numpy()
+        states = unroll(network, network.encode(bags(*SENTENCES)), 4).numpy()
     expected = np.array([oracle.unroll(network, sentence, 4) for sentence in SENTENCES])
     assert states.shape == (4, 2, 4, network.architecture.context_dimension)
     np.testing.assert_allclose(states, expected, rtol=1e-9)

@@ -15,9 +15,9 @@ from paraforge.base.shards.resources import available_cores
 from paraforge.products.paraphrasing import paraphraser
 from paraforge.products.paraphrasing.paraphraser import (
     Controls,
+    add_tags,
     plain,
-    tagged,
-    untagged,
+    remove_tags,
 )
 from paraforge.products.paraphrasing.stage import bucket_edges, learnt_templates
 
@@ -107,7 +107,7 @@ def test_control_tags_are_reserved_symbols() -> None:
 @given(st.text())
 def test_control_tags_are_removed(text: str) -> None:
     for prefix in ("", "⟦overlap1⟧", "⟦overlap1⟧⟦(S⟧⟦NP⟧"):
-        assert untagged(tagged(prefix, text)) == plain(text)
+        assert remove_tags(add_tags(prefix, text)) == plain(text)
 
 
 def test_reading(tmp_path: Path) -> None:

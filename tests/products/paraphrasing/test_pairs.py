@@ -13,7 +13,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.corpus.publication.datasets import open_published, published_tables
 from paraforge.products.paraphrasing import stage as module
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
-from paraforge.products.paraphrasing.paraphraser import untagged
+from paraforge.products.paraphrasing.paraphraser import remove_tags
 from paraforge.products.paraphrasing.stage import PreparedPairs, bucket_edges, prepare_pairs
 from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
@@ -145,7 +145,9 @@ def test_tags_are_dropped_by_share(root: Path, tmp_path: Path) -> None:
     for name in ("similarity", "overlap", "length"):
         assert 0.5 < sum(name in row for row in tags) / len(tags) < 0.7
     # In each direction independently: alike in 0.6^2 + 0.4^2 of the pairs.
-    tagged = {(untagged(row["source_text"]), row["reference"]): "⟦sim" in row["source_text"] for row in rows}
+    tagged = {
+        (remove_tags(row["source_text"]), row["reference"]): "⟦sim" in row["source_text"] for row in rows
+    }
     alike = [tag == tagged[pair[::-1]] for pair, tag in tagged.items() if pair[::-1] in tagged]
     assert len(alike) > 200 and 0.42 < np.mean(alike) < 0.62
     # every subset of the tags

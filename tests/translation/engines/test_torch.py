@@ -176,7 +176,7 @@ def test_too_large_batch_is_searched_in_halves(tiny_model: Path, monkeypatch: py
     translator = open_translator("torch", tiny_model, OPTIONS, Placement("cpu"))
     assert isinstance(translator, TorchTranslator)
     expected = list(translator.translate(SENTENCES[:10]))
-    computed, sizes = TorchTranslator._computed, []
+    computed, sizes = TorchTranslator._search_batch, []
 
     def small(self: TorchTranslator, requests: list[Request]) -> Findings:
         sizes.append(len(requests))
@@ -184,7 +184,7 @@ def test_too_large_batch_is_searched_in_halves(tiny_model: Path, monkeypatch: py
             raise RuntimeError("CUDA out of memory")
         return computed(self, requests)
 
-    monkeypatch.setattr(TorchTranslator, "_computed", small)
+    monkeypatch.setattr(TorchTranslator, "_search_batch", small)
     found = list(translator.translate(SENTENCES[:10]))
     assert sizes == [10, 5, 2, 3, 5, 2, 3]
     assert [result.hypotheses[0].text for result in found] == [

@@ -14,7 +14,7 @@ from paraforge.base.files import sha256_file
 from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines import folder_of
 from paraforge.translation.models.checkpoint import fairseq_languages, load_checkpoint
-from paraforge.translation.models.importing import download, import_model, wanted
+from paraforge.translation.models.importing import download, import_model, select_files
 from paraforge.translation.models.model import open_model, source_end
 from paraforge.translation.stage.sentences import EngineChoice, check_model
 from tests.here import run_command
@@ -98,8 +98,8 @@ def test_download_skips_code_and_redundant_pickles() -> None:
     code = ["code.py", "modeling.py", "onnx/model.onnx", "tf_model.h5", "below/config.json"]
     pickles = ["pytorch_model-00001-of-00002.bin", "pytorch_model.bin"]
     weights = "model.safetensors"
-    assert wanted([*small, *code, *pickles, weights]) == sorted([*small, weights])
-    assert wanted([*small, *code, *pickles]) == sorted([*small, *pickles])
+    assert select_files([*small, *code, *pickles, weights]) == sorted([*small, weights])
+    assert select_files([*small, *code, *pickles]) == sorted([*small, *pickles])
 
 
 @pytest.mark.parametrize(

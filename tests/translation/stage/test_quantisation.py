@@ -13,7 +13,7 @@ from paraforge.translation.engines import ctranslate2
 from paraforge.translation.models.model import open_model
 from paraforge.translation.stage import quantisation
 from paraforge.translation.stage.parameters import TranslateParameters
-from paraforge.translation.stage.quantisation import QuantisationLoss, decided, measure_loss
+from paraforge.translation.stage.quantisation import QuantisationLoss, decide, measure_loss
 from tests.translation.engines.tiny_models import listed
 from tests.translation.models.tiny import bitext
 from tests.translation.stage.test_population import write_corpus
@@ -46,10 +46,10 @@ def test_only_good_compute_types_are_used(
     loss: QuantisationLoss | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        assert decided(loss, "int8") == "float32"
+        assert decide(loss, "int8") == "float32"
     assert "everything is translated in float32" in caplog.text
     good = QuantisationLoss("int8", 1000, 0.9, 0.001, 0.002, 0.0, 0.001)
-    assert decided(good, "int8") == "int8"
+    assert decide(good, "int8") == "int8"
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_calibration_runs_once_per_model_and_options(
     assert 0 < report.calibration.identical < 1
     assert report.compute_type == ("int8" if report.calibration.within(9.0) else "float32")
     monkeypatch.setattr(
-        quantisation, "measured_on_worker", Mock(side_effect=AssertionError("measured again"))
+        quantisation, "measure_on_worker", Mock(side_effect=AssertionError("measured again"))
     )
     write_corpus(tmp_path / "other", SENTENCES[:150], rows=100)  # another corpus, even a small one
     again, _ = run(tmp_path, tmp_path / "other", lenient, model=tiny_model)

@@ -40,7 +40,7 @@ def test_arena_fits_largest_state() -> None:
 def test_steps_run_without_cuda_graph_if_recording_fails(
     message: str, failures: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RecordedSteps, "_recorded", Mock(side_effect=RuntimeError(message)))
+    monkeypatch.setattr(RecordedSteps, "_record", Mock(side_effect=RuntimeError(message)))
     plain = Search(random_weights(), rules(3), PACE)
     recorded = RecordedSteps(plain)
     replaying = Search(plain.weights, plain.rules, PACE, recorded.state, recorded.step)
@@ -57,7 +57,7 @@ def test_cuda_graph_is_replayed_per_shape_until_freed(
     def recorded(_: RecordedSteps, step: Step, state: SearchState, forcing: bool) -> SimpleNamespace:
         return SimpleNamespace(replay=lambda: step(state, forcing))
 
-    monkeypatch.setattr(RecordedSteps, "_recorded", recorded)
+    monkeypatch.setattr(RecordedSteps, "_record", recorded)
     plain = Search(random_weights(), rules(3), PACE)
     steps = RecordedSteps(plain)
     replaying = Search(plain.weights, plain.rules, PACE, steps.state, steps.step)

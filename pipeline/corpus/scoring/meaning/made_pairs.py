@@ -123,8 +123,8 @@ def _opposites() -> dict[str, list[str]]:
 
 
 def _put(text: str, place: re.Match[str], word: str) -> str:
-    return f"{text[: place.start()]}{_cased(word, place[0])}{text[place.end() :]}"
+    return f"{text[: place.start()]}{_match_case(word, place[0])}{text[place.end() :]}"
 
 
-def _cased(word: str, like: str) -> str:
+def _match_case(word: str, like: str) -> str:
     return word[0].upper() + word[1:] if like[0].isupper() else word

@@ -180,7 +180,7 @@ def _side(
 
 
 @compiled
-def _opposed(stem: int, base: int, antonyms: Any, other_stem: int, other_base: int) -> int:
+def _opposition(stem: int, base: int, antonyms: Any, other_stem: int, other_base: int) -> int:
     """Return 2 if one word is the other with a negative affix, 1 for other antonyms, 0 otherwise.
 
     antonyms: the stems of the first word's antonyms.
@@ -252,7 +252,7 @@ def _signs(
                         kind = 0 if gender else 1
                         placed[kind] = max(placed[kind], _context(stems_a, stems_b, i, j))
                     continue
-                against = _opposed(stem, base, antonyms_of, stems_b[j], words.bases[b[j]])
+                against = _opposition(stem, base, antonyms_of, stems_b[j], words.bases[b[j]])
                 both = words.properties[a[i]] & words.properties[b[j]]
                 if not against and both & CONTENT and not both & NUMBER:
                     context = _context(stems_a, stems_b, i, j)

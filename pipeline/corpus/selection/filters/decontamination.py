@@ -40,12 +40,12 @@ class WordNgrams:
         """
         self.order = order
         self._vocabulary = pc.unique(pc.drop_null(pc.list_flatten(_split(sentences))))
-        self._ngrams = pc.unique(self._in(sentences)[0])
+        self._ngrams = pc.unique(self._find_ngrams(sentences)[0])
 
     def __len__(self) -> int:
         return len(self._ngrams)
 
-    def _in(self, sentences: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    def _find_ngrams(self, sentences: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
         """Return the n-grams of known words in sentences, and the place of the sentence of each."""
         words = _split(sentences)
         lengths = pc.fill_null(pc.list_value_length(words), 0).to_numpy(zero_copy_only=False)
@@ -64,7 +64,7 @@ class WordNgrams:
 
     def found_in(self, sentences: pa.Array) -> Mask:
         """Return which normalized sentences contain one of the n-grams."""
-        ngrams, owners = self._in(sentences)
+        ngrams, owners = self._find_ngrams(sentences)
         has_ngram = np.zeros(len(sentences), bool)
         has_ngram[owners[pc.is_in(ngrams, value_set=self._ngrams).to_numpy(zero_copy_only=False)]] = True
         return has_ngram

@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING
 
 from paraforge.base.shards.groups import GroupRanks, rank_groups
 from paraforge.base.shards.lineage import text_keys
-from paraforge.base.text.normalisation import folded, normalise
+from paraforge.base.text.normalisation import fold, normalise
 
 if TYPE_CHECKING:
     from paraforge.corpus.selection.select import Selection
@@ -52,7 +52,7 @@ def near_duplicate_keys(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uin
     if not len(texts):
         return np.empty((0, 2), np.uint64)
     normalised = normalise(texts)
-    return text_keys(pc.if_else(pc.equal(normalised, ""), folded(texts), normalised))
+    return text_keys(pc.if_else(pc.equal(normalised, ""), fold(texts), normalised))
 
 
 def sentence_keys(columns: Sequence[pa.ChunkedArray]) -> npt.NDArray[np.uint64]:
@@ -149,7 +149,7 @@ class NearRepeatsParameters(FilterParameters):
     def prepare(self, pairs: Selection) -> Filter:
         """Compare the sentences of the pairs."""
         # numba takes a second to import
-        from paraforge.corpus.selection.near_vectors import MOST_NUMBERS, NearVectors, rounded
+        from paraforge.corpus.selection.near_vectors import MOST_NUMBERS, NearVectors, to_8_bits
 
         table, fingerprint = self._table()
         if table.dimension > MOST_NUMBERS:
@@ -161,7 +161,7 @@ class NearRepeatsParameters(FilterParameters):
 
         def read(rows: pa.Table) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
             tokens = tokenize_column(pc.fill_null(rows["reference"], ""))
-            vectors = rounded(tokens.sums(table.of_words(tokens.vocabulary)))
+            vectors = to_8_bits(tokens.sums(table.of_words(tokens.vocabulary)))
             return vectors, rows["paraphrase_score"].cast(pa.float32()).to_numpy()  # null becomes NaN
 
         near, starts = NearVectors(pairs.directory / self.reason, self.cosine), pairs.starts

@@ -108,7 +108,7 @@ def tmx_texts(path: Path, units: int) -> dict[str, list[str]]:
 
 def _check_languages(tags: Counter[str], columns: Mapping[str, str], path: Path) -> None:
     for language, name in columns.items():
-        if not any(_matched(tag, language) for tag in tags):
+        if not any(_count_matched(tag, language) for tag in tags):
             told = ", ".join(sorted(tags)) or "none"
             problem = f"no segment in language {language!r} for {name}; languages found: {told}"
             raise InputError(problem, path)
@@ -127,8 +127,8 @@ def _row(
         language = _language(variant)
         if len(tags) < _MOST_LANGUAGES:
             tags[language] += 1
-        best = max(columns, key=lambda wanted: _matched(language, wanted))
-        name = columns[best] if _matched(language, best) else None
+        best = max(columns, key=lambda wanted: _count_matched(language, wanted))
+        name = columns[best] if _count_matched(language, best) else None
         segment = next(variant.iter("seg"), None)
         if name in texts:
             reading.changes["extra_variant"] += 1
@@ -146,7 +146,7 @@ def _language(variant: Element) -> str:
 
 
 @lru_cache
-def _matched(language: str, wanted: str) -> int:
+def _count_matched(language: str, wanted: str) -> int:
     """Return how many characters of a language tag match one of the wanted tags (``cs|ces``); 0 for no match.
 
     A tag matches itself and shorter tags: ``en-gb`` matches ``en-gb`` and ``en``.
@@ -194,7 +194,7 @@ def _units(path: Path, reading: Reading) -> Iterator[Element | None]:
 
     document.EntityDeclHandler, document.StartElementHandler = refuse_entity, refuse_unit
     text, line = "", 1
-    for more in _decoded(path):
+    for more in _decode(path):
         text += more
         done = 0
         for match in _UNIT.finditer(text):
@@ -234,7 +234,7 @@ def _not_well_formed(
     return InputError(f"not well-formed XML: {message}", path, lines_before + error.lineno, remedy)
 
 
-def _decoded(path: Path) -> Iterator[str]:
+def _decode(path: Path) -> Iterator[str]:
     """Yield the text of a file, decoded as the file declares.
 
     Bytes that are invalid in this encoding become surrogates, which the XML parser rejects.
