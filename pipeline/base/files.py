@@ -304,9 +304,9 @@ def check_digests(directory: Path) -> list[InputError]:
     except InputError as error:
         return [error]
     problems = []
-    for name, wanted in content.items():
+    for name, expected in content.items():
         try:
-            if sha256_file(directory / name) != wanted:
+            if sha256_file(directory / name) != expected:
                 problems.append(
                     InputError(f"differs from {DIGESTS}: it is damaged or was changed", directory / name)
                 )

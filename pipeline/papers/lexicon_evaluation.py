@@ -99,18 +99,18 @@ def lexicon_scores(
     lexicon: Lexicon, pairs: Iterable[Pair], minimum_pairs: int = 1
 ) -> dict[str, dict[Pair, float]]:
     """Return the lexicon's scores of pairs, in both orders of each pair, by score name."""
-    wanted = {order for first, second in pairs for order in ((first, second), (second, first))}
-    names = {word: lexicon.normalise(word) for word, _ in wanted}
+    orders = {order for first, second in pairs for order in ((first, second), (second, first))}
+    names = {word: lexicon.normalise(word) for word, _ in orders}
     known = sorted(set(names.values()))
     entries = lexicon.entries(known, ["paraphrase", "pairs", *SCORES])
     # Filter before the conversion to Python objects: a frequent word has many thousand entries.
-    asked = pc.is_in(entries["paraphrase"], pa.array(known, pa.string()))
-    entries = entries.filter(pc.and_(asked, pc.greater_equal(entries["pairs"], minimum_pairs)))
+    is_known = pc.is_in(entries["paraphrase"], pa.array(known, pa.string()))
+    entries = entries.filter(pc.and_(is_known, pc.greater_equal(entries["pairs"], minimum_pairs)))
     keys = list(zip(entries["word"].to_pylist(), entries["paraphrase"].to_pylist(), strict=True))
     result: dict[str, dict[Pair, float]] = {}
     for score in SCORES:
         values = dict(zip(keys, entries[score].to_pylist(), strict=True))
-        scores = {(first, second): values.get((names[first], names[second])) for first, second in wanted}
+        scores = {(first, second): values.get((names[first], names[second])) for first, second in orders}
         result[score] = {pair: value for pair, value in scores.items() if value is not None}
     return result
 

@@ -82,20 +82,20 @@ def read_clusters(path: Path, rows: int) -> Rows:
 
 
 @compiled
-def connect(roots: Rows, ones: Rows, others: Rows) -> None:
+def connect(roots: Rows, first_rows: Rows, second_rows: Rows) -> None:
     """Join pairs of rows; the root of a cluster is its lowest row."""
-    for place in range(len(ones)):
-        one, other = ones[place], others[place]
-        while roots[one] != one:
-            roots[one] = roots[roots[one]]
-            one = roots[one]
-        while roots[other] != other:
-            roots[other] = roots[roots[other]]
-            other = roots[other]
-        if one < other:
-            roots[other] = one
+    for place in range(len(first_rows)):
+        first, second = first_rows[place], second_rows[place]
+        while roots[first] != first:
+            roots[first] = roots[roots[first]]
+            first = roots[first]
+        while roots[second] != second:
+            roots[second] = roots[roots[second]]
+            second = roots[second]
+        if first < second:
+            roots[second] = first
         else:
-            roots[one] = other
+            roots[first] = second
 
 
 @compiled

@@ -48,16 +48,16 @@ def warn_of_mixture(step: str, recorded: Mapping[str, Sequence[str]]) -> None:
         )
 
 
-def is_made_otherwise(recorded: Versions, wanted: Versions) -> bool:
-    """Return whether something was made with a version other than a wanted one."""
-    return any(recorded.get(name, _NOT_RECORDED) != number for name, number in wanted.items())
+def is_made_otherwise(recorded: Versions, current: Versions) -> bool:
+    """Return whether something was made with a version other than the current one."""
+    return any(recorded.get(name, _NOT_RECORDED) != number for name, number in current.items())
 
 
-def describe_differences(others: Iterable[Versions], wanted: Versions) -> str:
+def describe_differences(others: Iterable[Versions], current: Versions) -> str:
     """Describe each library that differs, for example ``ctranslate2 4.5.0 (4.6.0 is installed)``."""
     versions = merge_versions(others)
     parts = []
-    for name, number in wanted.items():
+    for name, number in current.items():
         before = [earlier for earlier in versions.get(name, [_NOT_RECORDED]) if earlier != number]
         if before:
             parts.append(f"{name} {', '.join(before)} ({number} is installed)")

@@ -281,7 +281,7 @@ def _run_job(
 
 
 def _call_on_worker(
-    wanted: dict[str, Any],
+    versions: dict[str, Any],
     function: Callable[..., ResultT],
     arguments: tuple[Any, ...],
     name: tuple[str, int],
@@ -290,7 +290,7 @@ def _call_on_worker(
 ) -> tuple[int, ResultT, list[bytes | None] | None]:
     """Run a job on a worker.
 
-    wanted: the submitting host's :data:`_VERSIONS`. name: numbers of the run and of the job.
+    versions: the submitting host's :data:`_VERSIONS`. name: numbers of the run and of the job.
     disk, files: see :class:`Jobs` and :meth:`Jobs.attempt`.
 
     Returns the rows that the job reported, its result, and, if this worker does not see the disk, the content
@@ -303,7 +303,7 @@ def _call_on_worker(
     from distributed import get_worker
 
     worker = get_worker()
-    if wanted != _VERSIONS:
+    if versions != _VERSIONS:
         raise InputError(
             f"the worker at {worker.address} has another version of paraforge than this host",
             remedy="Install the same version on all hosts, and start workers and command again.",

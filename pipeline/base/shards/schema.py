@@ -109,11 +109,11 @@ def schema_of(
 ) -> pa.Schema:
     """Return the schema of the named ``columns`` in their declared order, then ``extra`` fields. Raises
     KeyError if a name is unknown."""
-    wanted = set(names)
-    unknown = wanted - columns.keys()
+    chosen = set(names)
+    unknown = chosen - columns.keys()
     if unknown:
         raise KeyError(f"unknown columns: {sorted(unknown)}")
-    return pa.schema([field for name, field in columns.items() if name in wanted] + list(extra))
+    return pa.schema([field for name, field in columns.items() if name in chosen] + list(extra))
 
 
 def tables_of(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:

@@ -109,15 +109,17 @@ def open_parquet(path: Path, remedy: str | None = None) -> Iterator[pq.ParquetFi
         raise InputError(f"cannot be read as Parquet: {error}", path, remedy=remedy) from error
 
 
-def row_groups(file: pq.ParquetFile, wanted: int = ROWS_PER_SHARD) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Divide a file into pieces of at least ``wanted`` rows (the last may be smaller). Yields for each piece
+def row_groups(
+    file: pq.ParquetFile, rows_per_group: int = ROWS_PER_SHARD
+) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Divide a file into pieces of at least ``rows_per_group`` rows (the last may be smaller). Yields for each piece
     the numbers of its row groups, and its rows."""
     groups: tuple[int, ...] = ()
     rows = 0
     for group in range(file.metadata.num_row_groups):
         groups += (group,)
         rows += file.metadata.row_group(group).num_rows
-        if rows >= wanted or group == file.metadata.num_row_groups - 1:
+        if rows >= rows_per_group or group == file.metadata.num_row_groups - 1:
             yield groups, rows
             groups, rows = (), 0
 

@@ -289,8 +289,8 @@ class _Pieces:
     def add_chunks(self, chunks: Chunks, keys: IntArray) -> None:
         occurs = np.zeros(len(self.counts), dtype=bool)
         occurs[keys] = True
-        wanted = np.flatnonzero(occurs)
-        chunk, context = np.divmod(wanted, moses.CONTEXTS)
+        used_keys = np.flatnonzero(occurs)
+        chunk, context = np.divmod(used_keys, moses.CONTEXTS)
 
         words = chunks.lowered_words().dictionary_encode()
         self.vocabulary = {word: index for index, word in enumerate(words.dictionary.to_pylist())}
@@ -301,16 +301,16 @@ class _Pieces:
         mark_ids = np.zeros(256, dtype=np.int32)
         for mark in np.unique(chunks.last[chunk[is_word_and_mark]]).tolist():
             mark_ids[mark] = self._id(chr(mark))
-        self._add(wanted[is_word], np.ones(int(is_word.sum()), dtype=np.int64), word_ids[chunk[is_word]])
+        self._add(used_keys[is_word], np.ones(int(is_word.sum()), dtype=np.int64), word_ids[chunk[is_word]])
         pairs = np.stack(
             [word_ids[chunk[is_word_and_mark]], mark_ids[chunks.last[chunk[is_word_and_mark]]]], axis=1
         ).ravel()
-        self._add(wanted[is_word_and_mark], np.full(int(is_word_and_mark.sum()), 2, dtype=np.int64), pairs)
+        self._add(used_keys[is_word_and_mark], np.full(int(is_word_and_mark.sum()), 2, dtype=np.int64), pairs)
 
         other = ~(is_word | is_word_and_mark)
         strings = chunks.strings.take(pa.array(chunk[other])).to_pylist()
         self._add_tokens(
-            wanted[other],
+            used_keys[other],
             # The rows of irregular chunks are tokenized whole.
             [
                 () if irregular else moses.chunk_tokens(string, context)

@@ -108,14 +108,14 @@ class WordVectors:
 
     def known_rows(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
         """Return the row of each word, -1 for words that the table lacks."""
-        wanted = pa.array(words, pa.large_string()).dictionary_encode()
+        encoded = pa.array(words, pa.large_string()).dictionary_encode()
         # The table's words are looked up among the wanted ones, so that no index of a large table is needed
         # in memory.
-        places = pc.index_in(self._words, value_set=wanted.dictionary)
+        places = pc.index_in(self._words, value_set=encoded.dictionary)
         known = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
-        rows = np.full(len(wanted.dictionary), -1, dtype=np.int64)
+        rows = np.full(len(encoded.dictionary), -1, dtype=np.int64)
         rows[places.drop_null().to_numpy()] = known
-        return rows[wanted.indices.to_numpy()]
+        return rows[encoded.indices.to_numpy()]
 
     def of_words(self, words: Sequence[str]) -> FloatArray:
         """Return the vectors of the words, (words, dimension) float32; for a word without one, the unknown

@@ -129,21 +129,21 @@ def find_grouping(view: ShardView, parameters: PublishParameters, directory: Pat
 
 
 def draw_splits(
-    sizes: Rows, keys: Callable[[], Iterable[NDArray[np.uint64]]], wanted: Mapping[str, int]
+    sizes: Rows, keys: Callable[[], Iterable[NDArray[np.uint64]]], sizes_of_splits: Mapping[str, int]
 ) -> tuple[Rows, NDArray[np.uint8]]:
     """Draw whole clusters into splits; memory grows only with the splits.
 
     sizes: for each row, the rows of its cluster if it is the first of them, otherwise 0.
     keys: returns a pseudo-random number for each row, block by block. Clusters are drawn by the number of
         their first row.
-    wanted: rows of each split, filled in this order.
+    sizes_of_splits: rows of each split, filled in this order.
 
     Returns the first rows of the drawn clusters, ascending, and the number of each one's split, from 1.
     """
-    most = {name: max(1, rows // _LARGEST) for name, rows in wanted.items()}
-    candidates = 2 * sum(wanted.values()) + 1000
+    most = {name: max(1, rows // _LARGEST) for name, rows in sizes_of_splits.items()}
+    candidates = 2 * sum(sizes_of_splits.values()) + 1000
     chosen: dict[int, int] = {}
-    left, last = dict(wanted), -1
+    left, last = dict(sizes_of_splits), -1
     while any(left.values()):
         # A cluster that did not fit never will, so the next pass begins after the last one's keys.
         largest = max(min(left[name], most[name]) for name in left)
@@ -169,8 +169,8 @@ def draw_splits(
             logger.warning(
                 "split %s has %s of %s pairs: the remaining groups have more pairs than fit",
                 name,
-                f"{wanted[name] - missing:,}",
-                f"{wanted[name]:,}",
+                f"{sizes_of_splits[name] - missing:,}",
+                f"{sizes_of_splits[name]:,}",
             )
     drawn = np.array(sorted(chosen), np.int64)
     return drawn, np.array([chosen[cluster] for cluster in drawn.tolist()], np.uint8)

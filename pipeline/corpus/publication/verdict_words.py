@@ -56,9 +56,9 @@ def separations(manifest: Manifest) -> list[list[str]]:
     minimum, share of the pairs that it keeps.
     """
     rows = []
-    for score, whole in (manifest.verdict.get("scores") or {}).items():
-        sources = whole["sources"] if len(whole["sources"]) > 1 else {}
-        for source, group in [("all sources", whole), *sources.items()] if whole["pairs"] else []:
+    for score, verdict in (manifest.verdict.get("scores") or {}).items():
+        sources = verdict["sources"] if len(verdict["sources"]) > 1 else {}
+        for source, group in [("all sources", verdict), *sources.items()] if verdict["pairs"] else []:
             suggested, passing = group["suggested"], group["passing"]
             passes = "–" if passing is None else _two_digits(passing["value"])
             instead = ["–", "–"]

@@ -139,14 +139,14 @@ def _index_problems(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
     except InputError as error:
         yield _problem(path, error.message)
         return
-    for name, wanted in documents.items():
+    for name, expected in documents.items():
         document = corpus / name
         if name not in _COMPANIONS and name != CONFIGS_NAME:
             yield _problem(path, f"lists {name!r}, which is not a document of a corpus")
         elif not document.is_file():
             if not (corpus / name.removeprefix("_")).is_file():  # the Hub's name of the card
                 yield _problem(document, "missing")
-        elif sha256_file(document) != wanted:
+        elif sha256_file(document) != expected:
             yield _problem(document, f"differs from {path.name}: it is damaged or was changed")
     if shards != [(file.path, file.rows, file.sha256) for file in manifest.files]:
         yield _problem(path, "does not list the same files as the manifest")
@@ -166,11 +166,11 @@ def _check_file(corpus: Path, manifest: Manifest, file: PublishedFile) -> InputE
     path = corpus / file.path
     if problem := next(_check_bytes(path, file), None):
         return problem
-    wanted = [f"{column['name']} ({column['type']})" for column in manifest.columns]
+    expected = [f"{column['name']} ({column['type']})" for column in manifest.columns]
     try:
         columns = read_schema(path)
         actual = [f"{column.name} ({column.type})" for column in columns]
-        for own, listed in zip_longest(actual, wanted, fillvalue="nothing"):
+        for own, listed in zip_longest(actual, expected, fillvalue="nothing"):
             if own != listed:
                 return _problem(path, f"has the column {own} where the manifest says {listed}")
         read = [name for name in ("source", "pivot", *FATE_COLUMNS) if name in columns.names]

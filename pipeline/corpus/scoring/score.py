@@ -129,12 +129,12 @@ def build_scorers(
     if isinstance(lexical, Path):
         lexical = LexicalTable.open(lexical)
     chosen = ScorerChoice(vectors, counts, lexical, **choice)
-    wanted = [
+    types = [
         scorer_type
         for scorer_type in scorer_types()
         if column is None or column in (c.name for c in scorer_type.columns)
     ]
-    built = [scorer.build(chosen) for scorer in wanted]
+    built = [scorer.build(chosen) for scorer in types]
     return [scorer for scorer in built if scorer is not None]
 
 

@@ -104,8 +104,8 @@ def judge(wrong_pairs: pa.Table, score: str, minimum: float | None = None) -> Ve
         for name in sorted(by_name)
         if len(by_name[name]) >= FEW
     }
-    whole = _judge(wrong_pairs, score, minimum)
-    return replace(whole, sources=sources, changed=_separation(*_columns(altered, score)))
+    overall = _judge(wrong_pairs, score, minimum)
+    return replace(overall, sources=sources, changed=_separation(*_columns(altered, score)))
 
 
 def judge_changed(wrong_pairs: pa.Table, chosen: float | None = None) -> dict[str, Any]:

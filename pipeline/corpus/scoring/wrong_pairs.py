@@ -241,19 +241,19 @@ def _draw_partners(rows: pa.Table) -> npt.NDArray[np.int64]:
     return others
 
 
-def _wrong(rows: pa.Table, taken: pa.Table, sources: Mapping[str, int]) -> pa.Table:
+def _wrong(rows: pa.Table, partners: pa.Table, sources: Mapping[str, int]) -> pa.Table:
     """Return rows with the translations of the ``taken`` rows, and the rules that changed these, if any."""
     counts = Counter(rows["source"].to_pylist())
     weights = [sources[name] / counts[name] for name in rows["source"].to_pylist()]
     lineage = [name for name in LINEAGE if name in rows.column_names]
     scores = [name for name in compared_scores() if name in rows.column_names]
-    foreign = [name for name in taken.column_names if name in _FOREIGN]
-    by_rule = taken[RULE] if RULE in taken.column_names else pa.nulls(rows.num_rows, pa.string())
-    added = (taken["source"], taken["line"], pa.array(weights, pa.float64()), by_rule)
+    foreign = [name for name in partners.column_names if name in _FOREIGN]
+    by_rule = partners[RULE] if RULE in partners.column_names else pa.nulls(rows.num_rows, pa.string())
+    added = (partners["source"], partners["line"], pa.array(weights, pa.float64()), by_rule)
     return _table(
         [
             *((COLUMNS[name], rows[name]) for name in (*lineage, "reference")),
-            *((COLUMNS[name], taken[name]) for name in ("translation", *foreign)),
+            *((COLUMNS[name], partners[name]) for name in ("translation", *foreign)),
             *zip(_ADDED, added, strict=True),
             *((column(f"{RIGHT}{name}", COLUMNS[name].type, f"{name} of the right pair"), rows[name])
               for name in scores),

@@ -60,10 +60,10 @@ def rank(shards: Iterable[Values], ranks: Callable[[int], Sequence[int]], direct
         rows = np.memmap(path, kind, "r")
         shutil.copyfile(path, directory / "ordered")
         ordered = np.memmap(directory / "ordered", kind, "r+")
-        wanted = ranks(starts[-1])
-        ordered.partition([min(position, last) for position in wanted])
+        positions = ranks(starts[-1])
+        ordered.partition([min(position, last) for position in positions])
         # A rank beyond the last row is a place after this row.
-        places = [_place(rows, ordered, min(position, last), position > last) for position in wanted]
+        places = [_place(rows, ordered, min(position, last), position > last) for position in positions]
     remove_directory(directory)
     return Ranked(starts, places)
 

@@ -114,8 +114,8 @@ def score_file(
         report = score(parameters, pairs, vectors, scored, own, open_model)
         wrong = find_wrong_pairs([scored])
         assert wrong is not None
-        asked = SelectParameters(required=[], deciles=[], filters=list(bounds))
-        settled = settle(asked, wrong, "--wrong-pairs")
+        requested = SelectParameters(required=[], deciles=[], filters=list(bounds))
+        settled = settle(requested, wrong, "--wrong-pairs")
         parts, counts = [scored], Counts()
         if bounds:
             parts.append(scratch / "selected")

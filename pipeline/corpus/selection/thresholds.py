@@ -120,21 +120,21 @@ def minima(parameters: SelectParameters, cuts: Mapping[str, Sequence[float]]) ->
 
     parameters: settled ones. cuts: for each score with deciles, the values at which deciles 2 to 10 begin.
     """
-    lowest: dict[str, float] = {}
+    limits: dict[str, float] = {}
     for rule in parameters.filters:
         if threshold := rule.threshold(cuts):
             score, minimum = threshold
-            lowest[score] = max(minimum, lowest.get(score, minimum))
-    return lowest
+            limits[score] = max(minimum, limits.get(score, minimum))
+    return limits
 
 
 def maxima(parameters: SelectParameters) -> dict[str, float]:
     """Return the lowest maximum of each score that has one. parameters: settled ones."""
-    highest: dict[str, float] = {}
+    limits: dict[str, float] = {}
     for rule in parameters.filters:
         if isinstance(rule, BoundsParameters) and isinstance(rule.maximum, float):
-            highest[rule.score] = min(rule.maximum, highest.get(rule.score, rule.maximum))
-    return highest
+            limits[rule.score] = min(rule.maximum, limits.get(rule.score, rule.maximum))
+    return limits
 
 
 def _kept(

@@ -66,9 +66,9 @@ def read_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor
         ) from error
     problems = [f"no {name}" for name in expected if name not in tensors]
     problems += [f"a {name} that does not belong" for name in tensors if name not in expected]
-    for name, wanted in expected.items():
-        if name in tensors and _kind(tensors[name]) != _kind(wanted):
-            problems.append(f"{name} is {_kind(tensors[name])}, not {_kind(wanted)}")
+    for name, shape in expected.items():
+        if name in tensors and _kind(tensors[name]) != _kind(shape):
+            problems.append(f"{name} is {_kind(tensors[name])}, not {_kind(shape)}")
     if problems:
         raise InputError(
             f"the file has another architecture or vocabulary: {'; '.join(problems[:5])}",

@@ -319,10 +319,10 @@ def clip_(gradients: tuple[Tensor, ...], largest: float) -> None:
 def separate(gradients: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Return the gradients in separate memory, so that they can be changed in place. Autograd returns one
     tensor for several parameters with equal gradients, such as both biases of an LSTM."""
-    taken: set[int] = set()
+    used: set[int] = set()
     result = []
     for gradient in gradients:
         memory = gradient.untyped_storage().data_ptr()
-        result.append(gradient.clone() if memory in taken else gradient)
-        taken.add(memory)
+        result.append(gradient.clone() if memory in used else gradient)
+        used.add(memory)
     return tuple(result)

@@ -19,11 +19,11 @@ def distillation_loss(embeddings: Tensor, teacher: Tensor, scale: float) -> Tens
     Returns a scalar. Memory and time grow with the square of the sentences.
     """
     count = len(embeddings)
-    wanted, unit = normalize(teacher.to(embeddings), dim=1), unit_vectors(embeddings)
+    teacher_vectors, unit = normalize(teacher.to(embeddings), dim=1), unit_vectors(embeddings)
     itself = torch.eye(count, dtype=torch.bool, device=embeddings.device)
     learned, taught = (
         log_softmax((scale * (vectors @ vectors.T))[~itself].view(count, count - 1), dim=1)
-        for vectors in (unit, wanted)
+        for vectors in (unit, teacher_vectors)
     )
     return kl_div(learned, taught, log_target=True, reduction="batchmean")
 

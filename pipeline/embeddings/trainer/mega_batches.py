@@ -151,8 +151,8 @@ def encoded_parts(
 def _parts(lengths: Tensor, tokens: int) -> Iterator[tuple[int, int]]:
     """Divide sentences into runs of about this many tokens."""
     totals = lengths.cumsum(0)
-    wanted = torch.arange(tokens, int(totals[-1]) + tokens, tokens)
-    cuts = torch.searchsorted(totals, wanted).tolist()
+    bounds = torch.arange(tokens, int(totals[-1]) + tokens, tokens)
+    cuts = torch.searchsorted(totals, bounds).tolist()
     borders = sorted({0, len(lengths), *(min(cut + 1, len(lengths)) for cut in cuts)})
     yield from pairwise(borders)
 

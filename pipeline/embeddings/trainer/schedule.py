@@ -68,12 +68,12 @@ class Schedule:
         first_of_source = np.searchsorted(source[grouped], source)
         rank[grouped] = np.arange(len(shuffled))
         rank -= first_of_source
-        whole = np.bincount(source) // self.batch_size
+        batches = np.bincount(source) // self.batch_size
         batch_of_pair = rank // self.batch_size
-        fits = batch_of_pair < whole[source]
+        fits = batch_of_pair < batches[source]
         # Each whole mini-batch gets a random position among all of them.
-        starts = np.cumsum(whole) - whole
-        places = generator.permutation(int(whole.sum()))
+        starts = np.cumsum(batches) - batches
+        places = generator.permutation(int(batches.sum()))
         place = places[starts[source[fits]] + batch_of_pair[fits]]
         return np.concatenate([shuffled[fits][np.argsort(place, kind="stable")], shuffled[~fits]])
 

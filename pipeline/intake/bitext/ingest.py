@@ -186,9 +186,9 @@ def _rank(
     def keys(columns: tuple[str, str]) -> Iterator[tuple[Keys, Rows]]:
         for part in parts:
             table = read_part(part.path, ["rejected", *columns])
-            taken = table["rejected"].is_null().to_numpy(zero_copy_only=False) & ~part.dropped
-            keys = np.stack([table[name].to_numpy() for name in columns], axis=1)[taken]
-            yield keys, np.flatnonzero(taken) + part.first_row
+            is_kept = table["rejected"].is_null().to_numpy(zero_copy_only=False) & ~part.dropped
+            keys = np.stack([table[name].to_numpy() for name in columns], axis=1)[is_kept]
+            yield keys, np.flatnonzero(is_kept) + part.first_row
 
     chosen = [PAIR_KEY] if parameters.cleaning.duplicates else []
     chosen += [] if parameters.kind == "paraphrases" else [SOURCE_KEY]

@@ -62,10 +62,10 @@ def sample_pairs(dataset: Dataset, count: int, seed: int, conditions: Sequence[s
     Raises InputError if a condition is not valid SQL.
     """
     condition = " AND ".join(f"({condition}\n)" for condition in conditions) or "true"
-    wanted = ", ".join(map(identifier, dataset.schema.names))
+    columns = ", ".join(map(identifier, dataset.schema.names))
     with open_database({dataset.name: dataset}) as connection:
         if not dataset.files:
-            return Sample(fetch(connection, f"SELECT {wanted} FROM {identifier(dataset.name)}"), 0)
+            return Sample(fetch(connection, f"SELECT {columns} FROM {identifier(dataset.name)}"), 0)
         lineage = [identifier(name) for name in _LINEAGE if name in dataset.schema.names]
         drawn = fetch(
             connection,
@@ -77,7 +77,7 @@ def sample_pairs(dataset: Dataset, count: int, seed: int, conditions: Sequence[s
         if drawn["places"]:
             order = f"list_position({files_literal(dataset.files)}, filename), file_row_number"
             rows = f"({rows_at(drawn['places'])}) ORDER BY {order}"
-        pairs = fetch(connection, f"SELECT {wanted} FROM {rows}")
+        pairs = fetch(connection, f"SELECT {columns} FROM {rows}")
     return Sample(pairs, int(drawn["population"]))
 
 

@@ -435,8 +435,10 @@ def _fit(model: SentenceModel, split: Split, parameters: FineTuningParameters, s
     classes = np.array(sorted(set(split.train.labels)))
     labels = np.array(split.train.labels)
     related = split.kind == "relatedness"
-    wanted = target_distribution(labels.astype(np.float64)) if related else labels[:, None] == classes
-    targets = torch.from_numpy(wanted).float()
+    targets_of_classes = (
+        target_distribution(labels.astype(np.float64)) if related else labels[:, None] == classes
+    )
+    targets = torch.from_numpy(targets_of_classes).float()
     generator = torch.Generator().manual_seed(seed)
     pairs = split.train.second is not None
     copied.encoder.requires_grad_(parameters.encoder == "trained")

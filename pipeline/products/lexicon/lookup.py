@@ -47,9 +47,9 @@ class Lexicon:
         words: in the lexicon's form (see :meth:`normalise`).
         columns: columns to return besides ``word``; all by default.
         """
-        wanted = sorted(set(words))
+        distinct = sorted(set(words))
         names = SCHEMA.names if columns is None else list(dict.fromkeys(["word", *columns]))
-        chosen = pc.field("word").isin(pa.array(wanted, pa.string()))
+        chosen = pc.field("word").isin(pa.array(distinct, pa.string()))
         # Only row groups whose statistics allow one of the words are read.
         return self._read(self.files, chosen, names)
 

@@ -127,9 +127,9 @@ def _columns(schema: pa.Schema, filters: LexiconFilters, path: Path) -> tuple[st
     for name in columns:
         kind = schema.field(name).type
         of_numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        wanted, right = ("numbers", of_numbers) if name in _NUMBERS else ("text", holds_text(kind))
+        content, right = ("numbers", of_numbers) if name in _NUMBERS else ("text", holds_text(kind))
         if not right and not pa.types.is_null(kind):
-            raise InputError(f"column {name!r} is {kind}, not {wanted}", path)
+            raise InputError(f"column {name!r} is {kind}, not {content}", path)
     return columns
 
 

@@ -114,9 +114,9 @@ class Controls:
         nearest = ", ".join(difflib.get_close_matches(template, self.templates, _NEAREST, cutoff=0))
         raise ConfigurationError([f"the model has not learned the template {template}. Nearest: {nearest}"])
 
-    def prefix(self, wanted: Mapping[str, int], template: str | None = None) -> str:
+    def prefix(self, requested: Mapping[str, int], template: str | None = None) -> str:
         """Return the tags for named buckets and for a template, which go before the text."""
-        tags = [_bucket_tag(name, wanted[name]) for name in RANGES if name in wanted]
+        tags = [_bucket_tag(name, requested[name]) for name in RANGES if name in requested]
         return "".join([*tags, template_tags(template) if template else ""])
 
     def as_json(self) -> dict[str, Any]:
@@ -217,12 +217,14 @@ class Paraphraser:
 
         Raises ConfigurationError, before reading any text, if the model does not support the request.
         """
-        asked = {name: getattr(wishes, name) for name in RANGES}
-        wanted = {
-            name: self.controls.bucket(name, str(text)) for name, text in asked.items() if text is not None
+        wishes_of = {name: getattr(wishes, name) for name in RANGES}
+        requested = {
+            name: self.controls.bucket(name, str(text))
+            for name, text in wishes_of.items()
+            if text is not None
         }
         template = None if wishes.template is None else self.controls.known_template(wishes.template)
-        prefix = self.controls.prefix(wanted, template)
+        prefix = self.controls.prefix(requested, template)
         return (add_tags(prefix, text) for text in texts)
 
     def translator(self, wishes: Wishes) -> Translator:
@@ -249,12 +251,12 @@ class Paraphraser:
         if isinstance(texts, str) or not all(isinstance(text, str) for text in sentences):
             raise TypeError("texts must be a list of strings")
         try:
-            wanted = Wishes(**wishes)
+            requested = Wishes(**wishes)
         except ValidationError as error:
             problems = [
                 f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()
             ]
             raise ConfigurationError(problems) from error
-        sources = self.sources(sentences, wanted)
-        results = self.translator(wanted).translate(sources)
+        sources = self.sources(sentences, requested)
+        results = self.translator(requested).translate(sources)
         return [[hypothesis.text for hypothesis in result.hypotheses] for result in results]

@@ -254,8 +254,8 @@ def _read(dataset: Dataset, parsed: int, pairs: duckdb.DuckDBPyConnection) -> No
     """Fill the table ``pairs``: texts and values, ``fate``, the pair's ``block`` of the corpus, and whether
     it is drawn for bucket edges and for parsing."""
 
-    def drawn(draws: NDArray[np.uint64], purpose: str, wanted: int) -> NDArray[np.bool_]:
-        return _uniform(draws, purpose) < min(1.0, wanted / max(1, dataset.rows))
+    def drawn(draws: NDArray[np.uint64], purpose: str, share: int) -> NDArray[np.bool_]:
+        return _uniform(draws, purpose) < min(1.0, share / max(1, dataset.rows))
 
     columns = (*TEXT_COLUMNS, *_NUMBERS)
     kinds = [(name, pa.string() if name in TEXT_COLUMNS else pa.float64()) for name in columns]

@@ -299,10 +299,10 @@ def _tables(
     return tables, counts, np.array(sums)
 
 
-def _texts(wanted: NDArray[np.int64], search: Search) -> pa.Array:
-    """Return the translations of rows anywhere in the corpus, in the order of ``wanted``."""
-    order = np.argsort(wanted, kind="stable")
-    rows = wanted[order]  # a disk reads in this order faster
+def _texts(chosen: NDArray[np.int64], search: Search) -> pa.Array:
+    """Return the translations of rows anywhere in the corpus, in the order of ``chosen``."""
+    order = np.argsort(chosen, kind="stable")
+    rows = chosen[order]  # a disk reads in this order faster
     starts, texts = (load(search.directory / f"{name}.npy", True) for name in ("starts", "texts"))
     sizes = starts[rows + 1] - starts[rows]
     buffers = [pa.py_buffer(offsets_of(sizes)), pa.py_buffer(texts[ranges(starts[rows], sizes)])]

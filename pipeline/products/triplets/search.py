@@ -167,12 +167,12 @@ def sort_by_cell(search: Search) -> None:
         return load(part(search.directory, "vectors", piece.number), True)
 
     # In a small corpus an anchor is compared with everything.
-    wanted = 1 if search.rows <= CANDIDATES else max(2, min(_MOST_CELLS, search.rows // ROWS_PER_CELL))
-    step = max(1, search.rows // (wanted * _SAMPLED_PER_CELL))
+    cell_count = 1 if search.rows <= CANDIDATES else max(2, min(_MOST_CELLS, search.rows // ROWS_PER_CELL))
+    step = max(1, search.rows // (cell_count * _SAMPLED_PER_CELL))
     shape = vectors_of(pieces[0]).shape[1:] if pieces else (2, 1)
     samples = [vectors_of(piece)[::step, 1].copy() for piece in pieces]
     sample = np.concatenate([np.zeros((0, shape[1]), np.float16), *samples])
-    centroids = find_centroids(sample[sample.any(1)], wanted)
+    centroids = find_centroids(sample[sample.any(1)], cell_count)
     with replaced_directory(search.sorted) as temporary:
 
         def array(name: str, kind: type, length: int, *more: int) -> NDArray[Any]:
@@ -269,9 +269,9 @@ def near_places(cell: int, starts: NDArray[np.int64], centroids: NDArray[np.floa
     left = CANDIDATES
     for near in np.argsort(-closeness, kind="stable").tolist():
         size = int(starts[near + 1] - starts[near])
-        taken = min(size, left)
-        nearest.append(starts[near] + np.arange(taken) * size // max(1, taken))
-        left -= taken
+        count = min(size, left)
+        nearest.append(starts[near] + np.arange(count) * size // max(1, count))
+        left -= count
         if not left:
             break
     return np.concatenate(nearest)

@@ -54,11 +54,11 @@ def _has_loop(items: Sequence[object], least: int) -> bool:
     """Return whether a block of items is repeated three times or more in a row, over at least ``least``
     items."""
     for period in range(1, min(_LONGEST_BLOCK, len(items) // _REPEATS) + 1):
-        wanted = max(_REPEATS * period, least) - period
+        needed = max(_REPEATS * period, least) - period
         run = 0
         for place in range(period, len(items)):
             run = run + 1 if items[place] == items[place - period] else 0
-            if run >= wanted:
+            if run >= needed:
                 block = items[place - period : place]
                 if any(letter.isalnum() for item in block for letter in str(item)):
                     return True

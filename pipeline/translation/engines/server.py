@@ -77,9 +77,9 @@ class ServerTranslator(Engine):
 
     def _request(self, sentence: str) -> tuple[Hypothesis, ...]:
         """Request a sentence. Raises Untranslatable if the server refuses it or gives no translation."""
-        settings, wanted = self._settings, self._options.nbest
+        settings, nbest = self._settings, self._options.nbest
         choices: list[dict[str, Any]] = []
-        while (missing := wanted - len(choices)) > 0:  # a server can give fewer answers than requested
+        while (missing := nbest - len(choices)) > 0:  # a server can give fewer answers than requested
             fields = {
                 "temperature": settings.temperature,
                 "max_tokens": self._options.maximum_target_tokens,
@@ -94,7 +94,7 @@ class ServerTranslator(Engine):
                 if not choices:
                     raise
                 break  # use the answers that arrived before
-        return best_answers([read_answer(choice, sentence) for choice in choices[:wanted]])
+        return best_answers([read_answer(choice, sentence) for choice in choices[:nbest]])
 
 
 class _Requests(BatchEngine):

@@ -200,14 +200,14 @@ def _distinct_of(ingested: ShardDirectory, root: Path, maximum: int | None) -> D
 def _write(ingested: ShardDirectory, target: DistinctSentences, threads: int, maximum: int | None) -> None:
     target.places.mkdir(parents=True)
     place_records: list[ShardRecord] = []
-    wanted = ["source_text", *waiting_columns(ingested.schema)]
+    names = ["source_text", *waiting_columns(ingested.schema)]
     rows = RowCounts()
 
     def numbered(log: BinaryIO) -> Iterator[tuple[int, pa.ChunkedArray, NDArray[np.int64]]]:
         """Yield the index of each shard, its new sentences, and the sentence number of each of its rows."""
         start = 0
         for index, table in enumerate(
-            in_order(lambda shard: ingested.read(shard, wanted), len(ingested), threads)
+            in_order(lambda shard: ingested.read(shard, names), len(ingested), threads)
         ):
             numbers, own = _number_rows(table, start, target.path / "first_rows.bin")
             (own + start).astype("<i8").tofile(log)

@@ -91,8 +91,8 @@ def recall(
     """
     bases = np.cumsum([0, *(segment.rows for segment in segments)])
     rows = int(bases[-1])
-    wanted = mapped_array(keys, "<u8").reshape(-1, 2)
-    marks = _marks(wanted)
+    keys_of_corpus = mapped_array(keys, "<u8").reshape(-1, 2)
+    marks = _marks(keys_of_corpus)
     problems: list[InputError] = []
 
     def entries() -> Iterator[pa.RecordBatch]:
@@ -105,8 +105,8 @@ def recall(
             is_known = marks[known[:, 1] & np.uint64(len(marks) - 1)]
             is_known &= segment.digest in failures or ~failed
             yield _batch(known[is_known], (base + heads + rows * failed)[is_known])
-        for begin in range(0, len(wanted), _BLOCK):
-            block = wanted[begin : begin + _BLOCK]
+        for begin in range(0, len(keys_of_corpus), _BLOCK):
+            block = keys_of_corpus[begin : begin + _BLOCK]
             yield _batch(block, 2 * rows + np.arange(begin, begin + len(block)))
 
     result = run_query(

@@ -218,11 +218,11 @@ def build_rows(
     def complete(table: pa.Table) -> pa.Table:
         number = table.column("sentence")
         waits = number.is_valid().to_numpy()
-        wanted, own = np.unique(number.drop_null().to_numpy(), return_inverse=True)
+        distinct, own = np.unique(number.drop_null().to_numpy(), return_inverse=True)
         if hypotheses is None:
             hypotheses_of, counts = HYPOTHESES.empty_table(), np.empty(0, np.int64)
         else:
-            hypotheses_of, counts = hypotheses.fetch(wanted)
+            hypotheses_of, counts = hypotheses.fetch(distinct)
         # A row that is not translated stays one row without a hypothesis (-1).
         left, count = np.full(table.num_rows, -1), np.ones(table.num_rows, np.int64)
         left[waits], count[waits] = (np.cumsum(counts) - counts)[own], counts[own]

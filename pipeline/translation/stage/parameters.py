@@ -78,9 +78,9 @@ class _Section(DecodingOptions):
         if self.sentences_per_task is not None:
             return self.sentences_per_task
         share = sentences if workers == 1 else -(-sentences // (4 * workers))
-        wanted = min(rate * TASK_SECONDS, _MOST_HYPOTHESES / self.nbest, share)
+        size = min(rate * TASK_SECONDS, _MOST_HYPOTHESES / self.nbest, share)
         least = math.ceil(sentences / _MOST_TASKS / window)
-        return window * max(1, least, round(wanted / window))
+        return window * max(1, least, round(size / window))
 
     @model_validator(mode="after")
     def _consistent(self) -> _Section:

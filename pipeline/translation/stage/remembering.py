@@ -198,8 +198,8 @@ def remember(choice: EngineChoice, resources: Resources, answers: Mapping[str, H
 
 def usable_segments(memory: MemorySet, choice: EngineChoice) -> list[Segment]:
     """List the segments, starting with those made by the installed versions of libraries."""
-    wanted = _versions(choice)
-    return sorted(memory.segments(), key=lambda segment: is_made_otherwise(segment.libraries, wanted))
+    current = _versions(choice)
+    return sorted(memory.segments(), key=lambda segment: is_made_otherwise(segment.libraries, current))
 
 
 def known_segments(choice: EngineChoice, resources: Resources) -> list[Segment]:
@@ -215,12 +215,12 @@ def known_segments(choice: EngineChoice, resources: Resources) -> list[Segment]:
 
 def warn_of_versions(recalled: Recalled, choice: EngineChoice) -> None:
     """Warn if other versions of libraries made some of the remembered translations."""
-    wanted = _versions(choice)
+    current = _versions(choice)
     libraries = [segment.libraries for segment in recalled.needed()]
-    if others := [recorded for recorded in libraries if is_made_otherwise(recorded, wanted)]:
+    if others := [recorded for recorded in libraries if is_made_otherwise(recorded, current)]:
         logger.warning(
             "some translations in the memory were made with %s; the manifest lists all versions",
-            describe_differences(others, wanted),
+            describe_differences(others, current),
         )
 
 

@@ -160,26 +160,26 @@ def layout(shape: Shape, dtype: torch.dtype) -> dict[str, tuple[tuple[int, ...],
     shape: sizes of the state. dtype: type of keys and values.
     """
     batch, beam, capacity, places = shape.batch, shape.beam, shape.capacity, shape.beam + 1
-    whole, real, flag = torch.int64, torch.float32, torch.bool
+    integer, real, flag = torch.int64, torch.float32, torch.bool
     keys = (shape.layers, 2, batch, shape.heads)
     return {
         "memory": ((*keys, shape.source, shape.head_width), dtype),
         "memory_mask": ((batch, 1, 1, shape.source), dtype),
         "cache": ((*keys, capacity, beam, shape.head_width), dtype),
-        "origin": ((batch, beam, capacity), whole),
-        "tokens": ((batch, capacity, beam), whole),
-        "parents": ((batch, capacity, beam), whole),
-        "position": ((1,), whole),
-        "previous": ((batch, beam), whole),
+        "origin": ((batch, beam, capacity), integer),
+        "tokens": ((batch, capacity, beam), integer),
+        "parents": ((batch, capacity, beam), integer),
+        "position": ((1,), integer),
+        "previous": ((batch, beam), integer),
         "total": ((batch, beam), real),
-        "cap": ((batch,), whole),
-        "prefix": ((batch, max(1, shape.prefix)), whole),
-        "prefix_length": ((batch,), whole),
+        "cap": ((batch,), integer),
+        "prefix": ((batch, max(1, shape.prefix)), integer),
+        "prefix_length": ((batch,), integer),
         "done_score": ((batch, places), real),
-        "done_slot": ((batch, places), whole),
-        "done_length": ((batch, places), whole),
+        "done_slot": ((batch, places), integer),
+        "done_length": ((batch, places), integer),
         "done_ended": ((batch, places), flag),
-        "done_count": ((batch,), whole),
+        "done_count": ((batch,), integer),
         "finished": ((batch,), flag),
         "non_finite": ((batch,), flag),
     }

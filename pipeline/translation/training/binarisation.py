@@ -83,11 +83,11 @@ class Draw:
         null)."""
         drawn = drawn_values(pairs)
         held = drawn < self.held_out
-        wanted = held | self._is_trained_on(pairs, drawn)
+        chosen = held | self._is_trained_on(pairs, drawn)
         if self.sample < 1:
-            wanted &= held | (drawn_of(pairs["source_text"], pairs["target"], half=1) < self.sample)
+            chosen &= held | (drawn_of(pairs["source_text"], pairs["target"], half=1) < self.sample)
         texts = pairs.select(["source_text", "target", "reference"])
-        return texts.append_column("drawn", pa.array(drawn, mask=~held)).filter(pa.array(wanted))
+        return texts.append_column("drawn", pa.array(drawn, mask=~held)).filter(pa.array(chosen))
 
     def _is_trained_on(self, pairs: pa.Table, drawn: NDArray[np.float64]) -> NDArray[np.bool_]:
         chosen: NDArray[np.bool_] = drawn >= self.held_out
@@ -95,9 +95,9 @@ class Draw:
         return chosen if self.share >= 1 else chosen & (drawn_of(pairs["source_text"], half=1) < self.share)
 
 
-def held_out_threshold(rows: int, wanted: int) -> float:
-    """Return the threshold below which rows are held out: about ``wanted`` of them, at most a tenth."""
-    return 0.0 if rows == 0 else min(0.1, wanted / rows)
+def held_out_threshold(rows: int, held_out: int) -> float:
+    """Return the threshold below which rows are held out: about ``held_out`` of them, at most a tenth."""
+    return 0.0 if rows == 0 else min(0.1, held_out / rows)
 
 
 def prepare_bitext(

@@ -149,10 +149,10 @@ def _lines(processes: Sequence[subprocess.Popen[str]]) -> Iterator[bytes]:
     assert processes[0].stdout is not None
     reports = processes[0].stdout.fileno()
     pending = b""
-    asked = False
+    is_stopping = False
     while True:
-        if stop_requested() and not asked:
-            asked = True
+        if stop_requested() and not is_stopping:
+            is_stopping = True
             for process in processes:
                 if process.poll() is None:
                     process.terminate()

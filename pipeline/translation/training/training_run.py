@@ -288,9 +288,9 @@ class TrainingRun:
         report(event="validation", **row)
 
     def _forget_snapshots(self) -> None:
-        wanted = needed_snapshots(self.directory, self.history, self.parameters)
+        needed = needed_snapshots(self.directory, self.history, self.parameters)
         for path in (self.directory / "snapshots").glob("update-*.pt"):
-            if path not in wanted:
+            if path not in needed:
                 path.unlink(missing_ok=True)
 
     def save(self) -> None:

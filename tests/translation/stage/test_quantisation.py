@@ -74,9 +74,7 @@ def test_calibration_runs_once_per_model_and_options(
     # How many hypotheses are equal depends on the processor, on which the tiny model was trained.
     assert 0 < report.calibration.identical < 1
     assert report.compute_type == ("int8" if report.calibration.within(9.0) else "float32")
-    monkeypatch.setattr(
-        quantisation, "measure_on_worker", Mock(side_effect=AssertionError("measured again"))
-    )
+    monkeypatch.setattr(quantisation, "measure_on_worker", Mock(side_effect=AssertionError("measured again")))
     write_corpus(tmp_path / "other", SENTENCES[:150], rows=100)  # another corpus, even a small one
     again, _ = run(tmp_path, tmp_path / "other", lenient, model=tiny_model)
     assert again.calibration == report.calibration

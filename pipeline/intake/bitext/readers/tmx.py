@@ -146,13 +146,13 @@ def _language(variant: Element) -> str:
 
 
 @lru_cache
-def _count_matched(language: str, wanted: str) -> int:
+def _count_matched(language: str, accepted: str) -> int:
     """Return how many characters of a language tag match one of the wanted tags (``cs|ces``); 0 for no match.
 
     A tag matches itself and shorter tags: ``en-gb`` matches ``en-gb`` and ``en``.
     """
     tag = f"{language.replace('_', '-')}-"
-    return max(len(code) * tag.startswith(f"{code}-") for code in wanted.replace("_", "-").split("|"))
+    return max(len(code) * tag.startswith(f"{code}-") for code in accepted.replace("_", "-").split("|"))
 
 
 def _text(segment: Element) -> str:

@@ -179,7 +179,7 @@ def separated_rows(path: Path, reading: Reading, separator: str | None) -> Itera
     quotes_are_text, separator = separator is None, separator or "\t"
     blocks, ahead, width = line_blocks(path, reading), deque[_Line](), 0
 
-    def lines(taken: list[_Line]) -> Iterator[str]:
+    def lines(row_lines: list[_Line]) -> Iterator[str]:
         """Yield and collect the lines of one row, at most ``max_line_bytes``; a faulty line comes alone."""
         size = 0
         while True:
@@ -188,10 +188,10 @@ def separated_rows(path: Path, reading: Reading, separator: str | None) -> Itera
             if not ahead:
                 return
             size += len(ahead[0][1].encode()) + 1
-            if taken and (size > reading.max_line_bytes or taken[0][2]):
+            if row_lines and (size > reading.max_line_bytes or row_lines[0][2]):
                 return
-            taken.append(ahead.popleft())
-            yield f"{taken[-1][1]}\n"
+            row_lines.append(ahead.popleft())
+            yield f"{row_lines[-1][1]}\n"
 
     while True:
         if not ahead:
@@ -212,13 +212,13 @@ def separated_rows(path: Path, reading: Reading, separator: str | None) -> Itera
                 cells = line.split(separator)
                 ahead.popleft()
             else:
-                cells, taken = [], list[_Line]()
+                cells, row_lines = [], list[_Line]()
                 with suppress(csv.Error):
-                    cells = next(csv.reader(lines(taken), delimiter=separator, strict=True))
-                if not cells or (len(taken) > 1 and len(cells) != (width or len(cells))):
-                    ahead.extendleft(reversed(taken[1:]))
-                    cells, taken = [], taken[:1]
-                code = max(code for _, _, code in taken)
+                    cells = next(csv.reader(lines(row_lines), delimiter=separator, strict=True))
+                if not cells or (len(row_lines) > 1 and len(cells) != (width or len(cells))):
+                    ahead.extendleft(reversed(row_lines[1:]))
+                    cells, row_lines = [], row_lines[:1]
+                code = max(code for _, _, code in row_lines)
             rows.append((number, cells, code, not line))
             width = width or len(cells)
         numbers, every, codes, empty = zip(*rows, strict=True)

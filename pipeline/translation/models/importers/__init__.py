@@ -40,9 +40,9 @@ def importer_for(path: Path) -> Importer:
     for importer in importers:
         if importer.recognises(path):
             return importer
-    wanted = ", or ".join(importer.WANTED for importer in importers)
+    forms = ", or ".join(importer.WANTED for importer in importers)
     raise InputError(
         "not a model that can be imported",
         path,
-        remedy=f"A directory needs {wanted}. Unpack archives first. OPUS-MT on the Hub: Helsinki-NLP/NAME.",
+        remedy=f"A directory needs {forms}. Unpack archives first. OPUS-MT on the Hub: Helsinki-NLP/NAME.",
     )

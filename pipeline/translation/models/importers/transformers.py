@@ -277,17 +277,17 @@ def _converter(path: Path) -> Any:
 
         def load_tokenizer(self, tokenizer_class: Any, model_name_or_path: str, **options: Any) -> Any:
             tokenizer = load_tokenizer(Path(model_name_or_path))
-            whole = vocabulary_of(tokenizer)
-            if max(whole.values(), default=-1) >= self.rows:
+            vocabulary = vocabulary_of(tokenizer)
+            if max(vocabulary.values(), default=-1) >= self.rows:
                 raise ValueError(
                     f"the embedding has {self.rows} rows, but the tokenizer's tokens go up to number "
-                    f"{max(whole.values())}"
+                    f"{max(vocabulary.values())}"
                 )
             # The converter reads here whether mBART's decoder starts from the end of a sentence (mBART-50).
             self.configuration.tokenizer_class = type(tokenizer).__name__
             tokenizer.bos_token = tokenizer.bos_token or tokenizer.cls_token
             # The converter only uses this, which lacks the languages in M2M-100.
-            tokenizer.get_vocab = lambda: whole
+            tokenizer.get_vocab = lambda: vocabulary
             return tokenizer
 
     return Converter(str(path))
