@@ -112,8 +112,8 @@ def open_parquet(path: Path, remedy: str | None = None) -> Iterator[pq.ParquetFi
 def row_groups(
     file: pq.ParquetFile, rows_per_group: int = ROWS_PER_SHARD
 ) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Divide a file into pieces of at least ``rows_per_group`` rows (the last may be smaller). Yields the numbers
-    of each piece's row groups, and its rows."""
+    """Divide a file into pieces of at least ``rows_per_group`` rows (the last may be smaller). Yields each
+    piece's row group numbers, and its rows."""
     groups: tuple[int, ...] = ()
     rows = 0
     for group in range(file.metadata.num_row_groups):
