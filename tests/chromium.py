@@ -1,4 +1,4 @@
-"""A headless Chromium for tests of pages, and the browser as a person uses it."""
+"""A headless Chromium for tests of pages."""
 
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Fixtures that any test may use."""
+"""Fixtures for all tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can happen to a file on a disk."""
+"""Kinds of damage to a file on disk."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Blocks of the documentation's pages, in order, and the files that a reader would bring."""
+"""Code blocks of the documentation, in order, and the files that they need."""
 
 import gzip
 import itertools

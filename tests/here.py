@@ -1,4 +1,4 @@
-"""Commands and stages run in this process: quicker than as a process, and stopped where a test wants it."""
+"""Runs commands and stages in this process: faster than a separate one, and can be stopped anywhere."""
 
 import contextlib
 import importlib

@@ -1,4 +1,4 @@
-"""A command that serves pages, in a process of its own."""
+"""A command that serves pages, in a separate process."""
 
 from __future__ import annotations
 

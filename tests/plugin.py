@@ -1,4 +1,4 @@
-"""A package with a module in an entry point group, and processes in which it is installed."""
+"""A package with a module in an entry point group, for separate processes."""
 
 import os
 import subprocess

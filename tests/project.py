@@ -1,4 +1,4 @@
-"""A project of its own for tests of whole stages: a copy of the code, small parameters, the fake engine."""
+"""A project for tests of whole stages: a copy of the code, small parameters, and the fake engine."""
 
 import hashlib
 import os

@@ -1,5 +1,4 @@
-"""The generated pages are up to date, links lead somewhere, the stages are those that the code has. The
-commands of README and docs/ run, in order, in a project right after its corpus was rebuilt."""
+"""Generated pages are up to date, links resolve, and the documented commands run."""
 
 import os
 import re

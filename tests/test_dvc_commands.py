@@ -1,4 +1,4 @@
-"""DVC's own commands keep the choices of params.yaml, the work directory and the corpus."""
+"""DVC's own commands keep parameters, work directory and corpus."""
 
 import json
 import re

@@ -1,5 +1,4 @@
-"""The whole product once, with the fake engine, as users run it: set up a project, run it with DVC, change
-it, kill it. Every command is a process of its own."""
+"""The whole product with the fake engine, as users run it: set up, run, change, and kill."""
 
 import os
 import shutil

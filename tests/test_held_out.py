@@ -1,4 +1,4 @@
-"""What a corpus holds out reaches no stage that is trained: every stage of dvc.yaml is run with splits."""
+"""Held-out sentences reach no stage that trains."""
 
 import re
 from collections.abc import Callable, Iterator

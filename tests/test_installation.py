@@ -1,4 +1,4 @@
-"""The sdist and the wheel: what is in them, and that a project runs with the wheel alone, without a clone."""
+"""Contents of sdist and wheel, and a project that runs with the wheel alone."""
 
 import fnmatch
 import os

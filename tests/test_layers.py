@@ -1,4 +1,4 @@
-"""Imports point down between wings and between rooms, as pyproject.toml declares and the docs show."""
+"""Imports point down between wings and rooms, as declared and documented."""
 
 import importlib.util
 import re

@@ -1,5 +1,4 @@
-"""Work directory, output and cache of DVC are links to one file, and nothing ever writes into it. Ingested
-shards have no copy in the work directory."""
+"""Files that DVC's cache, the output and the work directory share are never written in place."""
 
 import hashlib
 import subprocess

@@ -1,4 +1,4 @@
-"""What only Linux has is optional: a project runs where these calls and files do not exist."""
+"""A project runs without the calls and files that only Linux has."""
 
 import subprocess
 from pathlib import Path

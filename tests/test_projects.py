@@ -1,5 +1,4 @@
-"""``paraforge init``: a project of one's own; nothing of a user's is overwritten,
-and one of an earlier version comes up to date without running what did not change."""
+"""``paraforge init``: new projects, upgrades, and files of users that are kept."""
 
 import configparser
 import shutil

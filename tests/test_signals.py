@@ -1,5 +1,4 @@
-"""A signal ends a command, a stage and a page with exit code 130 and the word, whichever of the main thread
-and the watcher of signals is the faster; a closed pipe is quiet."""
+"""Signals end commands, stages and pages with exit code 130; closed pipes are quiet."""
 
 import io
 import itertools

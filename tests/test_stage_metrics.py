@@ -1,4 +1,4 @@
-"""What stages write beside their output: everything, and a headline that fits a terminal."""
+"""Metrics of stages: complete files, and headlines that fit a terminal."""
 
 from dataclasses import fields
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""A step whose output changes has another number: without it, finished work of before would be reused."""
+"""A step whose output changes needs a new version."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Machine code that is kept is used again, and never with a constant or a function that has changed."""
+"""Cached machine code is reused, but never with a changed constant or function."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Errors read as a user needs them."""
+"""Messages and exit codes of errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files by name and content: what a directory's fingerprint sees, and what killed processes left."""
+"""Fingerprints of files and directories, and leftovers of killed processes."""
 
 import errno
 import gzip

@@ -1,4 +1,4 @@
-"""What people see, progress included, and what the log file keeps."""
+"""Console output, progress, and the log file."""
 
 import logging
 import sys

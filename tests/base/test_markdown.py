@@ -1,4 +1,4 @@
-"""Text in Markdown stays text, whatever it is made of: as a parser of CommonMark sees it."""
+"""Escaped text stays text in Markdown, as a CommonMark parser sees it."""
 
 from html.parser import HTMLParser
 

@@ -1,4 +1,4 @@
-"""Modules of other packages that cannot be imported, or have a name that is taken."""
+"""Modules of other packages that cannot be imported or have a taken name."""
 
 import sys
 from collections.abc import Callable

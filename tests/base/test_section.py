@@ -1,4 +1,4 @@
-"""What all sections have in common."""
+"""Properties of all configuration sections."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Whatever YAML the program reads, a text that means more than it says is refused at once, with its line."""
+"""YAML: ambiguous or unsafe text is an error with its line."""
 
 import re
 from pathlib import Path

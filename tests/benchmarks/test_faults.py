@@ -1,4 +1,4 @@
-"""The fault machine: its draws are repeatable, its finds recorded, and no difference is passed by."""
+"""The fault benchmark: repeatable draws, recorded findings, and no missed difference."""
 
 from pathlib import Path
 

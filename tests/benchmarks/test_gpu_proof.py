@@ -1,4 +1,4 @@
-"""The proof for a GPU, with few sentences on a CPU: what its parts measure, and which are run when."""
+"""The GPU benchmark with few sentences on a CPU."""
 
 import gzip
 import time

@@ -1,4 +1,4 @@
-"""Each program on small data: what it compares, draws and judges."""
+"""Benchmark programs on small data."""
 
 import random
 from pathlib import Path

@@ -1,5 +1,4 @@
-"""Measurements are valid, the page is what they give, benchmarks record by themselves, and the newest command
-of each can still be typed; an older one belongs to its commit."""
+"""Recorded measurements are valid, the page matches them, and the newest commands still parse."""
 
 import importlib
 import json

@@ -1,4 +1,4 @@
-"""A score and a filter are one file each: here of other packages, which nothing here knows."""
+"""A scorer and a filter of another package."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Threads of a training sleep while they wait, unless the environment says otherwise."""
+"""Idle threads of a training sleep."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The example on Tatoeba's export, on invented sentences of the same form."""
+"""The Tatoeba example on invented sentences in the export's format."""
 
 import bz2
 import importlib.util

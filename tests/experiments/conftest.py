@@ -1,4 +1,4 @@
-"""Data, tables and results of a test's own; a small table, and its run."""
+"""Data, tables and results for tests of experiments."""
 
 import gzip
 import random

@@ -1,4 +1,4 @@
-"""Pairs, word vectors, judgements and contradictions that experiments make of the files in PARAFORGE_DATA."""
+"""Pairs, word vectors and judgments that experiments make from the files in PARAFORGE_DATA."""
 
 import gzip
 import random

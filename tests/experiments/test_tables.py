@@ -1,4 +1,4 @@
-"""Tables of experiments: every file is valid, cells run once, rows are recorded with mean and deviation."""
+"""Tables of experiments: valid files, cells that run once, and recorded rows."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Sentence encoders on a GPU learn and give what they do on the CPU, but for rounding."""
+"""Sentence encoders on a GPU give what they give on the CPU, up to rounding."""
 
 from pathlib import Path
 from typing import Any

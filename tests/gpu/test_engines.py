@@ -1,4 +1,4 @@
-"""Engines on a GPU give what they give on the CPU; run with ``pytest -m gpu`` where there is one."""
+"""Engines on a GPU match the CPU; run with ``pytest -m gpu``."""
 
 from pathlib import Path
 

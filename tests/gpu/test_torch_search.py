@@ -1,4 +1,4 @@
-"""The search on a GPU, run wherever there is one: recorded steps, failures while recording, devices."""
+"""The torch search on a GPU: recorded steps, failures while recording, devices."""
 
 import dataclasses
 from typing import Any

@@ -1,4 +1,4 @@
-"""The finished project is made once for all processes of the tests."""
+"""The finished project, which all test processes share."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The small project that every guarantee is checked on: all stages run, on several shards."""
+"""The small project of the guarantee tests: all stages run, on several shards."""
 
 import os
 import shutil

@@ -1,5 +1,5 @@
-"""Nothing is lost: rows in = kept + rejected + failed, from the bitext to the corpus, which verifies. What
-has been translated once is never translated again. Two runs of a stage never write at once."""
+"""Nothing is lost: rows in = kept + rejected + failed, from the bitext to the published corpus. A known
+sentence is never translated again, and two runs of a stage never write at once."""
 
 import json
 import re

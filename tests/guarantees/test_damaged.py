@@ -1,4 +1,4 @@
-"""A damaged input is an error in words that names the file, or it changes nothing; what was there stays."""
+"""A damaged input is an error that names the file, or changes nothing; earlier results are kept."""
 
 from pathlib import Path
 

@@ -1,5 +1,4 @@
-"""A stage that is killed, or that cannot write, leaves nothing unfinished under a final name, and the next
-run gives the same bytes. Stages are started as DVC starts them, and killed by a real SIGKILL."""
+"""A stage that is killed or cannot write leaves no unfinished file, and the next run gives the same bytes."""
 
 import resource
 import signal

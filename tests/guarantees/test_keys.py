@@ -1,4 +1,4 @@
-"""All that decides a result is in its key: finished work of other parameters is never taken for it."""
+"""Keys contain everything that decides a result, so that other parameters never reuse it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,5 +1,4 @@
-"""What a stage gives depends on its input and its own parameters: not on workers, not on what was there
-before, not on parameters that dvc.yaml does not name."""
+"""The result of a stage depends only on its input and its own parameters."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Commands of `python -m experiments.programs` from files to tables, JSON and errors."""
+"""Commands of `python -m experiments.programs`."""
 
 import json
 from pathlib import Path

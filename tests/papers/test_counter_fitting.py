@@ -1,4 +1,4 @@
-"""Counter-fitting against its definition, word by word."""
+"""Counter-fitting against its definition."""
 
 from pathlib import Path
 

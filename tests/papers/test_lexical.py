@@ -1,4 +1,4 @@
-"""Baselines against loops, and against figures measured on real sets."""
+"""Baselines against loops and against figures on real sets."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Correlations by arithmetic and by SciPy; reference lexicons as read from files."""
+"""Evaluation of lexicons: correlations and reference lexicons."""
 
 import gzip
 import json

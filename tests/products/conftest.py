@@ -1,4 +1,4 @@
-"""What tests of products share."""
+"""Fixtures for the tests of products."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every kind of model is told by its files, and gives the vectors that it is of."""
+"""Kinds of models are recognized by their files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A stage whose parameters or input files change while it runs fails, whichever stage it is."""
+"""A stage fails if its parameters or input files change while it runs."""
 
 import errno
 import os

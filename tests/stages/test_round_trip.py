@@ -1,4 +1,4 @@
-"""English alone, from 'init --english' to the corpus; what is refused before any work; both models."""
+"""English alone, from 'init --english' to the corpus."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""What tests of translation share: what the fake engine was given and what it translated."""
+"""Fixtures for the tests of translation."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Many sentences: each is parsed once, whatever was parsed before and wherever a run was stopped."""
+"""Parsing of many sentences: each is parsed once, also after an interruption."""
 
 from pathlib import Path
 

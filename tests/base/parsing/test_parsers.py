@@ -1,5 +1,4 @@
-"""The parsers: link-grammar where it is installed, Stanza's interface, files of trees; and trees between
-brackets."""
+"""Parsers: link-grammar if it is installed, Stanza's interface, and files of bracketed trees."""
 
 import re
 import shutil

@@ -1,5 +1,4 @@
-"""Schedulers that are not there, or not there any more. Clusters that speak TLS: the right certificate
-computes, no or another one is refused in words."""
+"""Clusters: schedulers that are missing or lost, and TLS certificates."""
 
 import logging
 import shutil

@@ -1,5 +1,4 @@
-"""Keys of texts: ranking of equal ones against a dictionary, samples by them, and clusters of rows that share
-them."""
+"""Ranking of equal text keys, samples by key, and clusters of rows, against dictionaries."""
 
 import itertools
 import time

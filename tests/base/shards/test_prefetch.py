@@ -1,4 +1,4 @@
-"""Computing ahead: same items, errors in their place, no thread left behind."""
+"""Computing ahead: same items, errors in place, no thread left behind."""
 
 import itertools
 import threading

@@ -1,4 +1,4 @@
-"""What a process may use of a machine: a container's cores and memory, not all that is there; threads."""
+"""Resources: a container's cores and memory, threads, devices."""
 
 import os
 import subprocess

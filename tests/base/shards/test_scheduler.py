@@ -1,5 +1,5 @@
-"""Jobs give the same results here, on a local cluster and on a cluster that is already there. Worker
-processes: what they give, and what becomes of a run when one dies or Ctrl-C reaches them, too."""
+"""Jobs give the same results in this process, on a local cluster and on a running one; lost workers and
+Ctrl-C."""
 
 import logging
 import os

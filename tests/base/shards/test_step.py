@@ -1,5 +1,4 @@
-"""A step gives the same bytes however it is run, resumes, and never mixes results. Shards say which versions
-of libraries made them, and a mixture is warned of."""
+"""Steps: same bytes however they run, resuming, and recorded library versions."""
 
 import importlib.metadata
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Shards are what was written, whatever way it came, and damage is noticed."""
+"""Shards read back as written, and damage is detected."""
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate

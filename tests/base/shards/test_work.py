@@ -1,4 +1,4 @@
-"""The work directory believes only what is whole and its own, and has one writer."""
+"""The work directory: only complete results of its own, and a single writer."""
 
 import subprocess
 import sys

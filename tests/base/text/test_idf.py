@@ -1,4 +1,4 @@
-"""Document frequencies and entropy by arithmetic."""
+"""Document frequencies and entropy, by arithmetic."""
 
 import gzip
 import math

@@ -1,4 +1,4 @@
-"""Codes of languages, whoever writes them."""
+"""Language codes in all their forms."""
 
 import pytest
 

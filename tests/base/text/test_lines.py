@@ -1,4 +1,4 @@
-"""Lines: where they end, and what is wrong with them; files of every compression."""
+"""Lines of text files: line ends, faults, and compression."""
 
 import gzip
 import io

@@ -1,5 +1,4 @@
-"""The forms in which texts are compared, against an oracle that goes through characters one by one.
-Normalisation forms are those of Python's own tables, whatever Arrow does."""
+"""Forms in which texts are compared, against an oracle that works character by character."""
 
 import re
 import sys

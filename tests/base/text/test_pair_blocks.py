@@ -1,4 +1,4 @@
-"""Reading pairs: TSV, PPDB, compressed files, shards; and what is wrong with them."""
+"""Reading pairs: TSV, PPDB, compressed files, and shards."""
 
 import gzip
 from collections.abc import Iterable

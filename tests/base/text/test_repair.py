@@ -1,4 +1,4 @@
-"""Texts as other programs leave them: what is repaired, what is certainly damaged, and what must stay."""
+"""Texts of other programs: what is repaired, what is damaged, and what must not change."""
 
 import pyarrow as pa
 import pytest

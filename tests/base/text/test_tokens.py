@@ -1,4 +1,4 @@
-"""The column tokeniser gives sacremoses' own tokens, for any text; n-grams of tokens against a loop."""
+"""The column tokenizer against sacremoses, and n-grams against a loop."""
 
 import random
 from collections import Counter

@@ -1,5 +1,4 @@
-"""Units of text: character trigrams against slicing, SentencePiece against its own library, vocabularies of
-them."""
+"""Units of text: character trigrams, SentencePiece pieces, and their vocabularies."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Vectors of parts of words that have none of their own."""
+"""Vectors of words from the vectors of their parts."""
 
 import hashlib
 from pathlib import Path

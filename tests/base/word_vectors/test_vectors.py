@@ -1,4 +1,4 @@
-"""A table is the same in memory, on disk and as text; every wrong file is an error with file and line."""
+"""Tables of word vectors in memory, on disk and as text; errors name file and line."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""The dataset card: front matter that the Hub reads, and tables that text cannot break."""
+"""The dataset card: front matter for the Hub, and tables that no text can break."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Groups of pairs that say the same, and splits that share no sentence, against slow oracles."""
+"""Groups of pairs, and splits without common sentences, against slow oracles."""
 
 import itertools
 import logging

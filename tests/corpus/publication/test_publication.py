@@ -1,4 +1,4 @@
-"""Published corpora: every reader reads them, counts add up, and bytes depend on the pairs alone."""
+"""Published corpora: common readers open them, counts add up, and bytes depend only on the pairs."""
 
 import importlib
 import itertools

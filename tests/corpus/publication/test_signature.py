@@ -1,4 +1,4 @@
-"""The signature: one field a choice, and the same line for the same choices."""
+"""The signature: one field per choice."""
 
 from typing import Any
 

@@ -1,5 +1,4 @@
-"""The verdict in words, and what a selection finds and says of minima that are shares of the mismatched
-pairs."""
+"""The verdict in words, and minima given as shares of the mismatched pairs."""
 
 import random
 import re

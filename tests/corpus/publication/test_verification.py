@@ -1,4 +1,4 @@
-"""Verification finds each kind of damage, names the file, and says what to do."""
+"""Verification finds each kind of damage and names the file."""
 
 import shutil
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Counts of a corpus: as counted word by word, the same however it is cut, in bounded memory."""
+"""Counts of a corpus: exact, the same for any shards, in bounded memory."""
 
 import math
 from collections import Counter

@@ -1,5 +1,4 @@
-"""The lexical table: as a slow model has it, the same in any number of threads, not misled by wrong rows;
-lines that are out of step by it."""
+"""The lexical table against a slow model, and lines out of step."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""What a model gives has a directory of its own: other columns come and go and it is not run again."""
+"""Columns of models are stored separately, so that models are not run again."""
 
 from collections import Counter
 from collections.abc import Callable

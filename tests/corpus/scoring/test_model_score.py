@@ -1,4 +1,4 @@
-"""Any trained model as the scorer: its cosines are the paraphrase scores, and what is made says so."""
+"""A trained model as the scorer."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every score has the same bytes on every processor, whichever instructions libraries find there."""
+"""Scores have the same bytes on every processor."""
 
 import json
 import os

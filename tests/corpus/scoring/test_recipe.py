@@ -1,4 +1,4 @@
-"""The built-in scorer's recipe on a tiny WordNet and a tiny model: pairs, and the same bytes each time."""
+"""The recipe of the built-in scorer on a tiny WordNet and a tiny model."""
 
 from pathlib import Path
 

@@ -1,5 +1,4 @@
-"""The score step: row-aligned, null where there is nothing to score, the same for any number of workers. Of
-translations that are paired nothing is learned; their signs come from both."""
+"""The score step: row-aligned columns, nulls, and the same result for any workers, blocks and shards."""
 
 import threading
 import time

@@ -1,5 +1,5 @@
-"""The verdict's arithmetic against counting every pair; its intervals against the binomial distribution; and
-the share of pairs that people are likely to accept."""
+"""The verdict: areas against counting every pair, intervals against the binomial distribution, and
+adequacy."""
 
 import math
 from dataclasses import asdict

@@ -1,5 +1,4 @@
-"""Scores of words against their formula, alignments and repetitions against slow definitions of them; the
-built-in scorer: what it is and what it finds."""
+"""The word scorer against its formula, and properties of the built-in one."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""Mismatched pairs: whose they are, that nothing but the rows decides them, and odd corpora."""
+"""Mismatched pairs: how they are drawn, that only the rows decide them, and odd corpora."""
 
 import random
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Small corpora for the tests of selection: shard directories as translate and score would leave them."""
+"""Small corpora for the tests of selection, as translate and score write them."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Selection row by row in plain Python: what the vectorised selection has to agree with."""
+"""Selection row by row in plain Python."""
 
 import math
 import re

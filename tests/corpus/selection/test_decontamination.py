@@ -1,5 +1,4 @@
-"""Decontamination: whole sentences and n-grams, against sets of tuples. Reading test files: formats, columns,
-and errors with file and line."""
+"""Decontamination by sentences and n-grams, and formats of test files."""
 
 import gzip
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Filters: what they accept, what a missing value does, and who refuses first."""
+"""Filters: bounds, missing values, and the order of rejection."""
 
 from typing import Any, cast
 

@@ -1,4 +1,4 @@
-"""Near repeats of meaning: against exact search, whatever the shards, threads and kills."""
+"""Near repeats against exact search, for any shards and threads."""
 
 import hashlib
 from functools import partial

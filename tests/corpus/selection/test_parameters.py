@@ -1,5 +1,4 @@
-"""The parameters of selection: what is allowed, and that the shipped choices are. The choice select=quality
-on pairs that show each of its filters."""
+"""Parameters of selection, the shipped choices, and select=quality."""
 
 from pathlib import Path
 from typing import Any

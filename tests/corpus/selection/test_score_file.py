@@ -1,4 +1,4 @@
-"""``paraforge score``: a table in, a table out; the verdict on it; whatever is wrong is said in one line."""
+"""``paraforge score FILE``: tables in and out, the verdict, and errors."""
 
 import csv
 import gzip

@@ -1,5 +1,4 @@
-"""Selection over shards: agrees with the plain oracle, adds up, and depends on nothing that it should not;
-cuts by rank, and keys that are the same everywhere."""
+"""Selection over shards against the plain oracle; deciles and sampling keys."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Tables 1 and 3 against slow sums over rows."""
+"""Tables 1 and 3 of the paper against slow sums over rows."""
 
 import csv
 import math

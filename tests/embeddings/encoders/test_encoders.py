@@ -1,4 +1,4 @@
-"""Every encoder, those of other packages too, against its equations, its gradients and its parameters."""
+"""Encoders against their equations: vectors, gradients, and parameters."""
 
 from pathlib import Path
 

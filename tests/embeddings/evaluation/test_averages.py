@@ -1,5 +1,4 @@
-"""SIF against a slow implementation of Arora 2017's Algorithm 1, sentence by sentence and with an SVD;
-weights."""
+"""SIF against a slow implementation of Algorithm 1 (Arora 2017), and word weights."""
 
 import json
 import math

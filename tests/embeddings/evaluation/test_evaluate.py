@@ -1,4 +1,4 @@
-"""`paraforge evaluate`: figures as files and tables, errors, and no torch where it is not needed."""
+"""`paraforge evaluate`: figures, tables, errors, and no torch where it is not needed."""
 
 import json
 import subprocess

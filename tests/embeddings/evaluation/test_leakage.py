@@ -1,4 +1,4 @@
-"""Training pairs in test sets: found whatever their case, counted by set, dropped in a stream."""
+"""Training pairs that occur in test sets are found and removed."""
 
 import string
 from collections.abc import Iterator

@@ -1,5 +1,4 @@
-"""Formats of scored sentence pairs, of other packages too, good and bad; what is read of directories, and to
-which year it belongs."""
+"""Formats of scored sentence pairs, and sets in directories."""
 
 import gzip
 import math

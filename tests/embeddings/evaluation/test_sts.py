@@ -1,4 +1,4 @@
-"""Scores on STS sets, by length, and differences of models: against arithmetic by hand."""
+"""Scores on STS sets, by length, and differences of models, by hand."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Lists of word pairs in their several forms, what is wrong with bad ones, and word similarity of vectors."""
+"""Lists of word pairs in several formats, and word similarity."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Embeddings of files, however the work is divided."""
+"""Embeddings of files, for any number of processes."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path

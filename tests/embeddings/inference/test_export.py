@@ -1,4 +1,4 @@
-"""Exports give the same vectors in the programs that they are for."""
+"""Exported models give the same vectors in other libraries."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Ragged batches: selection, renumbering, and the gradients of the two look-ups."""
+"""Ragged batches: selection, renumbering, and gradients of lookups."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tensors on disk: only safetensors of the right kind are loaded, and a damaged run begins anew."""
+"""Checkpoints: only safetensors with the expected tensors are loaded."""
 
 import errno
 import pickle

@@ -1,4 +1,4 @@
-"""The optimisers against torch's, and missed steps that are made up for against steps of all rows."""
+"""Optimizers against torch's, and deferred updates of rows."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A finished training is used again as long as its report and its model are what was trained."""
+"""A finished training is reused only if its model and report are unchanged."""
 
 import errno
 from pathlib import Path

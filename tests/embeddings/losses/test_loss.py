@@ -1,4 +1,4 @@
-"""The losses against their definitions and against finite differences."""
+"""Losses against their definitions and finite differences."""
 
 import math
 from pathlib import Path

@@ -1,5 +1,4 @@
-"""Slow and plain versions of the loss, the choice of negatives and the training loop, straight from the
-definitions."""
+"""Slow, plain versions of the loss, the choice of negatives and the training loop."""
 
 from collections.abc import Callable, Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""The start by what stands near a unit, against the same formula over dense matrices."""
+"""Initial vectors from co-occurrences, against dense matrices."""
 
 from itertools import combinations
 from pathlib import Path

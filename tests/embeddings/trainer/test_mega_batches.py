@@ -1,5 +1,4 @@
-"""Mega-batches: every pair of an epoch exactly once, M as annealed, the same from any point on. Packing:
-scrambling, sentence identity, and encoding in parts."""
+"""Mega-batches: every pair once per epoch, annealed sizes, scrambling, and packing."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path

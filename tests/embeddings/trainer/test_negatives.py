@@ -1,4 +1,4 @@
-"""The choice of negatives against a search that looks at every candidate."""
+"""The choice of negatives against exhaustive search."""
 
 from concurrent.futures import ThreadPoolExecutor
 

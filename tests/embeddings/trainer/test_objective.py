@@ -1,4 +1,4 @@
-"""The training loop against a plain oracle, under any split."""
+"""The training loop against a plain oracle."""
 
 from collections.abc import Sequence
 from pathlib import Path

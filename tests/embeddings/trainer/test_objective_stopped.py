@@ -1,4 +1,4 @@
-"""The training loop stopped by a signal, resumed, evaluated, ended early, and what it refuses."""
+"""The training loop: signals, resuming, evaluation, early stopping, and errors."""
 
 import dataclasses
 import math

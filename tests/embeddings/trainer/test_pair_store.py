@@ -1,5 +1,4 @@
-"""The pair store: what is written is read back, whatever the blocks; damage is found. What a training is told
-of its data: the sets it may not see, and what tells two trainings apart."""
+"""The pair store, and the evaluation sets that training excludes."""
 
 import hashlib
 import json

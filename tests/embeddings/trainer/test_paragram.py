@@ -1,4 +1,4 @@
-"""The paragram stage: the same bytes however it is run; given vectors as they are."""
+"""The paragram stage: same bytes for any resources, and provided vectors and models."""
 
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,4 @@
-"""Section ``embeddings``: what is allowed, and what is said where it is not. Keys of trainings have the
-content of every file, and no path."""
+"""Section ``embeddings``: valid values, messages, and keys."""
 
 from pathlib import Path
 from typing import Any

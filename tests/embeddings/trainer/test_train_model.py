@@ -1,5 +1,4 @@
-"""Training from pairs to the model's directory, also of a trained model: what goes in, what comes out, what
-is refused, and what a kill costs."""
+"""Training from pairs to a model's directory, and from an existing model."""
 
 import logging
 import shutil

@@ -1,4 +1,4 @@
-"""A teacher's vectors, from files to a loss, and a model trained with them."""
+"""Vectors of a teacher, and a model distilled from them."""
 
 import warnings
 from pathlib import Path

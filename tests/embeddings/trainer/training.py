@@ -1,4 +1,4 @@
-"""Trainings on small pairs: an encoder over them, and settings that the oracle follows to the bit."""
+"""Trainings on small pairs that the oracle follows exactly."""
 
 from collections.abc import Sequence
 from pathlib import Path

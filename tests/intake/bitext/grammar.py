@@ -1,4 +1,4 @@
-"""Forty sentences that mean the same in nine languages, some of them close: subjects and what they do."""
+"""Forty sentences with the same meaning in nine languages, some of them close."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Cleaning: what is repaired, refused, and in which order reasons are looked for; section ``ingest``."""
+"""Cleaning: repairs, rejection reasons and their order, and section ``ingest``."""
 
 import itertools
 import sys

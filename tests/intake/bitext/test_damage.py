@@ -1,4 +1,4 @@
-"""Every reader on damaged files: the exact text, a reason, or one line that names the file and the line."""
+"""Readers on damaged files: the exact text, a reason, or an error with file and line."""
 
 import io
 import json

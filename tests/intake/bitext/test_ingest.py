@@ -1,5 +1,4 @@
-"""Ingest as a whole: counts that add up, duplicates over all sources, every format. Run again, it reuses what
-it finished, and the bytes are those of a fresh run."""
+"""Ingest: counts that add up, duplicates across sources, every format, and reuse of finished parts."""
 
 import json
 from collections import Counter

@@ -1,5 +1,4 @@
-"""From configuration to files: everything missing told at once, files joined and paired. Parts of a file: the
-same bytes from any number of threads, and after a kill."""
+"""Source files: patterns, missing files, and parts that are read with any number of threads."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The sample: counts, and what every size of it has."""
+"""The sample bitext in every size."""
 
 import hashlib
 import re

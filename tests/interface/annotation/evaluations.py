@@ -1,4 +1,4 @@
-"""Small evaluations for tests: samples without a corpus, and a server in a process of its own."""
+"""Small evaluations: samples without a corpus, and a server in a separate process."""
 
 from collections.abc import Sequence
 from pathlib import Path

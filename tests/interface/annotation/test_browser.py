@@ -1,4 +1,4 @@
-"""A session in a real browser: keys and clicks, a server that dies, tabs that are closed."""
+"""An annotation session in a real browser: keys, clicks, a killed server, and closed tabs."""
 
 from pathlib import Path
 

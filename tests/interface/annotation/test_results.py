@@ -1,4 +1,4 @@
-"""Table 3, agreement and the view of grades; the paper's own table gives the paper's estimate."""
+"""Table 3, agreement, and the view of grades; the paper's table gives the paper's estimate."""
 
 import sqlite3
 from contextlib import closing

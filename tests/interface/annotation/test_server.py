@@ -1,5 +1,4 @@
-"""The pages and their script: what is shown, saved, changed, refused; each annotator's order. The server as a
-process: killed it has lost nothing; what it says when it cannot start."""
+"""Annotation pages: what is shown, saved, and refused; orders of annotators; and the server process."""
 
 import html
 import re

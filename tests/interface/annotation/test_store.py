@@ -1,4 +1,4 @@
-"""The database: nothing overwritten, nothing lost, nothing mistaken for it."""
+"""The annotation database: answers are neither overwritten nor lost."""
 
 import hashlib
 import itertools

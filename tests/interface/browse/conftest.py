@@ -1,4 +1,4 @@
-"""A published corpus that the tests of browsing share."""
+"""A published corpus for the tests of browsing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The page in a real browser: handles by keyboard, mouse and touch, counts that follow, links, a phone."""
+"""The browse page in a real browser: keyboard, mouse, touch, links, and a phone."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What the page counts is what selection gives with the section that the page shows, pair for pair."""
+"""Counts of the browse page match selection."""
 
 from collections import Counter as Multiset
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The page and what its script asks for: counts, pairs, section, links; hostile text."""
+"""Requests of the browse page: counts, pairs, section, links, and hostile text."""
 
 import html
 import re

@@ -1,4 +1,4 @@
-"""``paraforge annotate``: serving, and reports as a user types them."""
+"""``paraforge annotate``: serving and reports."""
 
 from dataclasses import replace
 from pathlib import Path

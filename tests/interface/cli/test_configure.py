@@ -1,5 +1,4 @@
-"""``paraforge configure``: choices and edits stay until they are changed, everything is checked, changes are
-told."""
+"""``paraforge configure``: choices and hand edits persist, and changes are shown."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""``paraforge doctor``: a mistake in params.yaml is named with its line, and no advice undoes choices."""
+"""``paraforge doctor`` names mistakes with their line and a remedy."""
 
 import os
 import shutil

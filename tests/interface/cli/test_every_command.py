@@ -1,6 +1,5 @@
-"""What holds for every command: one idea is written in one way, nothing that exists is replaced without
---force, and with it only what the command itself makes. Commands import late: what takes a second to import
-is imported by those alone that compute with it."""
+"""Properties of all commands: consistent options, --force that replaces only their own output, late
+imports."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""Every option of a command reaches the function that does the work, and without options the defaults do."""
+"""Options of commands reach the functions that do the work."""
 
 from collections.abc import Callable
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""``paraforge summary``: everything that a person wants to know, also where a stage left no metrics."""
+"""``paraforge summary``, also with missing metrics."""
 
 import hashlib
 import io

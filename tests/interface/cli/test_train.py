@@ -1,4 +1,4 @@
-"""The commands of sentence embeddings: options become parameters, mistakes become messages."""
+"""Commands of sentence embeddings: options and messages."""
 
 from pathlib import Path
 from typing import Any

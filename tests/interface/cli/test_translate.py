@@ -1,4 +1,4 @@
-"""``paraforge translate`` as a user calls it."""
+"""``paraforge translate`` as users call it."""
 
 import gzip
 import re

@@ -1,4 +1,4 @@
-"""Every choice that is offered composes; every mistake is named, all at once."""
+"""Composition of choices: every choice composes, and every mistake is named."""
 
 import itertools
 import json

@@ -1,5 +1,4 @@
-"""The user's files that parameters name: every field that can name one has a link, nothing that is gone has
-one, and what cannot be read is named."""
+"""Files of users in parameters: each has a link, and an unreadable one is named."""
 
 import os
 import re

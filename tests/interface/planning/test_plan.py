@@ -1,5 +1,4 @@
-"""Plans of the whole: from a corpus to hours, cost and disk; of a server also tokens and prices, and nothing
-is paid twice."""
+"""Plans: time, cost, disk space, and tokens."""
 
 import json
 import math

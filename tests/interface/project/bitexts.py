@@ -1,4 +1,4 @@
-"""Bitexts of a user's."""
+"""Bitexts of users."""
 
 import gzip
 import lzma

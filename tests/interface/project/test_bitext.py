@@ -1,4 +1,4 @@
-"""A user's bitext is looked at before a project is made of it: two files, or two columns of one."""
+"""Examination of a user's bitext before a project is made."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""Published corpora that the tests of queries share; they are not changed by a test."""
+"""Published corpora for the tests of queries."""
 
 import shutil
 from pathlib import Path

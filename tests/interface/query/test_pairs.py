@@ -1,4 +1,4 @@
-"""Samples: uniform, without replacement, the same for the same seed, within the band."""
+"""Samples of pairs: uniform, without replacement, and reproducible."""
 
 import json
 from collections import Counter

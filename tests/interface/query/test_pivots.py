@@ -1,4 +1,4 @@
-"""Pairs of several pivots: what manifest, card, metrics, report and summary count is what there is."""
+"""Counts of several pivots in manifest, card, metrics, report and summary."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""``push`` against a Hub in memory: what arrives is the corpus; nothing doubtful leaves the machine."""
+"""``paraforge push`` against a Hub in memory."""
 
 import os
 import shutil

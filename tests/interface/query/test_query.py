@@ -1,4 +1,4 @@
-"""Queries: what they give in every format, and of what corpora; what is wrong with one is said."""
+"""Queries: formats, kinds of corpora, and errors."""
 
 import csv
 import gzip

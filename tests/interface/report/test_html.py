@@ -1,5 +1,4 @@
-"""The HTML report: the description with histograms, escaped, self-contained, the same for the same corpus; in
-a real browser it fits every width, follows the colour scheme, and asks nothing of the network."""
+"""The HTML report: complete, escaped, self-contained, reproducible, and usable in a browser of any width."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Who is answered, by Host and Origin; what browsers are told to refuse; no header makes a page fail."""
+"""Limits of pages: hosts, origins, headers, and sizes of requests."""
 
 import io
 import socket

@@ -1,4 +1,4 @@
-"""Tasks in several variants, from the options to the table: the splits, what is chosen, what is refused."""
+"""Variants of fine-tuning, from the options to the table."""
 
 import json
 from collections.abc import Callable, Sequence

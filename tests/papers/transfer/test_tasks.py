@@ -1,5 +1,4 @@
-"""Transfer tasks: their files, good and bad; what can be told apart is, what cannot is not; the same seed,
-the same figures."""
+"""Transfer tasks: files, classification, relatedness, and reproducibility."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,5 +1,4 @@
-"""End-to-end training against slow equations, what it must and must not do, and the copy that it
-starts from."""
+"""End-to-end training against slow equations."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Small texts and what is built of them."""
+"""Small texts for the tests of unrolling."""
 
 from pathlib import Path
 from typing import Any

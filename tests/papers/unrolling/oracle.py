@@ -1,4 +1,4 @@
-"""The definitions, sentence by sentence and word by word, in float64 and without any batch."""
+"""The definitions sentence by sentence and word by word, in float64."""
 
 import numpy as np
 import numpy.typing as npt

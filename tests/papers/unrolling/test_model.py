@@ -1,4 +1,4 @@
-"""Trained networks on disk, texts through them, and vectors of further words."""
+"""Trained networks on disk, their vectors, and further words."""
 
 import json
 import shutil

@@ -1,5 +1,4 @@
-"""Training of decoders against a plain loop, under interruption, and on a small text that it learns by
-heart."""
+"""Training of decoders against a plain loop, and interrupted."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The network against its equations; unrolling step by step by hand."""
+"""The network against its equations; unrolling by hand."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""From files to a model's directory and to similarities, and the commands around it."""
+"""Commands of decoder training, from files to similarities."""
 
 import shutil
 from collections.abc import Sequence

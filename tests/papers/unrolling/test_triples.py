@@ -1,4 +1,4 @@
-"""Sentences of documents, their triples on disk, and the loss over their words against its equation."""
+"""Triples of adjacent sentences on disk, and the loss against its equation."""
 
 import gzip
 from collections import Counter

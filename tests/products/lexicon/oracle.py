@@ -1,4 +1,4 @@
-"""Slow, obvious counts and PMIs to compare with."""
+"""Slow, obvious counts and PMIs."""
 
 import math
 from collections import Counter

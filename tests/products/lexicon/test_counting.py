@@ -1,5 +1,4 @@
-"""Counts are exact: a slow oracle, any cut into pieces and blocks, any number of workers; increments against
-plain Python, rows cut completely, without overlap, within the memory."""
+"""Lexicon counts against a slow oracle, for any pieces, blocks and workers."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""From pairs to a lexicon on disk, checked against the definitions."""
+"""Extraction of a lexicon, against the definitions."""
 
 import itertools
 import sys

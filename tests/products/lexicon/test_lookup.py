@@ -1,4 +1,4 @@
-"""Looking words up, from Python and as a user types it, and lexicons that cannot be read."""
+"""Lookups in a lexicon, and unreadable lexicons."""
 
 from pathlib import Path
 from typing import Any

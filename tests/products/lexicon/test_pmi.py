@@ -1,4 +1,4 @@
-"""PMIs by arithmetic."""
+"""PMI by arithmetic."""
 
 from math import isnan, log
 

@@ -1,4 +1,4 @@
-"""What can be asked of a paraphraser: buckets, templates, tags, and what is refused."""
+"""Controls of a paraphraser: buckets, templates, and tags."""
 
 from pathlib import Path
 from typing import cast

@@ -1,4 +1,4 @@
-"""Pairs of a corpus to tagged pairs: none lost or leaked, tags that are true, and dropped as asked."""
+"""Tagged training pairs: none lost or leaked, and true tags."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A trained paraphraser in use: from Python and from the command line."""
+"""A trained paraphraser from Python and from the command line."""
 
 import gzip
 import shlex

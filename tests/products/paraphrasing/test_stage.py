@@ -1,5 +1,4 @@
-"""The stage paraphraser: training once, both architectures, a ready model, and none. What a paraphraser
-gives: measured against arithmetic, and the rows of the curve."""
+"""The stage paraphraser: training once, both architectures, a ready model, and its figures."""
 
 from dataclasses import replace
 from pathlib import Path

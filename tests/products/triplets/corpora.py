@@ -1,4 +1,4 @@
-"""Corpora whose clusters are known, and the slow, obvious way to mine triplets in them."""
+"""Corpora with known clusters, and slow, obvious mining of triplets."""
 
 import itertools
 import random

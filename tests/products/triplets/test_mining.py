@@ -1,5 +1,4 @@
-"""Triplets against the slow, obvious way, and what trainers and hubs read of them; the example of the
-documentation trains on what was mined."""
+"""Triplets against slow mining, and as trainers read them."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Batches: order, bounds, and sentences that fail."""
+"""Batches: order, bounds, and failing sentences."""
 
 import random
 from collections.abc import Callable, Iterator

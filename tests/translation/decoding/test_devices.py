@@ -1,4 +1,4 @@
-"""Which devices are used, and by whom."""
+"""Choice of devices."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Options and flags of translations; runaway hypotheses, positions and agreement of engines."""
+"""Options and flags of translations; runaway hypotheses and length limits."""
 
 import dataclasses
 import gzip

@@ -1,4 +1,4 @@
-"""A server that answers as OpenAI-compatible ones do, or slowly, wrongly, with errors, or not at all."""
+"""A server like OpenAI-compatible ones, which can be slow, wrong or dead."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Engines over one tiny model: the same hypotheses, the same scores, the same marks."""
+"""Engines with one tiny model give the same hypotheses, scores and flags."""
 
 import dataclasses
 import math

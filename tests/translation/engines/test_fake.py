@@ -1,4 +1,4 @@
-"""The engine without a model, deterministic, and broken on demand; and an engine of another package."""
+"""The fake engine: deterministic, and faulty on demand; an engine of another package."""
 
 import json
 import time

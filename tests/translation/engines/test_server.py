@@ -1,4 +1,4 @@
-"""The engine ``server``: what it asks, what it makes of the answers, its options, key and address."""
+"""The engine ``server``: requests, answers, options, and secrets."""
 
 import dataclasses
 import logging

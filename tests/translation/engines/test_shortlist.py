@@ -1,4 +1,4 @@
-"""CTranslate2 with a shortlist: what is found, its scores over the whole vocabulary, and when it is used."""
+"""CTranslate2 with a shortlist: results, scores, and keys."""
 
 from contextlib import nullcontext
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The engine torch: every kind of model, ready ones too, half precision, and varied hypotheses."""
+"""The engine torch: all kinds of models, half precision, and quantized weights."""
 
 import contextlib
 import dataclasses

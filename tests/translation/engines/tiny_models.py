@@ -1,4 +1,4 @@
-"""Translating the tiny model's sentences, and random models of other architectures."""
+"""Translations by the tiny model, and random models of other architectures."""
 
 import argparse
 import contextlib

@@ -1,5 +1,4 @@
-"""Distinct sentences, and which of them are translated first if their number is limited: those with the
-smallest keys, whatever the shards."""
+"""Distinct sentences, and which are translated first under a limit."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The translation memory: no sentence is translated twice, and no byte of the result shows it."""
+"""The translation memory: no sentence is translated twice, and results do not depend on it."""
 
 import errno
 import random

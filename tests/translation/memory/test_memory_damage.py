@@ -1,5 +1,4 @@
-"""The translation memory on a disk that damages, fills up or refuses: what is lost, and what is said. Two
-hosts that use one translation memory at the same time, each with a work directory of its own."""
+"""The translation memory on damaged, full or read-only disks, and shared by two hosts."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-"""Translations made elsewhere, added to a memory and used by name."""
+"""Imported translations in the memory."""
 
 import shutil
 from pathlib import Path

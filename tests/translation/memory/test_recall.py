@@ -1,4 +1,4 @@
-"""Looking sentences up by their keys, beside a dictionary that does it one by one."""
+"""Lookups of sentences by key, against a dictionary."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-"""Ready models with random weights, made on the spot in the formats that models are distributed in."""
+"""Ready models with random weights in the formats of distributed models."""
 
 import json
 from pathlib import Path

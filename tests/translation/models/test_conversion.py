@@ -1,4 +1,4 @@
-"""The layout of models/nmt, and checkpoints of weights alone."""
+"""The layout of models/nmt, and weights-only checkpoints."""
 
 import argparse
 import enum

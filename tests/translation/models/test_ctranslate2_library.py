@@ -1,4 +1,4 @@
-"""CTranslate2 is loaded at one place; its CUDA libraries are found in their package, or named."""
+"""Loading of CTranslate2 and its CUDA libraries."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""fairseq on current Python, and checkpoints that must not run code."""
+"""fairseq on current Pythons, and checkpoints that must not run code."""
 
 import dataclasses
 import io

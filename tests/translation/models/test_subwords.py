@@ -1,4 +1,4 @@
-"""Subwords of every kind: found, copied, each the inverse of its own decoding; names of languages."""
+"""Subwords of every kind, and language tokens."""
 
 from pathlib import Path
 from typing import Literal

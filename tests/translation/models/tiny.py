@@ -1,4 +1,4 @@
-"""A tiny translation model made on the spot: SentencePiece, fairseq transformer, CTranslate2."""
+"""A tiny translation model: SentencePiece, fairseq transformer, CTranslate2."""
 
 import argparse
 import contextlib

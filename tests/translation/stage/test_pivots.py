@@ -1,4 +1,4 @@
-"""Several pivots as one corpus: joined by reference, counted, killed in the second one, and by DVC."""
+"""Several pivots in one corpus: joined by reference, counted, and killed."""
 
 import logging
 import shutil

@@ -1,4 +1,4 @@
-"""Samples are fair, whatever the shards, and counts are those of what translation will translate."""
+"""Samples of the sentences to translate are fair for any shards."""
 
 from collections import Counter
 from collections.abc import Set

@@ -1,4 +1,4 @@
-"""The check of quantised models: what it measures, what follows, and that it is made once."""
+"""The quality check of quantized models."""
 
 import logging
 import math

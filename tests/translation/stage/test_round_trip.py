@@ -1,4 +1,4 @@
-"""The round trip: what each reference alone would give there and back, counts, and kills."""
+"""Round trips: results per reference, counts, and kills."""
 
 import shutil
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The stage with the engine ``server``: it dies, comes back, and nobody learns its address or key."""
+"""The stage with the engine ``server``: failures, resuming, and secrets."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""A file of sentences to a file of hypotheses, also of other languages."""
+"""Translation of a text file."""
 
 import io
 import math

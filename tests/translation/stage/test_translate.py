@@ -1,4 +1,4 @@
-"""The stage: distinct sentences once, rows complete, counts that add up, the same bytes however it is run."""
+"""The translate stage: distinct sentences once, complete rows, and the same bytes however it runs."""
 
 import hashlib
 import math

@@ -1,4 +1,4 @@
-"""Tiny models of random weights, made without a file, and the slow search that ours is compared with."""
+"""Tiny random models, and a slow search to compare with."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a search asks of its memory: few shapes, nothing left over, steps without a recording; candidates."""
+"""Memory, shapes, recorded steps and candidates of the search."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""The search against slow oracles on tiny random models, and what must not change its results."""
+"""The search against slow oracles on tiny random models."""
 
 import dataclasses
 import math

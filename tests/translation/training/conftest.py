@@ -1,4 +1,4 @@
-"""Trainings that several files read; what a training process sets for itself is undone."""
+"""Trainings that several test files use."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Held-out rows, and the binarised parts that fairseq trains on."""
+"""Held-out rows, and the binarized parts that fairseq trains on."""
 
 from collections import Counter
 from pathlib import Path

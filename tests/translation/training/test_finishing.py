@@ -1,5 +1,4 @@
-"""The weights that a training ends with, and what becomes of damaged ones. BLEU and chrF of a converted
-model, and the blockwise criterion against fairseq's."""
+"""Final weights of a training, BLEU and chrF, and the criterion against fairseq's."""
 
 import math
 import shutil

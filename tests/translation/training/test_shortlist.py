@@ -1,4 +1,4 @@
-"""The shortlist that a training learns: the target pieces that are most associated with each source piece."""
+"""The shortlist that training learns."""
 
 from pathlib import Path
 

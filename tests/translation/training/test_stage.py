@@ -1,5 +1,4 @@
-"""The stage nmt: training once, reusing, importing, and doing without a model. Which pairs a model is trained
-on: references, or what a teacher made of the sources."""
+"""The stage nmt: training, reuse, import, no model, and distillation."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Training with fairseq's trainer: limits, resuming, and what comes out of it."""
+"""Training with fairseq's trainer: limits, resuming, and results."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""The process that trains: its device and environment, reports, ends and number."""
+"""The training process: device, environment, reports, and exit."""
 
 import csv
 import errno

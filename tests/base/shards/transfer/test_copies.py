@@ -1,4 +1,4 @@
-"""Workers that do not see this disk: files travel to them and back, and the bytes are the same."""
+"""Workers without a shared disk: files travel to them and back unchanged."""
 
 import asyncio
 import errno

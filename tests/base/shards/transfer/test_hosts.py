@@ -1,4 +1,4 @@
-"""A run over hosts with no common disk, some of which are cut off, killed or late."""
+"""A run over hosts without a shared disk, some of which are cut off, killed or late."""
 
 import signal
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Each rule makes another meaning, and only where it applies; numbers of rows decide which."""
+"""Rules that alter the meaning of a sentence."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""What each sign sees; that the order of the sides, other rows and the cut of a column decide nothing."""
+"""Signs of an altered meaning: each sign, symmetry, and independence of other rows."""
 
 import re
 from collections import Counter, defaultdict

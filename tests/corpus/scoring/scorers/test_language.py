@@ -1,4 +1,4 @@
-"""The languages of both sides, where the optional package is there, and a clear message where it is not."""
+"""Languages of both sides, with and without the optional package."""
 
 import sys
 from copy import copy

@@ -1,4 +1,4 @@
-"""A cross-encoder's score and the cosine of a sentence-transformers directory equal the library's own."""
+"""Scores of cross-encoders and sentence-transformers models match the library."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every scorer equals a slow implementation of its definition, on odd, random and real pairs."""
+"""Scorers against slow implementations, on odd, random and real pairs."""
 
 import json
 import math

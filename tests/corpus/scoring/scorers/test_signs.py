@@ -1,4 +1,4 @@
-"""Signs of a bad translation against their definitions, on odd, random and real pairs."""
+"""Signs of a bad translation against their definitions."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""TMX: units, inline codes, and documents meant to hurt."""
+"""TMX: units, inline codes, and malicious documents."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files of columns, separated by tabs or as CSV."""
+"""Columns separated by tabs, and CSV."""
 
 import csv
 import io

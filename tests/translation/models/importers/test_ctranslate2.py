@@ -1,5 +1,4 @@
-"""CTranslate2 directories: taken as they are, with the tags that they need, if everything fits; other
-formats."""
+"""Import of CTranslate2 models."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""fairseq checkpoints with BPE codes instead of a SentencePiece model, as those of WMT are distributed."""
+"""Import of fairseq checkpoints with BPE codes."""
 
 import shutil
 from pathlib import Path

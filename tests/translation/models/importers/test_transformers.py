@@ -1,4 +1,4 @@
-"""Models of Transformers: imported, they give what Transformers gives; what is wrong is refused before."""
+"""Import of Transformers models: same translations, and invalid models."""
 
 import json
 import math
