@@ -34,7 +34,7 @@ FLAGS = (
 
 @contextmanager
 def chromium(profile: Path) -> Iterator[Chrome]:
-    """A headless Chromium with a profile of its own; see the fixture `chrome`. Skips where there is none."""
+    """Start a headless Chromium with a new profile; see the fixture `chrome`. Skips the test without one."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
     if browser is None or driver is None:
@@ -53,29 +53,29 @@ def chromium(profile: Path) -> Iterator[Chrome]:
 
 
 class Page:
-    """The browser as a person uses it."""
+    """A browser page with the actions of a person."""
 
     def __init__(self, chrome: Chrome) -> None:
         self.chrome = chrome
 
     def wait(self, condition: Callable[[], Any]) -> Any:
-        """What ``condition`` gives, once it is true."""
+        """Wait until ``condition`` returns something true, and return it."""
         return WebDriverWait(
             self.chrome, PATIENCE, poll_frequency=0.05, ignored_exceptions=[Exception]
         ).until(lambda _: condition())
 
     def element(self, selector: str) -> WebElement:
-        """The first element of a CSS selector."""
+        """Return the first element of a CSS selector."""
         return self.chrome.find_element(By.CSS_SELECTOR, selector)
 
     def press(self, *keys: str) -> None:
-        """Press keys, wherever the focus is."""
+        """Press keys in the focused element."""
         for key in keys:
             self.chrome.switch_to.active_element.send_keys(key)
 
     @contextmanager
     def phone(self, width: int) -> Iterator[None]:
-        """As on a phone of this width in CSS pixels."""
+        """Emulate a phone of this width in CSS pixels."""
         metrics = {"width": width, "height": 700, "deviceScaleFactor": 1, "mobile": True}
         self.chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         try:

@@ -39,7 +39,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 @pytest.fixture(scope="session")
 def data_directory() -> Path:
-    """The directory of real data named by ``PARAFORGE_DATA``; the test is skipped where there is none."""
+    """The directory with real data, from ``PARAFORGE_DATA``; skips the test if it is not set."""
     name = os.environ.get("PARAFORGE_DATA")
     if not name:
         pytest.skip("PARAFORGE_DATA is not set: this test reads real data")
@@ -51,7 +51,7 @@ def data_directory() -> Path:
 
 @pytest.fixture(scope="session")
 def small_model_directory(data_directory: Path) -> Path:
-    """A small trained Czech-English model beside the real data; the test is skipped where there is none."""
+    """A small trained Czech-English model next to the real data; skips the test if it is missing."""
     path = data_directory.parent / "models" / "multi30k-cs-en-small"
     if not path.is_dir():
         pytest.skip(f"{path} is missing: this test reads a trained model")
@@ -60,7 +60,7 @@ def small_model_directory(data_directory: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_fairseq(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model made on the spot: fairseq checkpoint, dictionaries and SentencePiece model."""
+    """A tiny model: fairseq checkpoint, dictionaries and SentencePiece model."""
     if importlib.util.find_spec("fairseq") is None:
         pytest.skip("fairseq is not installed")
     from tests.project import made_once
@@ -80,7 +80,7 @@ def tiny_model(tiny_fairseq: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="session")
 def finished_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project that has been run to the corpus; it is only read or copied."""
+    """A project that was run up to the corpus. Tests only read or copy it."""
     from tests.project import made_once, make_finished
 
     return made_once(tmp_path_factory, "finished", make_finished)
@@ -96,8 +96,7 @@ def _chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 
 @pytest.fixture
 def chrome(_chromium: Chrome) -> Chrome:
-    """A headless Chromium: of usual size, in no colour scheme, without touch, cookies or anything in its
-    logs, whatever the test before it did or left undone."""
+    """A headless Chromium with default size and settings, without cookies or logs of earlier tests."""
     _chromium.get("about:blank")
     for command, arguments in (
         ("Emulation.clearDeviceMetricsOverride", {}),
@@ -113,7 +112,7 @@ def chrome(_chromium: Chrome) -> Chrome:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
-    """A running translation server, its address and key in the environment."""
+    """A running translation server, with its address and key in the environment."""
     from tests.translation.engines.fake_server import serving
 
     with serving(monkeypatch) as found:
@@ -122,7 +121,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _built_in_scorer_is_opened_once() -> Iterator[None]:
-    """Hundreds of tests score, and opening its vectors takes a twentieth of a second."""
+    """Open the built-in scorer once. Hundreds of tests use it, and opening it takes 50 ms."""
     opened, once = WordScorer.open, cache(WordScorer.open)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WordScorer, "open", lambda path: (once if path == DIRECTORY else opened)(path))
@@ -131,8 +130,8 @@ def _built_in_scorer_is_opened_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _duckdb_is_started_once() -> Iterator[None]:
-    """Starting it takes 40 ms of CPU time, and hundreds of tests sort a few rows with the usual limit of
-    memory. They get a database each in one instance; processes that a test forks start their own."""
+    """Share one DuckDB instance. Starting it takes 40 ms, and hundreds of tests sort a few rows. Each gets
+    its own database; forked processes start their own instance."""
     connect, numbers, process = duckdb.connect, count(), os.getpid()
     with connect() as started, pytest.MonkeyPatch.context() as patch:
 
@@ -150,14 +149,14 @@ def _duckdb_is_started_once() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _own_log() -> Iterator[None]:
-    """What a test had logged goes no further: the standard error of the next one is another."""
+    """Remove the log handlers of the test, because the next test has another standard error."""
     yield
     logs.remove_handlers()
 
 
 @pytest.fixture(autouse=True)
 def _no_default_scheduler() -> Iterator[None]:
-    """A client of Dask that was the default may leave its name behind, and readers by Dask then fail."""
+    """Remove the name that a default Dask client may leave behind, because it breaks later readers."""
     yield
     if "dask" in sys.modules:
         left = sys.modules["dask"].config.config.pop("scheduler", None)
@@ -165,13 +164,12 @@ def _no_default_scheduler() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what may take long, so that all processes of the tests end at about the same time."""
+    """Start with slow tests, so that all test processes end at about the same time."""
     items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """One thread inside torch's operations, whatever the test before has set; skip tests marked ``gpu`` where
-    torch sees no device."""
+    """Use one thread within torch's operations, and skip tests marked ``gpu`` without a GPU."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
     if item.get_closest_marker("gpu") is not None:

@@ -7,7 +7,7 @@ Damage = Callable[[Path], None]
 
 
 def flip(path: Path) -> None:
-    """One bit in the middle."""
+    """Flip one bit in the middle."""
     content = bytearray(path.read_bytes())
     if content:
         content[len(content) // 2] ^= 1
@@ -30,7 +30,7 @@ DAMAGES: tuple[Damage, ...] = (flip, truncate, empty, remove)
 
 
 def apply(damage: Damage, path: Path) -> None:
-    """Damage a file, but not what it is a link to."""
+    """Damage a file, but not the file that a link leads to."""
     content = path.read_bytes()
     path.unlink()
     path.write_bytes(content)

@@ -49,7 +49,7 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    """All fenced blocks of a page."""
+    """Return all fenced blocks of a page."""
     content = page.read_text(encoding="utf-8")
     found = []
     for match in _BLOCK.finditer(content):
@@ -69,7 +69,8 @@ def blocks(page: Path) -> list[Block]:
 
 
 def write_readers_files(project: Path) -> None:
-    """What the pages expect a reader to have: a bitext, sentences, test sets, word vectors, a novel."""
+    """Write the files that the pages expect from a reader: a bitext, sentences, test sets, word vectors, a
+    novel."""
     pairs = list(generate(600))
     czech, english = [pair.cs for pair in pairs], [pair.reference for pair in pairs]
 
@@ -118,7 +119,7 @@ def write_readers_files(project: Path) -> None:
 
 
 def merged(first: Any, second: Any) -> Any:
-    """Return nested parameters with those of ``second`` in place of the first's."""
+    """Merge nested parameters; the values of ``second`` win."""
     if isinstance(first, dict) and isinstance(second, dict):
         return {**first, **{key: merged(first.get(key), value) for key, value in second.items()}}
     return second

@@ -37,7 +37,7 @@ GOLDEN = Path(__file__).with_name("golden.json")
 
 
 def describe(directory: Path) -> dict[str, Any]:
-    """Content of all files of an output."""
+    """Describe the content of all files of an output."""
     exact = hashlib.sha256()
     floats: dict[str, list[float]] = {}
     for path in sorted(directory.rglob("*") if directory.is_dir() else [directory]):
@@ -81,7 +81,7 @@ def _arrays(path: Path) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
 
 
 def current(last: str | None = None) -> dict[str, dict[str, Any]]:
-    """By stage: its number in versions.py and its output; only up to the stage ``last``, if that is said."""
+    """Return each stage's version and output, up to the stage ``last`` if it is given."""
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
     found = {}
     with tempfile.TemporaryDirectory() as place:
@@ -143,7 +143,7 @@ def current(last: str | None = None) -> dict[str, dict[str, Any]]:
 
 
 def same(first: dict[str, Any], second: dict[str, Any]) -> bool:
-    """Whether two outputs have the same content, but for the last digits."""
+    """Return whether two outputs have the same content, up to the last digits."""
     if first["exact"] != second["exact"] or first["floats"].keys() != second["floats"].keys():
         return False
     return all(
@@ -153,12 +153,13 @@ def same(first: dict[str, Any], second: dict[str, Any]) -> bool:
 
 
 def made_otherwise(first: dict[str, Any], second: dict[str, Any]) -> bool:
-    """Whether other libraries made a stage's output: sentencepiece 0.2.3 learns other pieces than 0.2.2."""
+    """Return whether other library versions made a stage's output: sentencepiece 0.2.3 learns other pieces
+    than 0.2.2."""
     return bool(first.get("libraries") != second.get("libraries"))
 
 
 def changes(now: dict[str, dict[str, Any]], before: dict[str, dict[str, Any]]) -> list[str]:
-    """What to do about the stages that are not as they were, of those that the same libraries made."""
+    """Say what to do about changed stages, among those made by the same libraries."""
     outputs = {name: output for stage in before.values() for name, output in stage["outputs"].items()}
     changed = {
         name

@@ -30,7 +30,7 @@ _PROJECT = str(Path(paraforge.__file__).parent)
 
 @contextlib.contextmanager
 def few_files(more: int = 60) -> Iterator[None]:
-    """Let this process open no more files at once than now, and some."""
+    """Limit the open files of this process to a few more than now."""
     usual = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len([*Path("/dev/fd").iterdir()]) + more, usual[1]))
     try:
@@ -42,8 +42,8 @@ def few_files(more: int = 60) -> Iterator[None]:
 def run_command(
     *arguments: object, stdin: str | bytes | None = None, expect: int | None = 0, app: typer.Typer = cli.app
 ) -> Any:
-    """Run a command here: what it raises is raised, and its exit code is checked, if one is
-    expected; click's result."""
+    """Run a command in this process and return click's result. Its errors are raised, and the expected exit
+    code is checked."""
     result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -52,27 +52,27 @@ def run_command(
 
 
 def run_stage(name: str) -> None:
-    """Run a stage here."""
+    """Run a stage in this process."""
     sys.argv = [name, *stage_names()[name]]
     importlib.import_module(f"paraforge.stages.{name}").main(parameters_of(name))
 
 
 def fewer_examples(divisor: int) -> settings:
-    """Try a property that runs a whole stage with fewer examples than the profile has."""
+    """Try a property that runs a whole stage with fewer examples than the profile."""
     return settings(max_examples=max(1, settings().max_examples // divisor))
 
 
 @dataclass
 class Calls:
-    """How many functions of the project have begun."""
+    """The number of project functions that have been called."""
 
     count: int = 0
 
 
 @contextlib.contextmanager
 def ended_at(last: float = math.inf) -> Iterator[Calls]:
-    """End the block as a signal does, where this thread begins the n-th of the project's functions. Count
-    them."""
+    """End the block like a signal does, when this thread calls the n-th function of the project. Count the
+    calls."""
     calls = Calls()
 
     def watch(frame: FrameType, event: str, argument: object) -> None:
@@ -93,7 +93,7 @@ def ended_at(last: float = math.inf) -> Iterator[Calls]:
 
 @contextlib.contextmanager
 def without_git_and_dvc() -> Iterator[None]:
-    """Have ``init`` start neither git nor DVC, which take seconds; tests/test_projects.py tests both."""
+    """Let ``init`` start neither git nor DVC, which take seconds; tests/test_projects.py tests both."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(creation, "_set_up_git", lambda directory: [])
         patch.setattr(creation, "_set_up_dvc", lambda directory, options: None)

@@ -15,7 +15,7 @@ PATIENCE = 60  # seconds; machines that run tests are busy
 
 
 class PageServer:
-    """A command that serves pages, in a process of its own, to be killed."""
+    """A command that serves pages in a separate process, which tests can kill."""
 
     def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         code = "import sys; sys.argv[0] = 'paraforge'; from paraforge.interface.cli import main; main()"
@@ -40,12 +40,12 @@ class PageServer:
         self.address, self.port = found[0], int(found[1])
 
     def kill(self) -> None:
-        """SIGKILL: no handler runs, nothing is closed."""
+        """Send SIGKILL: no handler runs, nothing is closed."""
         self.process.kill()
         self.process.wait(PATIENCE)
 
     def terminate(self) -> int:
-        """SIGTERM, as a service manager sends it; gives the exit code."""
+        """Send SIGTERM, as a service manager does, and return the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(PATIENCE)
 

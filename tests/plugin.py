@@ -19,7 +19,7 @@ def install(place: Path, group: str, module: str, text: str) -> None:
 
 
 def run(place: Path, code: str, *arguments: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
-    """Run code in a process of its own, in a directory in which packages are installed."""
+    """Run code in a separate process with the packages installed in a directory."""
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         cwd=place,

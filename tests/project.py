@@ -24,10 +24,8 @@ TRAINED = "paragram=corpus"
 
 
 def make_project(directory: Path, *overrides: str, pairs: int = 1500) -> Path:
-    """Make ``directory`` a project of DVC with small parameters.
-
-    Some sentences fail and some hypotheses are defective, so that every kind of count is above zero.
-    """
+    """Make ``directory`` a DVC project with small parameters. Some sentences fail and some hypotheses are
+    defective, so that every count is above zero."""
     copy_code(directory)
     parameters = deepcopy(_composed(*CHOICES, *overrides))
     parameters["ingest"]["sources"][0]["pairs"] = pairs
@@ -45,14 +43,13 @@ def _composed(*overrides: str) -> dict[str, Any]:
 
 
 def make_finished(directory: Path) -> None:
-    """Make a project that DVC has run to the corpus."""
+    """Make a project that DVC has run up to the corpus."""
     make_project(directory, TRAINED)
     run("dvc", "repro", "publish", cwd=directory)
 
 
 def copy_code(directory: Path) -> None:
-    """Make a project of DVC. The library is imported from this checkout, so that what Python
-    and numba have compiled is used again."""
+    """Make a DVC project that imports the library from this checkout, so that compiled code is reused."""
     for name in ("configs", "inputs"):
         shutil.copytree(
             ROOT / name, directory / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
@@ -68,7 +65,7 @@ def copy_code(directory: Path) -> None:
 
 
 def read_parameters(directory: Path) -> dict[str, Any]:
-    """What params.yaml says."""
+    """Read params.yaml."""
     content = yaml.safe_load((directory / "params.yaml").read_text(encoding="utf-8"))
     assert isinstance(content, dict)
     return content
@@ -80,26 +77,26 @@ def write_parameters(directory: Path, parameters: dict[str, Any]) -> None:
 
 
 def environment() -> dict[str, str]:
-    """The tests' environment with the interpreter's scripts first on PATH."""
+    """The environment of the tests, with the interpreter's scripts first on PATH."""
     scripts = str(Path(sys.executable).parent)
     return {**os.environ, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}", "DVC_NO_ANALYTICS": "1"}
 
 
 def project_environment(directory: Path) -> dict[str, str]:
-    """The environment in which ``python -m paraforge.stages.X`` runs this checkout's code."""
+    """The environment in which ``python -m paraforge.stages.X`` runs the code of this checkout."""
     path = os.pathsep.join([str(ROOT / ".mypy"), str(directory)])
     return {**environment(), "PYTHONPATH": path, "COLUMNS": "200"}
 
 
 @cache
 def stage_names() -> dict[str, list[str]]:
-    """The stages of dvc.yaml in their order, and the arguments that each is called with in a test."""
+    """The stages of dvc.yaml in order, with the arguments that tests call them with."""
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
     return {name: ["word"] if "matrix" in stage else [] for name, stage in stages.items()}
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """A directory that is made once for all processes of the tests. What is in it is only read or copied."""
+    """A directory that is made once for all test processes. Its content is only read or copied."""
     base = factory.getbasetemp()
     directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
     with FileLock(f"{directory}.lock"):
@@ -111,7 +108,7 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
 
 
 def run(*command: str, cwd: Path, expect: int | None = 0) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end and check its exit code (None for any)."""
+    """Run a command to its end and check its exit code; None for any."""
     result = subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False)
     if expect is not None:
         assert result.returncode == expect, (
@@ -121,7 +118,7 @@ def run(*command: str, cwd: Path, expect: int | None = 0) -> subprocess.Complete
 
 
 def digests(directory: Path) -> dict[str, str]:
-    """SHA-256 of every file below a directory, by its path."""
+    """SHA-256 of every file below a directory, by path."""
     return {
         str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(directory.rglob("*"))

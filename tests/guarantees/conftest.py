@@ -10,5 +10,5 @@ from tests.project import made_once
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project, every stage of which has run; it is only read or copied."""
+    """The project after all stages have run. Tests only read or copy it."""
     return made_once(tmp_path_factory, "guarantees", make_finished)

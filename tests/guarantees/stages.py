@@ -42,13 +42,13 @@ STAGES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "dvc.yaml").read_text
 
 
 def outputs(stage: str) -> list[str]:
-    """What DVC keeps of a stage: not its metrics, which say how long it took."""
+    """Return what DVC tracks of a stage, except its metrics, which contain times."""
     outs = [name for name in STAGES[stage]["outs"] if isinstance(name, str)]
     return [name.replace("${item.name}", "word") for name in outs]
 
 
 def result(project: Path, stage: str) -> dict[str, dict[str, str]]:
-    """Digests of all files of a stage's outputs."""
+    """Return the digests of all files of a stage's outputs."""
     return {name: digests(project / name) or _file(project / name) for name in outputs(stage)}
 
 
@@ -57,7 +57,7 @@ def _file(path: Path) -> dict[str, str]:
 
 
 def make(project: Path, changed: Mapping[str, Any] | None = None) -> Path:
-    """Make the project, with other values of parameters if that is said. No stage has run yet."""
+    """Make the project, optionally with other parameter values. No stage has run yet."""
     make_project(project, *OVERRIDES)
     write_sample(project, pairs=600)
     (project / "dirty.tsv").write_text("".join(f"{line}\n" for line in DIRTY), encoding="utf-8")
@@ -88,10 +88,8 @@ def make(project: Path, changed: Mapping[str, Any] | None = None) -> Path:
 
 
 def make_finished(project: Path, changed: Mapping[str, Any] | None = None) -> None:
-    """Make the project and run all of its stages here, one after the other.
-
-    How many files and directories each renamed is written to RENAMES.
-    """
+    """Make the project and run all its stages in this process, one after the other. The number of files and
+    directories that each renamed is written to RENAMES."""
     make(project, {"publish.splits": {"validation": 20}, **(changed or {})})
     renames: dict[str, int] = {}
     running: list[str] = []
@@ -127,7 +125,7 @@ def change(project: Path, changed: Mapping[str, Any]) -> None:
 
 
 def copy(finished: Path, project: Path, *, work: bool = True) -> Path:
-    """Copy a finished project, without its work directory if that is said."""
+    """Copy a finished project, optionally without its work directory."""
     ignored = () if work else ("work",)
     shutil.copytree(finished, project, symlinks=True, ignore=shutil.ignore_patterns(*ignored))
     return project

@@ -26,7 +26,7 @@ CHAIN = ("ingest", "nmt", "translate", "paragram", "score", "select", "publish")
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project, run to the corpus without a model and with the built-in scorer."""
+    """The project up to the corpus, without a model and with the built-in scorer."""
     project = make(tmp_path_factory.mktemp("counts") / "project")
     change(project, {"nmt": {"model": "none"}, "paragram": {"built_in": "general"}})
     with inside(project):
@@ -44,7 +44,7 @@ def rows(directory: Path) -> list[dict[str, Any]]:
 
 
 def lines_of(project: Path) -> dict[tuple[str, int], str]:
-    """All lines of the bitext, by source and number."""
+    """Return all lines of the bitext, by source and number."""
     return {
         (name, number): line
         for name in SOURCES
@@ -149,7 +149,7 @@ def test_damaged_corpora_fail_verification(published: Path, tmp_path: Path, dama
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
-    """How often the fake engine has translated each sentence, but for "1", which shows that it works."""
+    """Count how often the fake engine translated each sentence, except "1", which checks that it works."""
     found: Counter[str] = Counter()
     translate = FakeTranslator._hypotheses
 
@@ -232,7 +232,7 @@ def test_postponed_sentences_are_counted_and_translated_later(
 def test_translations_before_process_death_are_kept(
     published: Path, tmp_path: Path, asked: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At most the task in hand, of 30 sentences, is lost."""
+    """At most the current task, of 30 sentences, is lost."""
     project = copy(published, tmp_path / "project", work=False)
     wanted = result(project, "translate")
     translate = FakeTranslator._hypotheses
@@ -252,4 +252,4 @@ def test_translations_before_process_death_are_kept(
 
 
 class Died(BaseException):
-    """No handler of the product's catches it."""
+    """An exception that no handler of the product catches."""

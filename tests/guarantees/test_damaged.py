@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 
 def inputs(stage: str) -> list[str]:
-    """What a stage reads that other stages made."""
+    """Return the files that a stage reads and other stages made."""
     return [name for name in STAGES[stage]["deps"] if name.startswith(("data/", "models/"))]
 
 
@@ -26,8 +26,8 @@ CASES = [(stage, name) for stage in STAGES for name in inputs(stage)]
 
 
 def check(project: Path, stage: str, damaged: Path, wanted: dict[str, dict[str, str]]) -> None:
-    """Check that the stage gives ``wanted``, or changes nothing and its error names the file, its directory
-    or, for a file in `work/`, the stage's directory there."""
+    """Check that the stage gives ``wanted``, or changes nothing and its error names the file, its
+    directory, or, for a file in `work/`, the stage's directory there."""
     before = result(project, stage)
     try:
         with inside(project):
@@ -85,8 +85,8 @@ def test_flipped_bit_in_any_column(finished: Path, tmp_path: Path, stage: str, n
 def test_damaged_work_file_is_error_or_remade(
     finished: Path, tmp_path: Path, stage: str, killed: bool
 ) -> None:
-    """Each kind of file that a stage keeps, or that is there when it is killed in the middle, is cut once: it
-    is made again, or the error names it."""
+    """Cut one file of each kind that a stage keeps or leaves when it is killed: it is made again, or the
+    error names it."""
     wanted = result(finished, stage)
     begun = copy(finished, tmp_path / "begun", work=False)
     if killed:
@@ -105,7 +105,7 @@ def test_damaged_work_file_is_error_or_remade(
 
 
 def test_misaligned_directories_are_error(finished: Path, tmp_path: Path) -> None:
-    """The numbers of rows are equal: only what the indices name tells them apart."""
+    """The numbers of rows are equal, so only the indexes show the difference."""
     project = copy(finished, tmp_path / "project")
     change(project, {"translate.fake.defects": 0.5})
     with inside(project):

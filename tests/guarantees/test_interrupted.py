@@ -21,7 +21,7 @@ HOOK = Path(__file__).parent / "hook"
 def run(
     project: Path, stage: str, kill_after: int | None = None, start: Callable[[], None] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a stage to its end, which may be a kill before the rename after so many."""
+    """Run a stage to its end, or kill it before a rename."""
     (project / COUNT).unlink(missing_ok=True)
     environment = project_environment(project)
     environment["PYTHONPATH"] = f"{HOOK}:{environment['PYTHONPATH']}:{ROOT}"
@@ -48,7 +48,7 @@ def check_whole_or_missing(project: Path, stage: str, wanted: dict[str, dict[str
 
 
 def check_resumed(project: Path, stage: str, wanted: dict[str, dict[str, str]]) -> None:
-    """Check that a further run gives the same files, and leaves nothing else beside them."""
+    """Check that another run gives the same files and leaves nothing else."""
     check_whole_or_missing(project, stage, wanted)
     again = run(project, stage)
     assert again.returncode == 0, again.stderr
@@ -63,8 +63,8 @@ def check_resumed(project: Path, stage: str, wanted: dict[str, dict[str, str]]) 
 def test_killed_stage_resumes_to_same_bytes(
     finished: Path, tmp_path: Path, stage: str, left: str | int
 ) -> None:
-    """Before the middle one of the stage's renames, or when two or three are left: then an output that is not
-    renamed as a whole has some of its files."""
+    """Kill the stage before the middle one of its renames, and when two or three are left, when an output
+    may have only some of its files."""
     project = copy(finished, tmp_path / "project", work=False)
     remove(project, stage)
     renames = read_json(finished / RENAMES)[stage]
@@ -75,7 +75,7 @@ def test_killed_stage_resumes_to_same_bytes(
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_disk_full_during_stage(finished: Path, tmp_path: Path, stage: str) -> None:
-    """No file may become longer than half of the longest that the stage writes."""
+    """Limit files to half the length of the longest one that the stage writes."""
     project = copy(finished, tmp_path / "project", work=False)
     wanted = result(finished, stage)
     remove(project, stage)

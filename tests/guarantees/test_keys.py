@@ -48,7 +48,7 @@ def translated(
 
 @dataclass(frozen=True)
 class Key:
-    """A key as a function of parameters; ``free`` are those that it leaves out, as they do not decide it."""
+    """A key as a function of parameters. ``free`` are the parameters that do not decide the result."""
 
     of: Callable[[Any], Any]
     parameters: BaseModel
@@ -91,7 +91,7 @@ KEYS = {
 
 
 def changed(value: BaseModel, before: str = "") -> Iterator[tuple[str, Any]]:
-    """The same parameters with one of them changed, and its name."""
+    """Return the parameters with one of them changed, and its name."""
     for name in type(value).model_fields:
         part = getattr(value, name)
         inner = (
@@ -136,7 +136,7 @@ def test_step_version_is_in_key(
 
 
 def test_input_is_in_key() -> None:
-    """Data, model, kind and number, beside the parameters."""
+    """Data, models, kind and number are in the key, besides parameters."""
     held: Any = SimpleNamespace(digest="1")
     other: Any = SimpleNamespace(fingerprint=lambda: "other", records=[SimpleNamespace(sha256="1")])
     longer: Any = SimpleNamespace(records=[SimpleNamespace(sha256=one) for one in "12"])

@@ -69,7 +69,7 @@ def test_stages_have_parameter_changes() -> None:
 def test_changed_parameter_matches_fresh_run(
     finished: Path, tmp_path: Path, stage: str, changed: dict[str, Any]
 ) -> None:
-    """Whatever depends on it is made again: a key that forgets a parameter finds the former work."""
+    """If a key lacked the parameter, the run would find the earlier work."""
     after = copy(finished, tmp_path / "after")
     first = copy(finished, tmp_path / "first", work=False)
     for project in (after, first):
@@ -82,7 +82,7 @@ def test_changed_parameter_matches_fresh_run(
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_parameters_unknown_to_dvc_change_nothing(finished: Path, tmp_path: Path, stage: str) -> None:
-    """DVC runs a stage again if a parameter of its own has changed: it reads no other."""
+    """DVC reruns a stage only for its own parameters, so the stage must read no other."""
     own = [name for name in STAGES[stage]["params"] if isinstance(name, str)]
     own = [name.replace("${item.name}", "word") for name in own]
     project = copy(finished, tmp_path / "project", work=False)
@@ -102,7 +102,7 @@ def test_parameters_unknown_to_dvc_change_nothing(finished: Path, tmp_path: Path
 
 @pytest.fixture(scope="module")
 def scheduler() -> Iterator[str]:
-    """Address of a cluster with three workers."""
+    """The address of a cluster with three workers."""
     from distributed import LocalCluster
 
     with LocalCluster(
@@ -147,7 +147,7 @@ def test_other_shard_sizes_hold_same_rows(finished: Path, other_shards: Path, st
 
 
 def _rows(directory: Path) -> dict[str, pa.Table]:
-    """All rows of the files of one kind, whatever file they are in; of other files their digests."""
+    """Return all rows of the files of one kind; for other files, their digests."""
     tables: dict[str, list[pa.Table]] = {}
     for path in sorted(directory.glob("*.parquet")):
         tables.setdefault(path.stem.rsplit("-", 1)[0], []).append(pq.read_table(path, partitioning=None))
