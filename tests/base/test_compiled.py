@@ -25,7 +25,7 @@ PROGRAM = "from outer import outer\nprint(outer(), sum(outer.stats.cache_hits.va
 
 
 def result(directory: Path) -> list[str]:
-    """What the outermost function gives in a new process, and how often kept machine code was used for it."""
+    """Return the outermost function's result in a new process, and how often cached machine code was used."""
     environment = {**os.environ, "PYTHONPATH": str(directory), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -35,7 +35,7 @@ def result(directory: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Modules whose machine code is kept beside them."""
+    """Modules whose machine code is cached next to them."""
     directory = tmp_path_factory.mktemp("kept")
     for name, text in FILES.items():
         (directory / f"{name}.py").write_text(HEAD + text)

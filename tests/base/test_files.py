@@ -56,7 +56,7 @@ def write_a_directory(place: Path) -> None:
 
 
 def refuse() -> None:
-    """What the system says of another user's process."""
+    """Raise the system's error for another user's process."""
     raise PermissionError
 
 

@@ -13,7 +13,7 @@ RENDER = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strike
 
 
 class Seen(HTMLParser):
-    """Elements and text of a page, spaces as one."""
+    """Elements and text of a page, with single spaces."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)

@@ -33,7 +33,7 @@ def test_broken_package_error_says_to_reinstall(
 
 
 def test_plugin_cannot_take_module_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the module has would be gone."""
+    """Otherwise the module's own classes would be lost."""
     plugins._modules.cache_clear()
     entry = SimpleNamespace(name="softmax", value="theirs")
     monkeypatch.setattr(plugins, "entry_points", lambda group: [entry])

@@ -26,7 +26,7 @@ CALLS = ("fsync", "rename", "replace", "link", "mkdir", "unlink", "rmdir")
 
 
 class Disk:
-    """A directory, and what a power cut at each recorded moment would leave of it."""
+    """A directory, and what a power cut at each recorded moment would leave."""
 
     def __init__(self, root: Path, without: int | None = None) -> None:
         """without: the fsync, counted from 0, that is left out."""
@@ -43,7 +43,7 @@ class Disk:
             os.close(descriptor)
 
     def _note(self, descriptor: int) -> None:
-        """A file or directory has reached the disk as it is now."""
+        """Record that a file or directory has reached the disk as it is now."""
         self._held.append(os.dup(descriptor))  # so that no later file gets its number
         number = os.fstat(descriptor).st_ino
         place = Path(f"/proc/self/fd/{descriptor}")
@@ -60,7 +60,7 @@ class Disk:
         self.syncs += 1
 
     def cut(self) -> None:
-        """Note what a power cut now would leave, of synced names and of all names."""
+        """Record what a power cut now would leave."""
         self.cuts += [self.left(), self._early()]
 
     def left(self) -> Content:
@@ -90,7 +90,7 @@ class Disk:
 
 @contextmanager
 def recorded(disk: Disk) -> Iterator[None]:
-    """Every call that changes the disk is noted, with a cut before and after it."""
+    """Record every call that changes the disk, with a cut before and after it."""
     before = {name: getattr(os, name) for name in CALLS}
 
     def noting(name: str) -> Callable[..., Any]:
@@ -112,7 +112,7 @@ def recorded(disk: Disk) -> Iterator[None]:
 
 
 def visible(content: Content) -> Content:
-    """Files that have their final names, in directories that have theirs, but for those of the lock."""
+    """Return the files under their final names, except those of the lock."""
     return {
         name: text
         for name, text in content.items()
@@ -150,7 +150,7 @@ def problems(root: Path, write: Callable[[Path], object], whole: list[str], with
 
 
 def old(root: Path) -> None:
-    """What is replaced: a directory and a file."""
+    """The directory and the file that are replaced."""
     for name in ("out/data.bin", "out/inner/more.bin", "file.json"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("old")
@@ -195,7 +195,7 @@ def two_directories(root: Path) -> None:
 
 
 def a_copy(root: Path) -> None:
-    """Of files that were never synced, one linked and one copied."""
+    """Copy files that were never synced, one as a link."""
     (root / ".source").mkdir()
     for name in ("model.bin", "model.json"):
         (root / ".source" / name).write_text("content")
@@ -265,7 +265,7 @@ def test_power_loss_leaves_complete_files(name: str, tmp_path: Path) -> None:
 @needs_proc
 @pytest.mark.parametrize("name", [name for name, (_, write, _) in WRITERS.items() if write not in TWICE])
 def test_every_fsync_is_needed(name: str, tmp_path: Path) -> None:
-    """Without any one of them a power cut can spoil something, which the test above would find."""
+    """Without any one of them, a power cut could damage something that the test above would find."""
     before, write, whole = WRITERS[name]
     (tmp_path / "whole").mkdir()
     before(tmp_path / "whole")
@@ -282,7 +282,7 @@ def test_every_fsync_is_needed(name: str, tmp_path: Path) -> None:
 
 
 def test_unsyncable_directory_is_not_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some network file systems refuse; a file that cannot be synced is an error."""
+    """Some network file systems refuse to sync directories; a file that cannot be synced is an error."""
     fsync = os.fsync
 
     def refuse(descriptor: int) -> None:

@@ -15,7 +15,7 @@ from paraforge.translation.engines import ENGINES, engine_class
 
 
 def test_default_seeds_are_1() -> None:
-    """What was drawn without a seed can be drawn again by another version."""
+    """So another version can repeat every draw."""
     assert issubclass(Parameters, Section)  # whose sections are all imported
     for engine in ENGINES:
         engine_class(engine)

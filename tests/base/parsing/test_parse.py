@@ -15,7 +15,7 @@ SENTENCES = [f"sentence {number}" for number in range(60)]
 
 
 class CountingParser:
-    """Gives every sentence but each seventh a tree, and counts."""
+    """Gives a tree to six of seven sentences, and counts calls."""
 
     fingerprint = "f" * 64
 
@@ -81,7 +81,7 @@ def test_parsing_resumes_after_a_stop(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_two_runs_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second one says so, and takes nothing from the first."""
+    """The second run is refused and does not disturb the first."""
 
     class Second(CountingParser):
         def parse(self, sentences: list[str]) -> list[str | None]:

@@ -60,7 +60,7 @@ def test_every_sentence_gets_its_own_tree(texts: list[str]) -> None:
 
 
 def _program(directory: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
-    """A program called link-parser that does as the body says with each line that it reads."""
+    """Write a program called link-parser that runs the body for each line that it reads."""
     path = directory / "link-parser"
     path.write_text(
         "#!/bin/sh\n[ \"$1\" = --version ] && { echo 'Version: stand-in'; exit; }\n"
@@ -116,7 +116,7 @@ def _fake_stanza(monkeypatch: pytest.MonkeyPatch, pipeline: Any) -> None:
 
 
 def test_stanza_trees_match_their_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in with Stanza's interface: paragraphs in, trees that print as brackets out."""
+    """With a stand-in for Stanza: paragraphs in, trees that print as brackets out."""
 
     def pipeline(language: str, **options: Any) -> Any:
         assert language == "en"

@@ -23,7 +23,7 @@ def write_table(directory: Path, table: pa.Table, rows_per_shard: int = 50_000, 
 
 
 def write_input(directory: Path, rows: int, rows_per_shard: int = 10, line: int | None = None) -> None:
-    """Shards whose ``line`` is the row number, or the same for all rows."""
+    """Write shards whose ``line`` is the row number, or the same for all rows."""
     lines = range(rows) if line is None else [line] * rows
     columns = {"source": ["test"] * rows, "line": pa.array(lines, pa.int64())}
     table = pa.table(columns, schema=schema_of(["source", "line"]))
@@ -31,7 +31,7 @@ def write_input(directory: Path, rows: int, rows_per_shard: int = 10, line: int 
 
 
 def build_multiply(factor: int, fail_at: int = -1) -> Callable[[pa.Table], pa.Table]:
-    """``line`` times ``factor``; raises at a given line."""
+    """Return a function that multiplies ``line`` by ``factor``, and raises at a given line."""
 
     def multiply(table: pa.Table) -> pa.Table:
         lines = table["line"].to_pylist()
@@ -44,7 +44,7 @@ def build_multiply(factor: int, fail_at: int = -1) -> Callable[[pa.Table], pa.Ta
 
 
 def multiply_step(factor: int, **arguments: object) -> Step:
-    """The step ``multiply`` with a result parameter and any number of resource arguments."""
+    """Return the step ``multiply`` with a result parameter and any resource arguments."""
     return Step(
         name="multiply",
         version=1,
@@ -56,13 +56,13 @@ def multiply_step(factor: int, **arguments: object) -> Step:
 
 
 class Spoilt(ParaforgeError):
-    """What leaves a process in which nothing can be computed any more."""
+    """An error after which the process cannot compute anything."""
 
     ends_process = True
 
 
 def build_spoilt(log: str, lives: int) -> Callable[[pa.Table], pa.Table]:
-    """Gives back what it gets; so many processes are spoilt by their first shard."""
+    """Return the identity, but break this many processes at their first shard."""
     with Path(log).open("a") as file:
         file.write(".")
     spoilt = Path(log).stat().st_size <= lives
@@ -76,10 +76,10 @@ def build_spoilt(log: str, lives: int) -> Callable[[pa.Table], pa.Table]:
 
 
 def build_nothing() -> Callable[[pa.Table], pa.Table]:
-    """Cannot begin."""
+    """Fail to start."""
     raise RuntimeError("CUDA error: no device")
 
 
 def build_rows(rows: int) -> Callable[[pa.Table], pa.Table]:
-    """Makes so many rows of any shard."""
+    """Return this many rows for any shard."""
     return lambda table: table.take([0] * rows)

@@ -40,7 +40,7 @@ def test_single_process_without_cluster() -> None:
 def test_lost_workers_are_waited_for(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A quarter of an hour from when the last one was seen. Only those with a GPU count, if it needs one."""
+    """Up to 15 minutes after the last one was seen. Only workers with a GPU count if a GPU is needed."""
     clock = {"now": 0.0}
     monkeypatch.setattr(cluster.time, "monotonic", lambda: clock["now"])
     known = {str(number): {"resources": {}} for number in range(99)} | {"gpu": {"resources": {"GPU": 1}}}
@@ -120,7 +120,7 @@ def test_cluster_ends_while_worker_restarts(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.full
 def test_worker_dying_at_start_is_clear_error() -> None:
-    """dask.config says what a worker is to run first."""
+    """dask.config sets what a worker runs first."""
     dies = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     refused = pytest.raises(IncompleteError, match=r"do not start.*resources\.workers to 1")
     with dask.config.set({"distributed.worker.preload": [dies]}), refused, connect(Resources(), workers=2):
@@ -128,7 +128,7 @@ def test_worker_dying_at_start_is_clear_error() -> None:
 
 
 def certificates(directory: Path) -> dict[str, str]:
-    """An authority, and a certificate that it signed, by the commands of docs/scaling.md."""
+    """A certificate authority and a signed certificate, by the commands of docs/scaling.md."""
     directory.mkdir()
     for command in (
         "openssl req -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN=authority -keyout ca.key -out ca.pem",
@@ -142,7 +142,7 @@ def certificates(directory: Path) -> dict[str, str]:
 @needs_openssl
 @pytest.mark.full
 def test_tls_certificates_from_dask_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The right ones compute; others, or none, do not connect."""
+    """The right certificates compute; others, or none, do not connect."""
     from distributed import LocalCluster
 
     monkeypatch.setattr(cluster, "_CONNECTING", "2s")
@@ -174,7 +174,7 @@ def test_tls_certificates_from_dask_settings(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1", "ucx://127.0.0.1:8786"])
 def test_invalid_dask_address(address: str) -> None:
-    """Without a port, or of a protocol that is not installed."""
+    """Without a port, or with a protocol that is not installed."""
     before = threading.enumerate()
     with (
         pytest.raises(IncompleteError, match=rf"cannot connect to the scheduler {address}: .*such as tcp://"),
@@ -206,7 +206,7 @@ def test_scheduler_without_tls_warns_once(
 
 @pytest.mark.full
 def test_other_users_of_this_host_cannot_use_a_local_cluster() -> None:
-    """Every port of its processes is on the loopback address, and none runs code without the certificate."""
+    """All its ports are on the loopback address, and none runs code without the certificate."""
     with connect(Resources(), 2) as client:
         processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
         ports = {

@@ -28,7 +28,7 @@ def keys_of(numbers: list[int]) -> NDArray[np.uint64]:
 
 
 def oracle(numbers: list[int | None]) -> tuple[list[int], list[int]]:
-    """Earlier rows and first row of each number; None is a row without a key."""
+    """Return earlier rows and the first row of each key; None is a row without a key."""
     rows: dict[int, list[int]] = {}
     earlier, first = [], []
     for row, number in enumerate(numbers):
@@ -81,7 +81,7 @@ def test_keys_equal_in_half_their_bits_differ(tmp_path: Path) -> None:
 
 
 def test_signal_during_ranking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While DuckDB is busy, which is told at once; then all is ranked anew."""
+    """A signal interrupts DuckDB at once; the next run ranks again."""
     numbers = np.random.default_rng(3).integers(0, 8000, 20_000).tolist()
     directory = tmp_path / ODD
     with monkeypatch.context() as patched, pytest.raises(SystemExit):
@@ -109,7 +109,7 @@ def test_failed_query_names_its_task(tmp_path: Path) -> None:
 
 
 def test_database_stays_in_its_directory(tmp_path: Path) -> None:
-    """It takes more than its memory, which goes to the disk, and leaves nothing, even if it fails."""
+    """A query larger than its memory spills to disk, and leaves nothing there even if it fails."""
     directory = tmp_path / ODD
     with pytest.raises(InputError, match="nonsense"), scratch_database(directory, "20MB") as database:
         database.execute("SET threads = 1")
@@ -158,7 +158,7 @@ LINKS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=24)
 
 
 def joined(links: list[tuple[int, int]]) -> list[int]:
-    """The first row of each row's cluster."""
+    """Return the first row of each row's cluster."""
     groups: list[set[int]] = []
     for row, keys in enumerate(links):
         near = [group for group in groups if any({*keys} & {*links[other]} - {0} for other in group)]

@@ -11,7 +11,7 @@ from paraforge.base.shards.pool import in_threads, prefetch
 
 
 def ahead_of(work: Callable[[int], int], pieces: Iterable[int], threads: int) -> Iterator[int]:
-    """What a generator that reads ahead does."""
+    """Return what a prefetching generator does."""
     with prefetch(map(work, pieces), threads) as items:
         yield from items
 
@@ -57,7 +57,7 @@ def test_leaving_early_stops_prefetch_thread(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("made", [in_threads, ahead_of])
 def test_leaving_does_not_wait_for_threads(made: Callable[..., Generator[int, None, None]]) -> None:
-    """The garbage collector gives up generators, also while a thread starts (`threads_of`)."""
+    """The garbage collector closes generators, even while a thread starts (`threads_of`)."""
     begun, released = threading.Event(), threading.Event()
 
     def work(number: int) -> int:

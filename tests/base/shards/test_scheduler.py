@@ -203,7 +203,7 @@ _KILLED = (KilledWorker("job", SimpleNamespace(address="a worker"), 2), "its wor
 def test_retryable_job_is_retried(
     tmp_path: Path, failures: int, tries: int, problem: tuple[Exception, str]
 ) -> None:
-    """Three times, or once more if it may have been another job that killed its workers."""
+    """Three times, or once more if another job may have killed its workers."""
     with threads_of_a_cluster() as client:
         given = [(str(tmp_path / "mark"), failures, problem[0])]
         ((_, found),) = Jobs(client).attempt(try_in_vain, given, description="test")
@@ -214,7 +214,7 @@ def test_retryable_job_is_retried(
 def test_worker_with_other_versions_is_named(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It has another version of the program, or an error that may be its host's alone."""
+    """The worker has another version of the program, or an error that only its host has."""
     older = {**scheduler._VERSIONS, "SCORE": versions.SCORE - 1}
     with threads_of_a_cluster() as client:
         with pytest.raises(InputError, match=r"inproc.* has another version"):
@@ -239,7 +239,7 @@ def test_silent_worker_loses_its_tasks(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.full
 def test_workers_started_by_dask_itself(capfd: pytest.CaptureFixture[str]) -> None:
-    """An error comes back, and no worker writes its traceback."""
+    """The error is returned, and no worker prints a traceback."""
     method = dask.config.set({"distributed.worker.multiprocessing-method": "spawn"})
     with method, open_jobs(Resources(workers=2, in_process_rows=0), rows=10) as jobs:
         assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
@@ -332,7 +332,7 @@ def test_workers_end_with_killed_parent(tmp_path: Path) -> None:
 
 
 def is_running(process: int) -> bool:
-    """Whether a process exists that has not ended, which a new parent may not have noticed yet."""
+    """Return whether a process runs, even if its parent has not noticed its end yet."""
     try:
         return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

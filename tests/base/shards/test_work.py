@@ -143,7 +143,7 @@ def test_text_is_copied_but_data_hard_linked(tmp_path: Path, name: str) -> None:
 
 
 def test_leftovers_of_killed_writer_do_not_block(tmp_path: Path) -> None:
-    """Files and directories, whole or not, of any host: the holder of the lock is the only writer."""
+    """Files and directories, complete or not, of any host: the lock's holder is the only writer."""
     work = WorkDirectory("step", tmp_path)
     record = work.commit("kept", pa.table({"a": [1]}))
     for number, left in enumerate((".file.1-ab.tmp", ".out.host-1-ab.tmp", ".out.host-1-ab-old.tmp")):
@@ -176,7 +176,7 @@ def test_finished_stage_removes_cheap_results(tmp_path: Path, step: str, left: s
 
 
 def names(root: Path) -> set[str]:
-    """Results in a step's directory, by the names that the step gives them."""
+    """Return the results in a step's directory, by name."""
     found = {path.stem for path in root.iterdir() if path.suffix == ".parquet"}
     found |= {path.name for path in root.iterdir() if path.is_dir() and path.name != "files"}
     return found | {f"files/{path.name}" for path in root.glob("files/*")}

@@ -34,7 +34,7 @@ from tests.intake.bitext.helpers import COMPRESSORS, write
 def read(
     path: Path, *, strict: bool = True, max_line_bytes: int = 1 << 20, block_bytes: int = 1 << 22
 ) -> tuple[list[str], dict[int, str], Counter[str]]:
-    """Lines, reasons by line number, and changes."""
+    """Return lines, reasons by line number, and changes."""
     changes: Counter[str] = Counter()
     lines: list[str] = []
     reasons: dict[int, str] = {}

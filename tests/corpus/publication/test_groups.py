@@ -36,7 +36,7 @@ SCORES = ("paraphrase_score", "right_paraphrase_score")
 
 
 def related_pairs(rows: int = 1_500, seed: int = 3) -> pa.Table:
-    """Random pairs of which many share a side, in another case or with other punctuation."""
+    """Random pairs, many of which share a side except for case or punctuation."""
     random = np.random.default_rng(seed)
     pairs = random_pairs(rows, seed)
     for name in SIDES:
@@ -66,7 +66,7 @@ def by_split(directory: Path) -> dict[str, list[dict[str, Any]]]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A published corpus without splits; it is only read."""
+    """A published corpus without splits. Tests only read it."""
     root = tmp_path_factory.mktemp("whole")
     publish_pairs(root, table=related_pairs())
     return root / "corpus"
@@ -74,7 +74,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def split(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same pairs with splits; they are only read."""
+    """The same pairs with splits. Tests only read them."""
     root = tmp_path_factory.mktemp("split")
     report = publish_pairs(root, table=related_pairs(), splits=SPLITS, rows_per_file=40)
     assert "60 for validation, 90 for test" in report.result().replace(";", ",")
@@ -86,7 +86,7 @@ def plain(text: str) -> str:
 
 
 def joined(keys: list[list[str]]) -> list[int]:
-    """For each row the first one that it is connected with through keys; slow."""
+    """Return for each row the first row that it is connected with through keys; slow."""
     roots = list(range(len(keys)))
     holders = defaultdict(list)
     for row, some in enumerate(keys):
@@ -124,7 +124,7 @@ def test_groups_are_the_connected_components_of_pairs(limit: float | None, tmp_p
 def test_grouping_reports_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of a large corpus it takes minutes."""
+    """Grouping a large corpus takes minutes."""
     monkeypatch.setattr("paraforge.base.progress.SECONDS_BETWEEN_LINES", 0.0)
     publish_pairs(tmp_path, table=related_pairs(300), splits={"test": 10})
     shown = [line.split("%")[0].split(": ") for line in capsys.readouterr().err.splitlines()]

@@ -57,7 +57,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_datasets_cache_distinguishes_corpora(tmp_path: Path) -> None:
-    """It has a cache, which only compares names of directories and the configuration."""
+    """Its cache only compares directory names and the configuration."""
     datasets = pytest.importorskip("datasets")
     corpus = tmp_path / "corpus"
     for rows in (60, 90):

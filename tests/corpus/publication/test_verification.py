@@ -49,7 +49,7 @@ def test_companions_do_not_matter(copy: Path) -> None:
 
 
 def edit(name: str, change: Callable[[dict[str, Any]], Any], seal: bool = True) -> Callable[[Path], None]:
-    """A damage of a file in JSON; ``seal`` makes a manifest look as if it had been written so."""
+    """Change a JSON file; ``seal`` updates the manifest's own checksum."""
 
     def damage(corpus: Path) -> None:
         content = read_json(corpus / name)
@@ -74,7 +74,7 @@ def swap(corpus: Path) -> None:
 
 
 def rewrite(change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], None]:
-    """Write a file anew, and make manifest and index agree with it as far as bytes go."""
+    """Rewrite a file, and update its checksums in manifest and index."""
 
     def damage(corpus: Path) -> None:
         path = corpus / "shard-00001.parquet"
@@ -149,7 +149,7 @@ def test_damage(copy: Path, damage: Callable[[Path], Any], file: str, message: s
     ["_README.md", ".huggingface.yaml", "LICENSE", "_manifest.json", "_shards.json", "shard-00000.parquet"],
 )
 def test_symbolic_links_fail_verification(copy: Path, tmp_path: Path, name: str) -> None:
-    """Whoever passes a corpus on would pass on the file that a link leads to."""
+    """Copying the corpus would copy the link's target, which may be any file."""
     secret = tmp_path / "secret"
     if (copy / name).exists():
         (copy / name).rename(secret)  # even one with the right bytes
@@ -220,7 +220,7 @@ def test_verification_lists_all_problems(copy: Path) -> None:
 def test_directories_from_different_publications(
     sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a kill between the two leaves: each is sound by itself, and they do not belong together."""
+    """After a kill between the two, each directory is sound, but they do not belong together."""
     publish_pairs(tmp_path, rows=300)
     assert check(tmp_path / "corpus") == check(tmp_path / "rejected") == []
     shutil.rmtree(tmp_path / "rejected")

@@ -25,7 +25,7 @@ from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
 
 
 class Upper:
-    """An engine that gives the sentence in capitals, and raises on what it is told to."""
+    """An engine that returns the sentence in capitals, and raises for chosen sentences."""
 
     def __init__(
         self, batch_tokens: int = 20, queued: int = 1, bad: str = "\0", unreadable: str = "\0"
@@ -70,7 +70,7 @@ SENTENCES = st.lists(st.lists(WORDS, max_size=12).map(" ".join), max_size=60)
 def test_batches_do_not_depend_on_queue(
     sentences: list[str], batch_tokens: int, queued: int, window: int
 ) -> None:
-    """In order, and a batch with its padding is within bounds."""
+    """In order, and each batch is within bounds with its padding."""
     one, several = Upper(batch_tokens, 1), Upper(batch_tokens, queued)
     for engine in (one, several):
         results = list(translate_in_batches(engine, iter(sentences), window))

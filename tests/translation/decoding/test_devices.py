@@ -97,7 +97,7 @@ def test_fast_compute_type_of_gpu(
 
 
 def threads_and_device(workplace: Workplace) -> tuple[int, str]:
-    """What an engine gets on the worker that is asked."""
+    """Return the threads and the device that an engine gets on a worker."""
     placement = workplace.placement(workplace.devices[0])
     return placement.threads, placement.device
 

@@ -158,7 +158,7 @@ SENTENCES = ["pes " * 62, "pes " * 63, "pes " * 64, "pes " * 200, "kočka pes " 
 
 @pytest.fixture(scope="module")
 def untrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that has hardly seen anything and does not know when to end."""
+    """A barely trained model that does not know when to end."""
     folder = write_tiny_fairseq(tmp_path_factory.mktemp("untrained"), updates=1)
     return write_model(folder, folder.with_name("untrained-model"))
 

@@ -179,5 +179,5 @@ def translate(
 
 
 def texts(results: list[Hypotheses]) -> list[str | None]:
-    """The best hypothesis of each, or why it failed."""
+    """Return the best hypothesis of each result, or why it failed."""
     return [result.hypotheses[0].text if result.hypotheses else result.failed for result in results]

@@ -40,7 +40,7 @@ def production(tiny_model: Path) -> list[Hypotheses]:
 
 @pytest.mark.parametrize("options", [OPTIONS, DecodingOptions(beam=1, maximum_target_tokens=4)])
 def test_engines_agree_on_best_hypothesis_and_score(options: DecodingOptions, tiny_model: Path) -> None:
-    """At the cap, too."""
+    """At the length limit, too."""
     expected = run("fairseq", tiny_model, SENTENCES, options)
     assert options is OPTIONS or any(result.hypotheses[0].output_truncated for result in expected)
     for engine in ("ctranslate2", "torch"):

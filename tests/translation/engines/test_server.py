@@ -40,7 +40,7 @@ OPTIONS = DecodingOptions.model_fields
 
 
 def answered(server: FakeServer, answer: Json, **options: Any) -> Hypotheses:
-    """What becomes of a sentence with one answer."""
+    """Return the result of a sentence with one answer."""
     server.behave = lambda sentence, body, nth: Reply(completion([answer]))
     (found,) = translate(["Pes spí."], **options)
     return found
@@ -159,7 +159,7 @@ def test_abandoned_requests_are_not_sent(server: FakeServer) -> None:
 
 
 def test_samples_are_requested_until_enough_and_ranked(server: FakeServer) -> None:
-    """Each request brings two answers, whether three or one are asked for."""
+    """Each request returns two answers, whether three or one are requested."""
     answers = [choice("one", [-1.0]), choice("", [-0.1]), choice("two", [-0.5]), choice("three", [-0.2])]
 
     def behave(sentence: str, body: Json, nth: int) -> Reply:
@@ -308,7 +308,7 @@ def test_neither_address_nor_key_is_logged(server: FakeServer, caplog: pytest.Lo
 def test_error_names_environment_variable(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
-    """Also where there is no key: an address is not called a key."""
+    """Also without a key."""
     monkeypatch.setenv("OPENAI_API_KEY", f"{key}\n")
     monkeypatch.setenv("PARAFORGE_SERVER_URL", f" {server.url}/\n")
     server.behave = lambda sentence, body, nth: Reply({"error": {"message": f"not at {server.url}"}}, 404)

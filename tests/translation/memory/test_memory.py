@@ -31,7 +31,7 @@ CHOSEN = parameters(nbest=2, sentences_per_task=8, fake=Fake(fail_pattern="špat
 
 
 def corpus_of(path: Path, texts: list[str], rows_per_shard: int = 40) -> Path:
-    """A corpus in which some rows are rejected: those that say so."""
+    """A corpus with some rejected rows."""
     rows: list[Row] = [(text, "too_long" if "dlouhá" in text else None, None) for text in texts]
     return write_corpus(path, rows, rows_per_shard)
 
@@ -43,7 +43,7 @@ def only_set(root: Path) -> memory.MemorySet:
 
 
 def counts(report: TranslationReport) -> tuple[int, int, int]:
-    """From memory, translated, failed: they are all sentences."""
+    """Return the numbers of remembered, translated and failed sentences, which add up to all."""
     parts = (report.sentences_from_memory, report.sentences_translated, report.sentences_failed)
     assert sum(parts) == report.sentences
     return parts
@@ -116,7 +116,7 @@ def test_projects_share_memory_and_first_translation_wins(tmp_path: Path, seen: 
 
 
 def table_of(texts: list[str]) -> pa.Table:
-    """Sentences, each with itself as its translation."""
+    """Sentences with themselves as translations."""
     rows = HypothesisRows()
     for text in texts:
         rows.add(Hypotheses((Hypothesis(text, -1.0, 2),)))

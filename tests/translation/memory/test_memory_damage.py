@@ -83,7 +83,7 @@ def test_unwritable_memory_is_found_before_translation(
 
 
 def translate_on(host: str, root: Path, corpus: Path, shared: Path, dies_in: str | None) -> None:
-    """Run the stage as on a host of this name; it is killed when this function has put something on disk."""
+    """Run the stage as on a host of this name, and kill it when this function has written to the disk."""
     fsync = os.fsync
 
     def killing(descriptor: int) -> None:

@@ -72,7 +72,7 @@ def test_second_import_gives_same_bytes(tiny_fairseq: Path, imported: Path, tmp_
 
 @pytest.mark.full
 def test_fresh_process_imports_same_bytes(tiny_fairseq: Path, imported: Path, tmp_path: Path) -> None:
-    """In others, something else may have imported fairseq, or allowed torch to read a Namespace."""
+    """In other processes, fairseq may be imported already, or torch may be allowed to read a Namespace."""
     place = tmp_path / "model"
     command = [sys.executable, "-m", "paraforge", "model", "import", str(tiny_fairseq), str(place)]
     subprocess.run(command, check=True)

@@ -50,7 +50,7 @@ def run_all(project: Path, stages: tuple[str, ...] = STAGES) -> None:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run to the corpus with all pairs; only read or copied."""
+    """The project after a run up to the corpus with all pairs. Tests only read or copy it."""
     return made_once(tmp_path_factory, "pivots", lambda project: run_all(make(project, "publish.pairs=all")))
 
 

@@ -57,7 +57,7 @@ def run(
 
 
 def oracle(rows: list[Row], chosen: TranslateParameters) -> list[dict[str, Any]]:
-    """What the stage has to give, a row at a time, every sentence by itself."""
+    """Return the expected rows, each sentence translated by itself."""
     there = chosen.forward_parameters()
     outward, homeward = (
         open_translator("fake", None, one.options(), settings=one.settings()) for one in (there, chosen)
@@ -195,7 +195,7 @@ def test_kill_in_either_direction_resumes_to_same_bytes(
 def test_kill_between_directions_reports_total(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """And what failed on the way there is not asked for again before the next run."""
+    """Failures of the forward direction are not requested again before the next run."""
     corpus = write_corpus(tmp_path / "ingested", ROWS[:60])
     whole = run(tmp_path / "whole", corpus, parameters())
     with monkeypatch.context() as patch, pytest.raises(Interrupted):

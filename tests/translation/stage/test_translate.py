@@ -62,7 +62,7 @@ NAMES = ["line", "source_text", "rejected", "rank", "translation", "score", "fai
 
 
 def oracle(rows: list[Row], chosen: TranslateParameters, given: bool) -> list[dict[str, Any]]:
-    """What the stage has to give, a row at a time, every sentence by itself."""
+    """Return the expected rows, each sentence translated by itself."""
     translator = open_translator("fake", None, chosen.options(), settings=chosen.settings())
     expected = []
     for line, (text, reason, translation) in enumerate(rows, start=1):
@@ -156,7 +156,7 @@ def test_damage_in_work_directory_is_named(tmp_path: Path, name: str) -> None:
 
 
 def test_hypotheses_digest_depends_only_on_content() -> None:
-    """It is in the key of the rows, which would be taken from another run."""
+    """The digest is in the key of the rows."""
 
     def digest(*given: tuple[str, float], size: int = 10) -> str:
         rows, made = HypothesisRows(), hashlib.sha256()
@@ -315,7 +315,7 @@ def interrupted(*arguments: object) -> None:
 def test_resumed_run_reports_totals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, all_tasks: bool
 ) -> None:
-    """Whenever it was killed: after all tasks or before any."""
+    """Killed after all tasks, or before any."""
     corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
     whole, _ = run(tmp_path / "whole", corpus, parameters(sentences_per_task=10))
     with monkeypatch.context() as patched, pytest.raises(Interrupted):

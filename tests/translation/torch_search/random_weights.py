@@ -106,7 +106,7 @@ def token_scores(weights: Weights, request: Request, tokens: tuple[int, ...]) ->
 def all_hypotheses(
     weights: Weights, request: Request, vocabulary: int, length_penalty: float = 1.0
 ) -> list[tuple[float, tuple[int, ...], bool]]:
-    """Score, tokens, and whether it ended, of every hypothesis that there is, the best first."""
+    """Return score, tokens, and whether it ended, of every possible hypothesis, the best first."""
     types = [token for token in range(vocabulary) if token not in (PADDING, END)]
     found = []
     begun: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
@@ -123,7 +123,7 @@ def all_hypotheses(
 
 
 def same(one: list[list[Found]], other: list[list[Found]]) -> None:
-    """Assert that two results are the same but for rounding."""
+    """Assert that two results are equal up to rounding."""
     for first, second in zip(one, other, strict=True):
         assert [(h.tokens, h.ended) for h in first] == [(h.tokens, h.ended) for h in second]
         assert [h.score for h in first] == pytest.approx([h.score for h in second], abs=1e-5)

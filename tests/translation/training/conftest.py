@@ -27,7 +27,7 @@ def begin(tmp_path: Path, prepared: Prepared) -> Callable[..., TrainingRun]:
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> TrainingRun:
-    """A run that has ended; its directory is only read or copied."""
+    """A finished run. Tests only read or copy its directory."""
     run = start(tmp_path_factory.mktemp("trained") / "run", prepared)
     assert run.train() == "maximum_updates"
     return run

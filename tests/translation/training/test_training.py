@@ -56,7 +56,7 @@ def test_time_limit_is_in_minutes(limit: float | None, late: bool) -> None:
 
 
 def start(directory: Path, prepared: Prepared, **changes: Any) -> TrainingRun:
-    """A run in this process, in ``directory``; a second call resumes from the last checkpoint."""
+    """Start a run in this process in ``directory``; a second call resumes from the last checkpoint."""
     work, bitext_prepared = prepared
     if not directory.exists():
         directory.mkdir()

@@ -40,7 +40,7 @@ os.execv(program[0], program)
 
 @cache
 def why_not() -> str:
-    """Why namespaces cannot be made here; empty where they can."""
+    """Return why namespaces cannot be made here; empty if they can."""
     if shutil.which("ip") is None or shutil.which("unshare") is None:
         return "no ip (iproute2) or unshare (util-linux)"
     name = f"pf{uuid.uuid4().hex[:8]}"
@@ -53,7 +53,7 @@ def why_not() -> str:
 
 @cache
 def mounts_missing() -> str:
-    """Why a process cannot have mounts of its own here; empty where it can."""
+    """Return why a process cannot have its own mounts here; empty if it can."""
     if shutil.which("unshare") is None:
         return "no unshare (util-linux)"
     command = ["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
@@ -124,7 +124,7 @@ class Hosts:
         return self.log(name).read_text(errors="replace")
 
     def head(self, *program: str) -> subprocess.Popen[bytes]:
-        """Start a program of Python on the host that has the project, next to the scheduler."""
+        """Start a Python program on the host with the project, next to the scheduler."""
         self._start("head", self._hub, [sys.executable, *program])
         return self.processes["head"]
 
@@ -147,17 +147,17 @@ class Hosts:
         self._start(name, space, ["unshare", "--mount", *become], cache)
 
     def link(self, name: str, state: str) -> None:
-        """Drop all packets to and from a host (``down``), or no more (``up``)."""
+        """Drop all packets to and from a host (``down``), or stop dropping them (``up``)."""
         self._hub_ip("link", "set", f"port{self._numbers[name]}", state)
 
     def files(self, name: str) -> list[Path]:
-        """Files of a host's own disk."""
+        """Return the files on a host's own disk."""
         root = Path(f"/proc/{self.processes[name].pid}/root")
         return [path.relative_to(root) for path in (root / self.place.relative_to("/")).rglob("*")]
 
 
 def waited(done: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
-    """Wait until ``done()`` is true. Raises TimeoutError: it is not for so long."""
+    """Wait until ``done()`` is true. Raises TimeoutError after the limit."""
     end = time.monotonic() + seconds
     while not done():
         if time.monotonic() > end:

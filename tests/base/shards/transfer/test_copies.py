@@ -33,7 +33,7 @@ MODEL = {"weights.bin": bytes(range(256)) * 160, "folder/words.txt": b"slovo\n" 
 
 
 def build_hash(models: list[Path]) -> Callable[[pa.Table], pa.Table]:
-    """Gives for each row the hash of all that is in the models, and of its line."""
+    """Return for each row the hash of the models' content and of its line."""
     found = hashlib.sha256()
     for model in models:
         for path in sorted(model.rglob("*")) if model.is_dir() else [model]:
@@ -51,8 +51,8 @@ def hash_step(models: list[Path]) -> Step:
 
 
 def test_models_are_sent_once_and_shards_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In pieces, which are counted; a copy is compared before it is used. Where the disk is seen,
-    nothing travels. An error names the file of the host that asked."""
+    """In counted pieces; a copy is verified before use. Nothing is sent over a shared disk. Errors name the
+    file of the asking host."""
     write_input(tmp_path / "in", rows=30)
     for name, content in MODEL.items():
         (tmp_path / "model" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -140,7 +140,7 @@ def test_disk_is_shared_if_probe_file_matches(tmp_path: Path) -> None:
 
 
 def test_worker_waits_for_slow_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it hashes a large model it says that it is there; many workers have it hashed once."""
+    """While the host hashes a large model it reports progress; it hashes once for many workers."""
     monkeypatch.setattr(transfer, "_KEEP_ALIVE_SECONDS", 0.05)
     hashed: list[Path] = []
 
@@ -174,7 +174,7 @@ def test_worker_waits_for_slow_host(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_host_requests_model_again_only_if_changed(tmp_path: Path) -> None:
-    """Also for what was removed, or begun by another process."""
+    """Also if the copy was removed, or another process started it."""
     model = tmp_path / "model"
     model.mkdir()
     (model / "weights").write_bytes(b"weights")
@@ -219,7 +219,7 @@ class Choice:
 
 
 def test_paths_are_replaced_at_any_depth(tmp_path: Path) -> None:
-    """Those of the job and what leads to them; also after a change all else is the same object."""
+    """Only objects that contain such paths are replaced; all others stay the same objects."""
     files = JobFiles((), (Path("/project/in/a"),), (Path("/project/work/step/key"),))
     here = Copies(Disk("", None, None, "run"), files, 0, "", lambda *_: None, tmp_path, tmp_path)
     other = Choice(Path("/elsewhere"), 0.5)
@@ -260,7 +260,7 @@ def test_missing_or_damaged_transfer_is_error(tmp_path: Path, monkeypatch: pytes
 
 
 def test_full_disk_returns_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another error of the block stays what it is."""
+    """Other errors of the block are not changed."""
     monkeypatch.setattr(transfer, "_SECONDS_AWAY", 0.0)
     here = Disk("", None, tmp_path / "cache", "run")
     for own, number, expected in (

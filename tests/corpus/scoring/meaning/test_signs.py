@@ -97,13 +97,13 @@ related = st.lists(st.sampled_from(RELATED), min_size=1, max_size=20)
 
 
 def neighbours(first: list[int], second: list[int], i: int, j: int) -> int:
-    """How many neighbours of two words are equal; a text's ends are."""
+    """Count the equal neighbors of two words; the ends of texts are equal."""
     fenced = [[-1, *words, -2] for words in (first, second)]
     return (fenced[0][i] == fenced[1][j]) + (fenced[0][i + 2] == fenced[1][j + 2])
 
 
 def matched(first: list[int], second: list[int]) -> dict[int, int]:
-    """Places of equal words, one to one: first of those with an equal neighbour, then of all, in order."""
+    """Match equal words one to one: first those with an equal neighbor, then the others in order."""
     found: dict[int, int] = {}
     for least in (1, 0):
         for i in range(len(first)):
@@ -325,7 +325,7 @@ def test_antonyms_come_from_the_table(pair: tuple[str, str], count: int) -> None
 
 @pytest.mark.parametrize("most", [0, 20, 1000])
 def test_earlier_pairs_do_not_change_the_signs(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The words of many pairs, all apostrophes among them, were looked up before, and perhaps forgotten."""
+    """The words of many pairs were looked up before, and perhaps forgotten."""
     monkeypatch.setattr("paraforge.corpus.scoring.meaning.words._MOST_WORDS", most)
     pairs = [
         (f"The thing was {first}.", f"The thing was {second}.") for first, second in [*OPPOSITES, *OTHERS]
@@ -360,7 +360,7 @@ spoken = st.lists(st.sampled_from(SPOKEN), max_size=10)
 
 
 def moses(text: str) -> str:
-    """Tokens as Moses' tokeniser separates them, with one space between."""
+    """Return the Moses tokens separated by spaces."""
     return re.sub(r"(?<=\w)(?=')|(?<=\d)(?=%)", " ", text)
 
 
