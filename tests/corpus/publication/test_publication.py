@@ -191,7 +191,7 @@ def test_truncated_published_files_do_not_open(tmp_path: Path) -> None:
         ("selection.select.count_by", lambda real, rows, by: real(rows.slice(1), by), "149 rows, its input"),
         ("publication.publication.describe", lambda real, rows, n: real(rows.slice(1), n), "rows were read"),
         (
-            "publication.publication._closed",
+            "publication.publication._close",
             lambda real, writer: real(writer)[1:],
             "the files of corpus have",
         ),
