@@ -179,11 +179,6 @@ def import_model_command(
         target_language=target_language,
     )
     typer.echo(f"{destination}: {description['origin']} model, fingerprint {description['fingerprint'][:16]}")
-    languages = [description[f"{side}_language"] for side in ("source", "target")]
-    chosen = [source_language or languages[0], target_language or languages[1]]
-    if chosen != languages:
-        was, requested = (" to ".join(pair) for pair in (languages, chosen))
-        typer.echo(f"already imported, from {was}; its languages were not changed to {requested}", err=True)
     typer.echo(f"Try it: echo ... | paraforge translate - - --model {quote(str(destination))}")
 
 

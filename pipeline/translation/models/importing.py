@@ -104,7 +104,7 @@ def import_model(
         languages = (source_language or _LANGUAGES[0], target_language or _LANGUAGES[1])
         try:
             if path.is_dir() and (path / MODEL_FILE).is_file():
-                return _copy(path, temporary)
+                return _copy(path, temporary, (source_language, target_language))
             importer = importer_for(path)
             languages_of = getattr(importer, "languages_of", None)
             if languages_of is not None:
@@ -140,9 +140,16 @@ def _check_pointers(path: Path) -> None:
             refuse_lfs_pointer(file)
 
 
-def _copy(path: Path, output: Path) -> dict[str, Any]:
-    """Copy a model of this layout. Its own checksums prove that it is complete, not that it is sound."""
+def _copy(path: Path, output: Path, requested: tuple[str | None, str | None]) -> dict[str, Any]:
+    """Copy a model of this layout, with its own languages. Its checksums prove that it is complete, not that
+    it is sound."""
     model = open_model(path)
+    own = (model.source_language, model.target_language)
+    chosen = tuple(language or known for language, known in zip(requested, own, strict=True))
+    if chosen != own:
+        logger.warning(
+            "the model was imported from %s to %s; its languages were not changed to %s to %s", *own, *chosen
+        )
     description: dict[str, Any] = read_json(path / MODEL_FILE)
     for name in [*description["files"], MODEL_FILE]:
         (output / name).parent.mkdir(parents=True, exist_ok=True)
