@@ -195,6 +195,19 @@ def test_finished_training_is_not_continued(tmp_path: Path, begin: Begin, traine
     assert str(trained.directory).encode() not in snapshot.read_bytes()
 
 
+def test_checkpoints_are_saved_by_the_clock(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    def saved_after(seconds: float) -> list[int]:
+        monkeypatch.setattr(trainer, "CHECKPOINT_SECONDS", seconds)
+        run = begin(f"after {seconds}", training={"maximum_updates": 6}, validation={"every_updates": 3})
+        updates: list[int] = []
+        monkeypatch.setattr(run, "save", lambda: updates.append(run.updates))
+        assert run.train() == "maximum_updates"
+        return updates
+
+    assert saved_after(-1.0) == [1, 2, 3, 4, 5, 6]
+    assert saved_after(1e9) == [3, 6]
+
+
 def test_patience_ends_training(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     """After three validations, whatever their number of updates."""
     scores = iter([1.0, 3.0, 2.0, 2.5, 2.0, 9.0])
