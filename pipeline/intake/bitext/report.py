@@ -85,8 +85,8 @@ class RowCounts:
             if len(known) < _EXAMPLES:
                 rows = table.filter(pc.equal(table["rejected"], reason))[: _EXAMPLES - len(known)]
                 for row in rows.select(["line", *texts]).to_pylist():
-                    line, *counts = row.values()
-                    known.append([line, *(text[:EXAMPLE_CHARACTERS] for text in counts)])
+                    line, *row_texts = row.values()
+                    known.append([line, *(text[:EXAMPLE_CHARACTERS] for text in row_texts)])
 
     def report(self, findings: Findings, files: Sequence[Mapping[str, Any]] = ()) -> SourceReport:
         """Return the report of the source. files: see :class:`SourceReport`."""

@@ -72,7 +72,7 @@ class TmxSource(NamedColumnSource):
         in a strict reading, also if a unit is not well formed.
         """
         path, columns = paths[ONLY], {language.lower(): name for name, language in self.names.items()}
-        tags: Counter[str] = Counter()
+        tags = set[str]()
         units = _units(path, reading)
         done = 0
         while rows := [_row(unit, columns, tags, reading) for unit in islice(units, _BLOCK_UNITS)]:
@@ -106,7 +106,7 @@ def tmx_texts(path: Path, units: int) -> dict[str, list[str]]:
     return merged if len(merged) > 1 else texts_of
 
 
-def _check_languages(tags: Counter[str], columns: Mapping[str, str], path: Path) -> None:
+def _check_languages(tags: set[str], columns: Mapping[str, str], path: Path) -> None:
     for language, name in columns.items():
         if not any(_count_matched(tag, language) for tag in tags):
             told = ", ".join(sorted(tags)) or "none"
@@ -115,18 +115,18 @@ def _check_languages(tags: Counter[str], columns: Mapping[str, str], path: Path)
 
 
 def _row(
-    unit: Element | None, columns: Mapping[str, str], tags: Counter[str], reading: Reading
+    unit: Element | None, columns: Mapping[str, str], tags: set[str], reading: Reading
 ) -> tuple[dict[str, str], int]:
     """Return the texts of a row by column, and the code of the reason to reject it, or 0.
 
     unit: None if not well formed. columns: names of the columns by language.
-    tags: counts the languages of all variants.
+    tags: collects the languages of all variants.
     """
     texts: dict[str, str] = {}
     for variant in () if unit is None else unit.iter("tuv"):
         language = _language(variant)
         if len(tags) < _MOST_LANGUAGES:
-            tags[language] += 1
+            tags.add(language)
         best = max(columns, key=lambda wanted: _count_matched(language, wanted))
         name = columns[best] if _count_matched(language, best) else None
         segment = next(variant.iter("seg"), None)
