@@ -120,16 +120,7 @@ def score_file(
         if bounds:
             parts.append(scratch / "selected")
             counts = select(settled, [pairs, scored], parts[-1], own).counts
-        view = ShardView(*parts)
-        names = schema_of(view.column_names).names
-        with atomic_path(output) as temporary, ExitStack() as stack:
-            bar = stack.enter_context(progress(total=report.rows, unit="pairs", description="write"))
-            writer = None
-            for table, scores in zip(read(), view.tables(names), strict=True):
-                written = _with_scores(table, scores)
-                writer = writer or stack.enter_context(parquet_writer(temporary, written.schema))
-                writer.write_table(written)
-                bar.update(table.num_rows)
+        _write_scored(read(), ShardView(*parts), output)
     for what, count in repairs.items():
         logger.warning("%s: %s had %s, which were repaired", input_path, counted(count, "text"), what)
     return ScoredFile(report.rows, wrong, settled, counts)
@@ -165,6 +156,19 @@ def _write_pairs(tables: Iterator[pa.Table], directory: Path, path: Path) -> Non
     if writer is None:
         raise InputError("the input has no pairs", path)
     writer.close({"step": "score-file"})
+
+
+def _write_scored(tables: Iterator[pa.Table], scored: ShardView, output: Path) -> None:
+    """Write the tables of the input with their scores as one Parquet file."""
+    names = schema_of(scored.column_names).names
+    with atomic_path(output) as temporary, ExitStack() as stack:
+        bar = stack.enter_context(progress(total=scored.total_rows, unit="pairs", description="write"))
+        writer = None
+        for table, scores in zip(tables, scored.tables(names), strict=True):
+            written = _with_scores(table, scores)
+            writer = writer or stack.enter_context(parquet_writer(temporary, written.schema))
+            writer.write_table(written)
+            bar.update(table.num_rows)
 
 
 def _with_scores(table: pa.Table, scores: pa.Table) -> pa.Table:

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -69,7 +69,6 @@ _TYPES = {
 
 Decile = tuple[str, int]
 """The ranking score's column, and the decile from 1, the lowest."""
-_Described = tuple[Figures, pa.Table]
 
 
 @dataclass
@@ -116,8 +115,8 @@ def describe_corpus(
         raise InputError(
             "its shards do not match those of the corpus", tenths.path, remedy="Run 'dvc repro'."
         )
-    wanted = dict.fromkeys([*LINEAGE, "reference", *AVERAGED, *FATE_COLUMNS])
-    columns = [name for name in wanted if name in view.column_names]
+    names = dict.fromkeys([*LINEAGE, "reference", *AVERAGED, *FATE_COLUMNS])
+    columns = [name for name in names if name in view.column_names]
     # Small files first, so that mistakes in them are reported before any work.
     path = parameters.background.path
     background = None if path is None else background_of_sentences(Path(expand(path)))
@@ -129,40 +128,21 @@ def describe_corpus(
     references = Smallest(parameters.background.references)
     threads = threads_for(resources, view.total_rows)
 
-    def describe(index: int) -> tuple[dict[str, _Described], pa.Table | None, dict[Decile, Figures]]:
-        """Return a shard's figures and candidate rows by source, its candidate references, and the figures of
-        the deciles."""
+    def describe(index: int) -> _ShardFigures:
         rows = view.read(index, columns)
         for name, column in _decile_columns(tenths.read(index)):
             rows = rows.append_column(name, column)
-        keep = alive_rows(rows)
-        if "rank" in rows.column_names:
-            keep = pc.and_(keep, pc.equal(pc.fill_null(rows["rank"], 0), 0))
-        rows = rows.filter(keep)
-        kept = [name for name in ("reference", "paraphrase_score") if name in rows.column_names]
-        named = {
-            source: (figures_of(some := rows.take(places)), _with_key(some, kept, parameters.seed))
-            for source, places in by_source(rows["source"])
-        }
-        drawn = None
-        if background is None:
-            drawn = _with_key(rows, ["reference"], parameters.seed ^ BACKGROUND_SEED)
-        by_decile = {
-            (ranking.removesuffix("_decile"), tenth): figures_of(rows.filter(pc.equal(column, tenth)))
-            for ranking, column in _decile_columns(rows)
-            for tenth in range(1, 11)
-        }
-        return named, drawn, by_decile
+        return _describe_shard(rows, parameters.seed, with_references=background is None)
 
     with progress(total=view.total_rows, unit="rows", description="statistics") as bar:
-        for index, (named, drawn, by_decile) in enumerate(in_order(describe, len(view), threads)):
-            for source, (own, rows) in named.items():
+        for index, shard in enumerate(in_order(describe, len(view), threads)):
+            for source, (own, rows) in shard.by_source.items():
                 figures[source].add(own)
                 samples[source].add(rows)
-            if drawn is not None:
-                references.add(drawn)
-            for decile, decile_counts in by_decile.items():
-                deciles[decile].add(decile_counts)
+            if shard.references is not None:
+                references.add(shard.references)
+            for decile, decile_figures in shard.by_decile.items():
+                deciles[decile].add(decile_figures)
             bar.update(view.rows[index])
     if not figures:
         raise InputError("no pair has a translation, so there are no statistics", inputs[0])
@@ -183,6 +163,39 @@ def describe_corpus(
         sample=parameters.sample,
         background={"name": background.name, "sentences": background.documents},
         parse_entropy_missing=NO_PARSES if parses is None else None,
+    )
+
+
+class _ShardFigures(NamedTuple):
+    """The figures of a shard.
+
+    by_source: figures and candidate rows of each source. references: candidate references, or None.
+    by_decile: figures of each decile of each ranked score.
+    """
+
+    by_source: dict[str, tuple[Figures, pa.Table]]
+    references: pa.Table | None
+    by_decile: dict[Decile, Figures]
+
+
+def _describe_shard(rows: pa.Table, seed: int, with_references: bool) -> _ShardFigures:
+    """Return the figures of a shard's rows that have a translation, only the best of an n-best list."""
+    keep = alive_rows(rows)
+    if "rank" in rows.column_names:
+        keep = pc.and_(keep, pc.equal(pc.fill_null(rows["rank"], 0), 0))
+    rows = rows.filter(keep)
+    kept = [name for name in ("reference", "paraphrase_score") if name in rows.column_names]
+    return _ShardFigures(
+        by_source={
+            source: (figures_of(some := rows.take(places)), _with_key(some, kept, seed))
+            for source, places in by_source(rows["source"])
+        },
+        references=_with_key(rows, ["reference"], seed ^ BACKGROUND_SEED) if with_references else None,
+        by_decile={
+            (ranking.removesuffix("_decile"), tenth): figures_of(rows.filter(pc.equal(column, tenth)))
+            for ranking, column in _decile_columns(rows)
+            for tenth in range(1, 11)
+        },
     )
 
 

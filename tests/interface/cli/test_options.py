@@ -180,19 +180,6 @@ def test_options_reach_function(name: str, tmp_path: Path, monkeypatch: pytest.M
     assert work.call_args == (given, named)
 
 
-def test_imported_model_keeps_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {"origin": "marian", "fingerprint": "0" * 64, "source_language": "cs", "target_language": "en"}
-    monkeypatch.setattr("paraforge.translation.models.importing.import_model", lambda *_, **__: found)
-    for options, told in (
-        ((), None),
-        (("--from", "cs", "--to", "en"), None),
-        (("--from", "de"), "from cs to en; its languages were not changed to de to en"),
-        (("--to", "fr"), "from cs to en; its languages were not changed to cs to fr"),
-    ):
-        said = run_command("model", "import", "a", tmp_path / "out", *options).stderr
-        assert said == (f"already imported, {told}\n" if told else "")
-
-
 def test_memory_option_is_a_directory(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="not a directory"):
