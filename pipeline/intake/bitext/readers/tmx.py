@@ -72,21 +72,25 @@ class TmxSource(NamedColumnSource):
         in a strict reading, also if a unit is not well formed.
         """
         path, columns = paths[ONLY], {language.lower(): name for name, language in self.names.items()}
-        tags = set[str]()
+        tags: dict[str, str | None] = {}
         units = _units(path, reading)
-        done = 0
-        while rows := [_row(unit, columns, tags, reading) for unit in islice(units, _BLOCK_UNITS)]:
-            if len(rows) < _BLOCK_UNITS:  # so that who reads only the first rows learns it too
+        done, is_last = 0, False
+        while not is_last:
+            rows = [_row(unit, columns, tags, reading) for unit in islice(units, _BLOCK_UNITS)]
+            is_last = len(rows) < _BLOCK_UNITS
+            if is_last:  # before the last block, so that who reads only the first rows learns it too
+                if not (done or rows):
+                    raise InputError("no <tu> element: this is not a TMX file, or an empty one", path)
                 _check_languages(tags, columns, path)
-            yield Block(
-                lines=np.arange(done + 1, done + len(rows) + 1),
-                texts={name: pa.array([row[name] for row, _ in rows], pa.string()) for name in self.columns},
-                codes=np.array([code for _, code in rows], dtype=np.uint8),
-            )
+            if rows:
+                yield Block(
+                    lines=np.arange(done + 1, done + len(rows) + 1),
+                    texts={
+                        name: pa.array([row[name] for row, _ in rows], pa.string()) for name in self.columns
+                    },
+                    codes=np.array([code for _, code in rows], dtype=np.uint8),
+                )
             done += len(rows)
-        if not done:
-            raise InputError("no <tu> element: this is not a TMX file, or an empty one", path)
-        _check_languages(tags, columns, path)
 
 
 def tmx_texts(path: Path, units: int) -> dict[str, list[str]]:
@@ -106,29 +110,29 @@ def tmx_texts(path: Path, units: int) -> dict[str, list[str]]:
     return merged if len(merged) > 1 else texts_of
 
 
-def _check_languages(tags: set[str], columns: Mapping[str, str], path: Path) -> None:
+def _check_languages(tags: Mapping[str, str | None], columns: Mapping[str, str], path: Path) -> None:
     for language, name in columns.items():
-        if not any(_count_matched(tag, language) for tag in tags):
+        if name not in tags.values():
             told = ", ".join(sorted(tags)) or "none"
             problem = f"no segment in language {language!r} for {name}; languages found: {told}"
             raise InputError(problem, path)
 
 
 def _row(
-    unit: Element | None, columns: Mapping[str, str], tags: set[str], reading: Reading
+    unit: Element | None, columns: Mapping[str, str], tags: dict[str, str | None], reading: Reading
 ) -> tuple[dict[str, str], int]:
     """Return the texts of a row by column, and the code of the reason to reject it, or 0.
 
     unit: None if not well formed. columns: names of the columns by language.
-    tags: collects the languages of all variants.
+    tags: collects the languages of all variants, each with the column that takes its texts.
     """
     texts: dict[str, str] = {}
     for variant in () if unit is None else unit.iter("tuv"):
         language = _language(variant)
-        if len(tags) < _MOST_LANGUAGES:
-            tags.add(language)
         best = max(columns, key=lambda wanted: _count_matched(language, wanted))
         name = columns[best] if _count_matched(language, best) else None
+        if len(tags) < _MOST_LANGUAGES or (name is not None and name not in tags.values()):
+            tags[language] = name
         segment = next(variant.iter("seg"), None)
         if name in texts:
             reading.changes["extra_variant"] += 1

@@ -62,6 +62,17 @@ def test_tmx_language_codes_in_all_forms(tmp_path: Path) -> None:
     assert [row[1:3] for row in rows_of(both)] == [("color", "colour"), ("", ""), ("", "")]
 
 
+def test_wanted_languages_after_many_others_are_found(tmp_path: Path) -> None:
+    body = "".join(unit(**{f"x{n}": "a"}) for n in range(1_100)) + unit(en="Hello", cs="Ahoj")
+    assert read(write(tmp_path / "a.tmx", document(body)))[-1] == (1_101, "Ahoj", "Hello", None)
+
+
+def test_language_without_a_text_of_its_own_is_missing(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tmx", document(unit(**{"en-GB": "colour", "cs": "barva"})))
+    with pytest.raises(InputError, match="language 'en' for source_text; languages found: cs, en-gb"):
+        list(blocks_of(TmxSource, path, {"source_text": "en", "reference": "en-GB"}, Reading()))
+
+
 def test_inline_codes_are_removed_but_highlighted_text_kept(tmp_path: Path) -> None:
     segment = (
         'Press <bpt i="1">&lt;b&gt;</bpt><hi>Save</hi><ept i="1">&lt;/b&gt;</ept><ph>\\n<sub>x</sub></ph> now'
@@ -188,10 +199,11 @@ def test_endless_element_has_bounded_memory(tmp_path: Path, opening: str) -> Non
         read(write(tmp_path / "a.tmx.zst", content), max_line_bytes=1000)
 
 
-def test_many_units_are_read_in_blocks(tmp_path: Path) -> None:
-    body = "".join(unit(en=f"a{n}", cs=f"b{n}") for n in range(25_000))
+@pytest.mark.parametrize("count", [20_000, 25_000])
+def test_many_units_are_read_in_blocks(tmp_path: Path, count: int) -> None:
+    body = "".join(unit(en=f"a{n}", cs=f"b{n}") for n in range(count))
     path = write(tmp_path / "a.tmx", document(body))
     blocks = list(blocks_of(TmxSource, path, LANGUAGES, Reading()))
     assert len(blocks) >= 2
-    assert sum(map(len, blocks)) == 25_000
-    assert rows_of(blocks)[-1] == (25_000, "b24999", "a24999", None)
+    assert sum(map(len, blocks)) == count
+    assert rows_of(blocks)[-1] == (count, f"b{count - 1}", f"a{count - 1}", None)
