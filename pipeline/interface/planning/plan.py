@@ -267,7 +267,7 @@ def make_plan(
         if section.check_quantised:
             choice, _ = calibrate(choice, corpus, left, workplace, resources)
         left, to_ask = _left_sentences(corpus, choice, population, section.maximum_sentences, resources)
-        if not left and sentences is None:
+        if not left and (sentences is None or is_remote(section.engine)):  # a server would be paid again
             remedy = "Run 'dvc repro', or plan with --rate, which translates nothing."
             message = "nothing to translate: the translation memory has every sentence"
             raise InputError(message, remedy=remedy)

@@ -441,3 +441,7 @@ def test_small_plan_requests_each_sentence_once(tmp_path: Path, server: FakeServ
             assert make_plan(parameters, corpus, tmp_path, devices=[1]).left == 0
             assert set(server.asked) == set(SENTENCES[:count]) and set(server.asked.values()) == {1}
             assert not (tmp_path / f"work{count}" / "plan" / "recall").exists()
+        for sentences in (None, 100):
+            with pytest.raises(InputError, match=r"memory has every sentence.*--rate"):
+                make_plan(parameters, corpus, tmp_path, devices=[1], sentences=sentences)
+        assert set(server.asked.values()) == {1}
