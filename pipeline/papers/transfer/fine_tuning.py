@@ -52,9 +52,11 @@ def make_variants(
     starts: `trained` fine-tunes the model without a penalty, `random` trains from scratch.
     penalties: if given, fine-tuning with the best of these penalties is another variant (W16 4.4.1).
     settings: values of other `FineTuningParameters`; each variant tries every combination.
-    Raises ConfigurationError if settings are unknown or invalid.
+    Raises ConfigurationError if settings are unknown or invalid, or if no start takes the penalties.
     """
     settings = settings or {}
+    if penalties and "trained" not in starts:
+        raise ConfigurationError(["--fine-tune-penalty needs --fine-tune-from trained"])
     grids: list[tuple[str, list[dict[str, Any]]]] = []
     for start in dict.fromkeys(starts):
         grids.append((TRAINED if start == "trained" else RANDOM, [{"start": start}]))

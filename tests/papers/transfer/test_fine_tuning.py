@@ -223,6 +223,10 @@ def test_requested_seed_and_folds_are_used(place: Path, monkeypatch: pytest.Monk
     ("arguments", "message"),
     [
         (["--fine-tune-penalty", "0.1"], "need --fine-tune"),
+        (
+            ["--fine-tune", "--fine-tune-from", "random", "--fine-tune-penalty", "0.1"],
+            "needs --fine-tune-from trained",
+        ),
         (["--set", "epochs=2"], "need --fine-tune"),
         (["--fine-tune", "--set", "epochs"], "KEY=VALUE,... is expected"),
         (["--fine-tune", "--set", "patience=2"], "patience: there is no such parameter"),
