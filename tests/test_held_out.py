@@ -142,7 +142,7 @@ def test_held_out_sentences_are_never_trained_on(stage: str, project: Path) -> N
 
 
 def test_readers_of_corpus_exclude_held_out_splits(tmp_path: Path) -> None:
-    """Also one whose manifest was lost: its index of shards names the files of all splits."""
+    """Even without a manifest, the index of shards names the files of all splits."""
     report = publish_pairs(tmp_path, rows=300, splits={"test": 50})
     corpus = tmp_path / "corpus"
     readers: tuple[Callable[[], int], ...] = (

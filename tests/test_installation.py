@@ -205,7 +205,7 @@ def test_make_test_pins_checkers() -> None:
 
 
 def test_user_packages_are_left_alone(installed: Path, user: Path) -> None:
-    """Also by what opens an exported model."""
+    """Opening an exported model leaves them alone, too."""
     pytest.importorskip("sentence_transformers")
     code = """
 import sys

@@ -100,7 +100,9 @@ def exists(name: str) -> bool:
 
 
 def test_module_names_in_text_exist() -> None:
-    """What is imported ahead of time, patched or referred to: a wrong name there would only make slow."""
+    """Texts name modules that are imported early, patched or linked to. A wrong name would only make imports
+    slow.
+    """
     of_wing = re.compile(rf"\bparaforge\.(?:{'|'.join(LAYERS)})(?:\.[a-z_]\w*)+")
     names = set()
     for place in ("pipeline", "stages", "tests", "scripts", "benchmarks", "experiments", "docs"):

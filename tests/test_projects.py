@@ -37,7 +37,9 @@ def project(new: Path, tmp_path: Path) -> Path:
 
 
 def test_new_project_matches_clone(new: Path) -> None:
-    """Stages and choices are the clone's, parameters but for the name the sample's; git and DVC take it."""
+    """Stages and choices are those of the clone, parameters those of the sample except for the name. git and
+    DVC accept the project.
+    """
     clone = (ROOT / "dvc.yaml").read_text(encoding="utf-8")
     assert (new / "dvc.yaml").read_text(encoding="utf-8") == clone.replace(
         "pipeline/versions.py", "versions.yaml"
@@ -186,7 +188,7 @@ def test_other_directory_is_not_upgraded(content: str | None, tmp_path: Path) ->
 def test_upgrade_replaces_unchanged_dvc_yaml(
     mine: str, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing else changes but the versions; what the user deleted stays deleted."""
+    """Only versions change besides, and files that the user deleted stay deleted."""
     wanted = creation.project_files("my")
     for name in ("README.md", "configs/corpus/my.yaml"):
         (project / name).unlink()
@@ -236,7 +238,9 @@ def test_project_choices_take_precedence(project: Path, monkeypatch: pytest.Monk
 def test_killed_init_or_upgrade_continues(
     new: Path, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed before any command that it starts or file that it writes: the same command makes the project."""
+    """The command is killed before each command that it starts and each file that it writes. Running it again
+    completes the project.
+    """
     steps = 0
 
     def counted(function: Callable[..., None], last: int) -> Callable[..., None]:

@@ -35,7 +35,7 @@ def project(finished_project: Path) -> Path:
 def test_signal_exits_with_130(
     project: Path, tmp_path: Path, kind: str, seconds: float, number: signal.Signals
 ) -> None:
-    """While it imports, and in the middle of its work."""
+    """The signal arrives during imports, or in the middle of work."""
     pairs = [f"{first}\t{second}\n" for first, second in itertools.pairwise(LINES)]
     (tmp_path / "pairs.tsv").write_text("".join(pairs), encoding="utf-8")
     if kind == "command":
@@ -111,7 +111,7 @@ def test_errors_become_messages_and_exit_codes(
     ],
 )
 def test_signal_during_record_write(number: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A stream is not reentrant, and the signal's own message must not be written by the same thread."""
+    """Streams are not reentrant, so the thread that is writing must not write the signal's message."""
 
     class Stream(io.StringIO):
         writing: int | None = None
@@ -191,7 +191,7 @@ CASES = [("write", "SIGTERM", "begun"), ("read", "SIGINT", "importing")]
 
 @pytest.mark.full
 def test_interruption_is_reported_once() -> None:
-    """All at the same time, as they sleep most of it."""
+    """All cases run at the same time, because they mostly sleep."""
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", PROGRAM, *case], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -230,7 +230,7 @@ threading.Thread(target=reach, args=("threads",)).start()
 @pytest.mark.full
 @pytest.mark.parametrize(("place", "number"), [("threads", signal.SIGTERM), ("taken down", signal.SIGINT)])
 def test_signal_after_last_message(place: str, number: int) -> None:
-    """At no time is the program killed by it, which would make a failure of what is finished."""
+    """The signal never kills the program, because then finished work would look failed."""
     process = subprocess.Popen(
         [sys.executable, "-c", ENDING, place], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -284,7 +284,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("exit_is", ["raised", "swallowed"])
 def test_terminal_ctrl_c_ends_workers(tmp_path: Path, exit_is: str) -> None:
-    """A terminal sends it to the workers, too, whose main module is the program's."""
+    """A terminal also sends Ctrl-C to the workers, which have the same main module."""
     (tmp_path / "program.py").write_text(CHILDREN)
     command = [sys.executable, "-W", "ignore", str(tmp_path / "program.py"), exit_is]
     pipe = subprocess.PIPE

@@ -39,7 +39,7 @@ def test_stages_have_both_metrics_files() -> None:
 
 @pytest.mark.parametrize("stage", sorted(STAGES.keys() - {"report"}))
 def test_stages_read_and_write_declared_files(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report finds what is beside the corpus; parameters say which model mines triplets."""
+    """The report finds files beside the corpus, and parameters say which model mines triplets."""
     module, calls = import_module(f"paraforge.stages.{stage}"), MagicMock()
     for name, value in vars(module).items():
         if name != "main" and callable(value) and not isinstance(value, type):

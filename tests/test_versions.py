@@ -13,7 +13,7 @@ BEFORE: dict[str, dict[str, Any]] = json.loads(GOLDEN.read_text(encoding="utf-8"
 
 
 def test_corpus_outputs_match_step_versions() -> None:
-    """The stages that train nothing, so that a change of a formula is seen by 'make test', too."""
+    """These stages train nothing, so `make test` also notices a changed formula."""
     assert changes(current("publish"), BEFORE) == []
 
 

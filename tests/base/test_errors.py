@@ -87,7 +87,7 @@ def test_similar_name_is_suggested(wrong: str, known: list[str], meant: str | No
 
 
 def test_extras_named_in_errors_exist() -> None:
-    """`require` names an extra as a text or as a constant EXTRA of a module."""
+    """Calls of `require` name an extra in quotes or by a module's constant EXTRA."""
     named = {"fairseq": "paraforge doctor --install-fairseq"}
     found = set()
     for path in (ROOT / "pipeline").rglob("*.py"):
@@ -181,7 +181,7 @@ def test_complete_error_is_not_wrapped(error: OSError) -> None:
 
 
 def test_disk_error_names_file_and_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For any writer, because libraries raise errors without a file name."""
+    """Libraries raise such errors without a file name."""
 
     def fail(*_: object, **__: object) -> None:
         raise OSError(errno.EIO, "Error writing bytes to file. Detail: [errno 5] Input/output error")

@@ -63,7 +63,7 @@ def test_slow_worker_shutdown_is_not_logged(tmp_path: Path, capsys: pytest.Captu
 def test_tracebacks_go_only_to_log_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], brief: bool
 ) -> None:
-    """A lost scheduler gives two tracebacks, and then an error of ours."""
+    """A lost scheduler causes two tracebacks and then one of our errors."""
     configure_logging("score", tmp_path, brief=brief)
     try:
         raise ConnectionError("gone")

@@ -265,7 +265,7 @@ def test_power_loss_leaves_complete_files(name: str, tmp_path: Path) -> None:
 @needs_proc
 @pytest.mark.parametrize("name", [name for name, (_, write, _) in WRITERS.items() if write not in TWICE])
 def test_every_fsync_is_needed(name: str, tmp_path: Path) -> None:
-    """Without any one of them, a power cut could damage something that the test above would find."""
+    """If any one fsync is left out, the test above fails."""
     before, write, whole = WRITERS[name]
     (tmp_path / "whole").mkdir()
     before(tmp_path / "whole")

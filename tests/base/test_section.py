@@ -15,7 +15,7 @@ from paraforge.translation.engines import ENGINES, engine_class
 
 
 def test_default_seeds_are_1() -> None:
-    """So another version can repeat every draw."""
+    """A new version must repeat every draw of an earlier one."""
     assert issubclass(Parameters, Section)  # whose sections are all imported
     for engine in ENGINES:
         engine_class(engine)

@@ -35,7 +35,7 @@ def test_invalid_yaml_error_names_line(name: str, tmp_path: Path) -> None:
 
 
 def test_no_other_reader_is_used() -> None:
-    """Except for text that the program wrote."""
+    """Only text that the program wrote itself may be read in other ways."""
     found = {
         path.relative_to(ROOT / "pipeline").as_posix()
         for path in (ROOT / "pipeline").rglob("*.py")

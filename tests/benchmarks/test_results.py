@@ -82,7 +82,7 @@ def test_result_lines_have_commands() -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_newest_recorded_command_parses(program: str) -> None:
-    """Its options are options of the program."""
+    """All options of the command are options of the program today."""
     typed = [
         (line.date or "", part)
         for line in LINES
@@ -107,7 +107,7 @@ def test_newest_recorded_command_parses(program: str) -> None:
 
 
 def test_experiment_programs_exist() -> None:
-    """The tables name modules and rows that are still here."""
+    """The tables refer only to modules and rows that exist."""
     for name in names():
         for row in read_table(name)[1]:
             for command in row.commands:

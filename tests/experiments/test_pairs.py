@@ -58,7 +58,9 @@ def test_experiment_pairs_per_source(data: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_word_vectors_match_ppmi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them: their products are the square root of the matrix times itself, without the rare words."""
+    """With all dimensions, the vectors' products are the square root of the matrix times itself, without the
+    rare words.
+    """
     rng = random.Random(1)
     blocks = [[" ".join(rng.choices("abcdefg", k=6)) for _ in range(30)] + ["rare a b"], ["c"]]
 

@@ -47,7 +47,7 @@ def test_experiment_tables_are_runnable(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in names() if (ROOT / "results" / f"{name}.jsonl").is_file()])
 def test_recorded_rows_have_paper_figures(name: str) -> None:
-    """They are not recorded again where only they change: change them in the line, too."""
+    """If a paper's figure changes here, change it in the recorded line as well."""
     table, rows = read_table(name)
     papers = {
         title: Paper(source=table.paper, figures=row.paper) if table.paper and row.paper else None
@@ -87,7 +87,7 @@ def test_rows_are_recorded_once_with_deviation(data: Path, monkeypatch: pytest.M
 
 
 def test_figures_missing_for_a_seed_are_skipped(data: Path) -> None:
-    """Whole numbers that all seeds have stay whole; others are means to two decimals."""
+    """Integers that all seeds share stay integers; other figures are means with two decimals."""
     table, rows = read_table("small")
     found: list[dict[str, dict[str, Any]]] = [
         {
@@ -148,7 +148,7 @@ def test_failing_row_is_explained_and_others_run(data: Path) -> None:
 
 
 def test_deciles_follow_score_ranking(data: Path) -> None:
-    """Pairs whose sides share a growing number of words."""
+    """The sides of the pairs share more and more words."""
     words = [f"w{number}" for number in range(30)]
     rows = [
         (" ".join(words[:20]), " ".join([*words[:shared], *(f"x{n}" for n in range(shared, 20))]))
@@ -218,7 +218,7 @@ def test_own_domain_pairs_are_separated(data: Path) -> None:
 
 
 def test_each_source_of_pairs_is_a_row(data: Path) -> None:
-    """Tables extract lexicons of these pairs: the file is an input of `paraforge lexicon extract`."""
+    """The file is the input of `paraforge lexicon extract` for the tables of lexicons."""
     lexicon.main("ppdb", data / "ppdb.parquet")
     rows = pq.read_table(data / "ppdb.parquet").to_pylist()
     with gzip.open(data / "data" / FILES["ppdb"], "rt") as file:

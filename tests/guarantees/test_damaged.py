@@ -85,8 +85,9 @@ def test_flipped_bit_in_any_column(finished: Path, tmp_path: Path, stage: str, n
 def test_damaged_work_file_is_error_or_remade(
     finished: Path, tmp_path: Path, stage: str, killed: bool
 ) -> None:
-    """Cut one file of each kind that a stage keeps or leaves when it is killed: it is made again, or the
-    error names it."""
+    """One file of each kind that a stage keeps, or leaves when killed, is cut: the stage makes it again or
+    names it in an error.
+    """
     wanted = result(finished, stage)
     begun = copy(finished, tmp_path / "begun", work=False)
     if killed:
@@ -105,7 +106,7 @@ def test_damaged_work_file_is_error_or_remade(
 
 
 def test_misaligned_directories_are_error(finished: Path, tmp_path: Path) -> None:
-    """The numbers of rows are equal, so only the indexes show the difference."""
+    """The numbers of rows are equal, so only the indexes differ."""
     project = copy(finished, tmp_path / "project")
     change(project, {"translate.fake.defects": 0.5})
     with inside(project):

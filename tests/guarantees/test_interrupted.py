@@ -63,8 +63,9 @@ def check_resumed(project: Path, stage: str, wanted: dict[str, dict[str, str]]) 
 def test_killed_stage_resumes_to_same_bytes(
     finished: Path, tmp_path: Path, stage: str, left: str | int
 ) -> None:
-    """Kill the stage before the middle one of its renames, and when two or three are left, when an output
-    may have only some of its files."""
+    """The stage is killed before the middle one of its renames, and before the third and the second last,
+    when an output may have only some of its files.
+    """
     project = copy(finished, tmp_path / "project", work=False)
     remove(project, stage)
     renames = read_json(finished / RENAMES)[stage]
@@ -75,7 +76,7 @@ def test_killed_stage_resumes_to_same_bytes(
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_disk_full_during_stage(finished: Path, tmp_path: Path, stage: str) -> None:
-    """Limit files to half the length of the longest one that the stage writes."""
+    """Files are limited to half the length of the longest one that the stage writes."""
     project = copy(finished, tmp_path / "project", work=False)
     wanted = result(finished, stage)
     remove(project, stage)

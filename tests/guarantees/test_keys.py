@@ -136,7 +136,7 @@ def test_step_version_is_in_key(
 
 
 def test_input_is_in_key() -> None:
-    """Data, models, kind and number are in the key, besides parameters."""
+    """Besides parameters, the key has the data, the models, and their kind and number."""
     held: Any = SimpleNamespace(digest="1")
     other: Any = SimpleNamespace(fingerprint=lambda: "other", records=[SimpleNamespace(sha256="1")])
     longer: Any = SimpleNamespace(records=[SimpleNamespace(sha256=one) for one in "12"])

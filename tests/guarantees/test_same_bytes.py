@@ -69,7 +69,7 @@ def test_stages_have_parameter_changes() -> None:
 def test_changed_parameter_matches_fresh_run(
     finished: Path, tmp_path: Path, stage: str, changed: dict[str, Any]
 ) -> None:
-    """If a key lacked the parameter, the run would find the earlier work."""
+    """If a key lacked the parameter, the run would reuse the earlier work."""
     after = copy(finished, tmp_path / "after")
     first = copy(finished, tmp_path / "first", work=False)
     for project in (after, first):
@@ -82,7 +82,7 @@ def test_changed_parameter_matches_fresh_run(
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_parameters_unknown_to_dvc_change_nothing(finished: Path, tmp_path: Path, stage: str) -> None:
-    """DVC reruns a stage only for its own parameters, so the stage must read no other."""
+    """DVC reruns a stage only for its own parameters, so the stage must not read others."""
     own = [name for name in STAGES[stage]["params"] if isinstance(name, str)]
     own = [name.replace("${item.name}", "word") for name in own]
     project = copy(finished, tmp_path / "project", work=False)

@@ -132,7 +132,7 @@ def test_evaluation_of_external_word_vectors(tmp_path: Path, place: Path) -> Non
 def test_punctuation_counts_are_completed_with_warning(
     place: Path, options: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A warning whatever is fitted; with sentences no mark weighs 1 for want of a count."""
+    """The warning appears with any fit. If there are sentences, no mark weighs 1 for lack of a count."""
     name = f"bare-{'-'.join(options)}.txt".replace("/", "")
     (place / name).write_text("the 60\na 30\ndog 3\n")
     fit = [place / part if part == "sts" else part for part in options]

@@ -58,8 +58,9 @@ def test_jaccard() -> None:
 
 
 def test_chrf_matches_definition() -> None:
-    """F-score with beta 2 of the means of precision and recall of character n-grams, 1 to 6; orders that a
-    side has no n-gram of are left out."""
+    """chrF is the F-score with beta 2 of the mean precision and the mean recall of character n-grams, n from
+    1 to 6. An order for which a side has no n-gram is left out.
+    """
 
     def slow(reference: str, translation: str) -> float:
         sides = [text.replace(" ", "") for text in (translation, reference)]
@@ -83,7 +84,7 @@ def test_chrf_matches_definition() -> None:
 
 
 def test_bleu_by_hand() -> None:
-    """Unigrams 3/4, bigrams 2/3, trigrams 1/2, and no 4-gram of one, which smoothing counts as 1/2."""
+    """Precisions are 3/4, 2/3 and 1/2. Of the single 4-gram none matches, which smoothing counts as 1/2."""
     model = make_baseline("bleu", [])
     found = model.similarity(["The dog runs ."], ["the dog runs !"])
     assert found == pytest.approx([(3 / 4 * 2 / 3 * 1 / 2 * 1 / 2) ** 0.25])
@@ -92,7 +93,7 @@ def test_bleu_by_hand() -> None:
 
 
 def test_meteor_by_hand() -> None:
-    """Precision and recall 3/4, and one chunk of three matches."""
+    """Precision and recall are 3/4, with one chunk of three matches."""
     pytest.importorskip("nltk")
     model = make_baseline("meteor", [])
     found = model.similarity(["The dog runs ."], ["the dog runs !"])
@@ -108,8 +109,9 @@ def test_tf_idf_of_nothing() -> None:
 
 @pytest.mark.full
 def test_baselines_on_real_sets(data_directory: Path) -> None:
-    """Figures measured elsewhere on the same sets. Jaccard: to the digit. Trigrams: within 0.2, as the
-    sentences that the document frequencies came from are not known."""
+    """The expected figures were measured elsewhere on the same sets. Jaccard must agree to the digit;
+    trigrams within 0.2, because their document frequencies come from unknown sentences.
+    """
     years = {"2012", "2013", "2014", "2017", "stsb-dev", "SICK_trial"}
     everything = read_sets([data_directory / "sts"])
     sets = [pairs for pairs in everything if pairs.group in years]

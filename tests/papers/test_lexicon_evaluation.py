@@ -52,7 +52,7 @@ def test_lexicon_scores_come_from_entries(lexicon: Lexicon, minimum_pairs: int) 
 
 @pytest.mark.parametrize("name", ["cross_pmi", "adjusted_pmi"])
 def test_scores_of_shared_pairs_are_correlated(lexicon: Lexicon, name: str) -> None:
-    """A reference lexicon with the lexicon's own scores, in one order, the other, or both with their mean."""
+    """The reference has the lexicon's own scores, for pairs in one order, the other, or both."""
     entries = lexicon.entries([f"w{number}" for number in range(40)]).to_pylist()
     own = {(e["word"], e["paraphrase"]): e[name] for e in entries if e["word"] < e["paraphrase"]}
     scores: dict[tuple[str, str], float] = {("w0", "absent"): 9.0}
@@ -128,7 +128,7 @@ PPDB = """\
 
 
 def test_ppdb(tmp_path: Path) -> None:
-    """Of several parts of speech the first is taken; phrases are passed over."""
+    """Of several parts of speech the first counts. Phrases are skipped."""
     path = tmp_path / "ppdb-2.0-s-lexical.gz"
     path.write_bytes(gzip.compress(PPDB.encode()))
     found = read_reference_lexicon(path)

@@ -50,7 +50,7 @@ def test_trained_model_is_loaded(tmp_path: Path) -> None:
 
 
 def test_models_give_vectors_and_similarities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By one function: lists, columns and single texts; 0 for a text without a vector."""
+    """One function takes lists, columns and single texts. A text without a vector has similarity 0."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     save_word_model(tmp_path / "trained")
     table(False).save(tmp_path / "table")
@@ -93,7 +93,7 @@ def test_models_give_vectors_and_similarities(tmp_path: Path, monkeypatch: pytes
 
 
 def test_adapting_model_is_not_a_fixed_file(tmp_path: Path) -> None:
-    """Each block of lines would have vectors of another model."""
+    """Each block of lines would get vectors of a different model."""
     save_sif(WordAverage(table(True), WEIGHTING, of_each_set=1), tmp_path / "each")
     (tmp_path / "lines.tsv").write_text("the dog\ta cat\n")
     with pytest.raises(InputError, match="was saved without a common component"):

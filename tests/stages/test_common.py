@@ -113,7 +113,7 @@ def test_file_changed_during_run(
 def test_file_content_counts_when_times_are_unreliable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
 ) -> None:
-    """A small file is read again even if no time has changed, a large one if any has."""
+    """A small file is read again even if no time has changed; a large file only if a time has changed."""
     monkeypatch.setattr(common, "_SMALL", small)
     if small:
         monkeypatch.setattr(common, "_times", lambda _: (0, 0))

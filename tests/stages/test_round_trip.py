@@ -251,7 +251,7 @@ def test_each_pivot_makes_a_round_trip(english: Path, tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_both_models_train_on_one_bitext(tmp_path: Path) -> None:
-    """As the sample shows it: the references of the sample, and two tiny models of its pairs."""
+    """The sample project trains two tiny models on its pairs, whose references it translates."""
     project = make_project(tmp_path / "project", TRAINED, pairs=300)
     content = read_parameters(project)
     content["ingest"] |= {"kind": "references"}

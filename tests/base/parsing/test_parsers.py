@@ -116,7 +116,7 @@ def _fake_stanza(monkeypatch: pytest.MonkeyPatch, pipeline: Any) -> None:
 
 
 def test_stanza_trees_match_their_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a stand-in for Stanza: paragraphs in, trees that print as brackets out."""
+    """A stand-in replaces Stanza: it takes paragraphs and returns trees that print as brackets."""
 
     def pipeline(language: str, **options: Any) -> Any:
         assert language == "en"
@@ -209,7 +209,7 @@ def test_malformed_trees(tree: str, message: str) -> None:
 
 
 def test_skeletons() -> None:
-    """Trees as link-parser and the Penn treebank write them."""
+    """The trees are in the formats of link-parser and of the Penn Treebank."""
     cases = {
         "(S (NP a man.n) (VP is.v (VP riding.v (NP a horse.n))) .)": "(S (NP) (VP (X) (VP (X) (NP))) (.))",
         "(ROOT (S (NP (PRP I)) (VP (VBP am)) (. .)))": "(S (NP (PRP)) (VP (VBP)) (.))",

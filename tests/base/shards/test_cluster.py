@@ -40,7 +40,9 @@ def test_single_process_without_cluster() -> None:
 def test_lost_workers_are_waited_for(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Up to 15 minutes after the last one was seen. Only workers with a GPU count if a GPU is needed."""
+    """The run waits up to 15 minutes after it last saw a worker. If it needs a GPU, only workers with a GPU
+    count.
+    """
     clock = {"now": 0.0}
     monkeypatch.setattr(cluster.time, "monotonic", lambda: clock["now"])
     known = {str(number): {"resources": {}} for number in range(99)} | {"gpu": {"resources": {"GPU": 1}}}
@@ -120,7 +122,7 @@ def test_cluster_ends_while_worker_restarts(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.full
 def test_worker_dying_at_start_is_clear_error() -> None:
-    """dask.config sets what a worker runs first."""
+    """The code that kills the worker comes from Dask's setting of what a worker runs first."""
     dies = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     refused = pytest.raises(IncompleteError, match=r"do not start.*resources\.workers to 1")
     with dask.config.set({"distributed.worker.preload": [dies]}), refused, connect(Resources(), workers=2):
@@ -142,7 +144,7 @@ def certificates(directory: Path) -> dict[str, str]:
 @needs_openssl
 @pytest.mark.full
 def test_tls_certificates_from_dask_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The right certificates compute; others, or none, do not connect."""
+    """With the right certificates the cluster computes; with others, or none, it refuses the connection."""
     from distributed import LocalCluster
 
     monkeypatch.setattr(cluster, "_CONNECTING", "2s")
@@ -174,7 +176,7 @@ def test_tls_certificates_from_dask_settings(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1", "ucx://127.0.0.1:8786"])
 def test_invalid_dask_address(address: str) -> None:
-    """Without a port, or with a protocol that is not installed."""
+    """The address has no port, or a protocol that is not installed."""
     before = threading.enumerate()
     with (
         pytest.raises(IncompleteError, match=rf"cannot connect to the scheduler {address}: .*such as tcp://"),
@@ -206,7 +208,7 @@ def test_scheduler_without_tls_warns_once(
 
 @pytest.mark.full
 def test_other_users_of_this_host_cannot_use_a_local_cluster() -> None:
-    """All its ports are on the loopback address, and none runs code without the certificate."""
+    """All its ports are on the loopback address, and none runs code for a client without the certificate."""
     with connect(Resources(), 2) as client:
         processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
         ports = {

@@ -109,7 +109,7 @@ def test_failed_query_names_its_task(tmp_path: Path) -> None:
 
 
 def test_database_stays_in_its_directory(tmp_path: Path) -> None:
-    """A query larger than its memory spills to disk, and leaves nothing there even if it fails."""
+    """A query larger than memory spills to its own directory and leaves nothing there, even if it fails."""
     directory = tmp_path / ODD
     with pytest.raises(InputError, match="nonsense"), scratch_database(directory, "20MB") as database:
         database.execute("SET threads = 1")

@@ -57,7 +57,7 @@ def test_leaving_early_stops_prefetch_thread(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("made", [in_threads, ahead_of])
 def test_leaving_does_not_wait_for_threads(made: Callable[..., Generator[int, None, None]]) -> None:
-    """The garbage collector closes generators, even while a thread starts (`threads_of`)."""
+    """The garbage collector may close a generator while a thread starts (`threads_of`)."""
     begun, released = threading.Event(), threading.Event()
 
     def work(number: int) -> int:

@@ -51,7 +51,7 @@ print(resources.available_memory(), resources.job_memory(chosen))
     ],
 )
 def test_a_containers_share(form: str, quota: str, cores: int | None) -> None:
-    """As in Docker and Kubernetes: the host shows more cores and memory than the container may use."""
+    """In Docker and Kubernetes, the host shows more cores and memory than the container may use."""
     limits = [form, quota, str(1 << 30)]
     command = ["unshare", "--mount", "sh", "-c", _LIMITED, "sh", *limits, sys.executable, "-c", _SHOWN]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()

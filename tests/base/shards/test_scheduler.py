@@ -203,7 +203,7 @@ _KILLED = (KilledWorker("job", SimpleNamespace(address="a worker"), 2), "its wor
 def test_retryable_job_is_retried(
     tmp_path: Path, failures: int, tries: int, problem: tuple[Exception, str]
 ) -> None:
-    """Three times, or once more if another job may have killed its workers."""
+    """A job is tried three times, or twice if another job may have killed its workers."""
     with threads_of_a_cluster() as client:
         given = [(str(tmp_path / "mark"), failures, problem[0])]
         ((_, found),) = Jobs(client).attempt(try_in_vain, given, description="test")
@@ -214,7 +214,7 @@ def test_retryable_job_is_retried(
 def test_worker_with_other_versions_is_named(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The worker has another version of the program, or an error that only its host has."""
+    """The worker has another version of the program, or fails with an error that only its host has."""
     older = {**scheduler._VERSIONS, "SCORE": versions.SCORE - 1}
     with threads_of_a_cluster() as client:
         with pytest.raises(InputError, match=r"inproc.* has another version"):

@@ -57,7 +57,7 @@ def test_second_run_reuses_unless_parameter_changed(place: Path) -> None:
 
 
 def test_keys_cover_exactly_what_decides_results(place: Path) -> None:
-    """Including the position of a shard: equal shards have separate results."""
+    """The position of a shard counts, too: two equal shards have separate results."""
     write_input(place / "equal", rows=3, rows_per_shard=1, line=7)
     one = replace(multiply_step(3), fingerprints={"model": "1"})
     changes: list[dict[str, object]] = [
@@ -139,7 +139,7 @@ def test_added_input_reuses_unchanged_shards(place: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.full)])
 def test_two_threads_give_same_files(place: Path, device: str) -> None:
-    """In this process, and on workers of a local cluster that declare a device."""
+    """The threads are in this process, or in workers of a local cluster that declare a device."""
     run_step(multiply_step(3), [place / "in"], place / "one", resources(place))
     both = replace(multiply_step(3), at_once=2, device=device)
     report = run_step(both, [place / "in"], place / "two", resources(place, workers=2, work=place / "other"))
@@ -204,7 +204,7 @@ def upgrade(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 def test_library_upgrade_during_run(
     tmp_path: Path, upgrade: dict[str, str], library: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Finished shards are used, the index names both versions, and one warning is logged."""
+    """Finished shards are reused, the index names both versions, and one warning is logged."""
     upgrade[library] = "1.0"
     write_input(tmp_path / "in", rows=20)
     run_step(STEP, [tmp_path / "in"], tmp_path / "out", resources(tmp_path))

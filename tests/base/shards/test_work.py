@@ -143,7 +143,9 @@ def test_text_is_copied_but_data_hard_linked(tmp_path: Path, name: str) -> None:
 
 
 def test_leftovers_of_killed_writer_do_not_block(tmp_path: Path) -> None:
-    """Files and directories, complete or not, of any host: the lock's holder is the only writer."""
+    """The holder of the lock is the only writer, so all temporary files are leftovers, whichever host wrote
+    them.
+    """
     work = WorkDirectory("step", tmp_path)
     record = work.commit("kept", pa.table({"a": [1]}))
     for number, left in enumerate((".file.1-ab.tmp", ".out.host-1-ab.tmp", ".out.host-1-ab-old.tmp")):

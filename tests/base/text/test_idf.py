@@ -94,7 +94,7 @@ FREQUENCIES = "the 600\ndog 300\nruns 100\n"
 
 
 def test_missing_words_are_estimated_from_text(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Of running words: the probabilities of a text of which 20 of 100 tokens are full stops."""
+    """Of the 100 tokens of the text, 20 are full stops."""
     (tmp_path / "listed-here.txt").write_text(FREQUENCIES)
     background = background_of_frequencies(tmp_path / "listed-here.txt")
     text = tokenize_column(pa.array(["the dog runs the ."] * 20))
@@ -132,6 +132,6 @@ def test_list_with_few_missing_words_is_unchanged(
 
 
 def test_counts_of_own_text_are_integers() -> None:
-    """A word that it lacks was not there."""
+    """A word that is not in the text has the count 0."""
     background = Background("own", 3, {"the": 3})
     assert background.completed(tokenize_column(pa.array(["a dog", "barks ."]))) is background

@@ -76,7 +76,7 @@ def test_invisible_differences_are_ignored(first: str, second: str) -> None:
 
 
 def test_invisible_characters_match_unicode() -> None:
-    """Of DerivedCoreProperties.txt, Default_Ignorable_Code_Point."""
+    """The reference is Default_Ignorable_Code_Point in Unicode's DerivedCoreProperties.txt."""
     assert len(re.findall(f"[{IGNORABLE}]", "".join(map(chr, range(sys.maxunicode + 1))))) == 4174
 
 

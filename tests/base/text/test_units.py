@@ -26,7 +26,7 @@ def test_trigrams_by_hand() -> None:
 
 @given(st.lists(st.text(st.sampled_from("ab ,.'1é😀\u2028_-"), max_size=12), max_size=6))
 def test_units_of_any_text(texts: list[str]) -> None:
-    """Bare ones are those of the tokens with a letter or digit. A word stands twice behind its trigrams."""
+    """Bare units come from tokens with a letter or digit. After its trigrams, a word is listed twice."""
     half = len(texts) // 2
     parts = [pa.array(part, pa.string()) for part in (texts[:half], texts[half:])]
     rows = [tokenize(text) for text in texts]

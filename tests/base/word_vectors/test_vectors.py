@@ -137,7 +137,7 @@ def test_damaged_tables_are_refused(
 
 
 def test_nan_vectors_are_error_when_used(tmp_path: Path) -> None:
-    """A large table is not read completely when it is opened."""
+    """Opening a large table does not read all of it."""
     vectors = some_vectors()
     vectors.vectors[1, 2] = np.nan
     vectors.save(tmp_path)
@@ -159,7 +159,7 @@ def test_no_such_table(tmp_path: Path) -> None:
 
 
 def test_half_replaced_table_is_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise, words of the old table would get vectors of the new one."""
+    """Words of the old table must not get vectors of the new one."""
     some_vectors().save(tmp_path / "table")
     with monkeypatch.context() as patched, pytest.raises(Interrupted):
         patched.setattr("paraforge.base.word_vectors.vectors._lines", Mock(side_effect=Interrupted("killed")))

@@ -119,7 +119,9 @@ INTO_GERMAN = "machine translation of the foreign side into the language de"
 def test_card_describes_texts(
     tmp_path: Path, translated: dict[str, Any], reference: str, translation: str, made: str
 ) -> None:
-    """It is in the columns' descriptions and the card; the manifest has what is known of the translation."""
+    """The columns' descriptions and the card describe the texts; the manifest has what is known about the
+    translation.
+    """
     publish_pairs(tmp_path, 60, 30, translated=translated, languages=["de", "fr"])
     manifest = read_manifest(tmp_path / "corpus")
     meanings = {column["name"]: column["description"] for column in manifest.columns}
@@ -183,7 +185,9 @@ HOSTILE = (
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_user_names_are_escaped_in_card(tmp_path: Path, text: str) -> None:
-    """Corpus, sources, licences, tags and sentences: in front matter, headings, tables and code."""
+    """Names of the corpus and its sources, licenses, tags and sentences appear in front matter, headings,
+    tables and code.
+    """
     texts = [text] * 60
     pairs = with_columns(random_pairs(60, seed=1), reference=texts, translation=texts, source=texts)
     publish_pairs(tmp_path, table=pairs, filters={}, name=text, licences={text: text}, tags=[text])

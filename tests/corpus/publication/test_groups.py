@@ -293,7 +293,7 @@ def test_invalid_split_names_are_rejected(name: str) -> None:
 @example(sizes=[1, 2] * 20_000, wanted=[200, 300], seed=5)
 @example(sizes=[2] * 9_000 + [1], wanted=[61], seed=0)  # the only one that fits at last has a large key
 def test_splits_are_drawn_by_cluster_in_key_order(sizes: list[int], wanted: list[int], seed: int) -> None:
-    """Against a slow loop over all clusters: the first split takes a cluster that has room for it."""
+    """The oracle is a slow loop over all clusters: the first split with enough room takes the cluster."""
     random = np.random.default_rng(seed)
     members = random.permutation(np.repeat(np.arange(len(sizes)), sizes))
     firsts = np.unique(members, return_index=True)[1]
@@ -313,14 +313,16 @@ def test_splits_are_drawn_by_cluster_in_key_order(sizes: list[int], wanted: list
 
 
 def test_the_last_cluster_of_a_pass_is_drawn_once() -> None:
-    """The first pass sees 1,120 clusters: 20 fill the first split, and the last begins the second one."""
+    """The first pass covers 1,120 clusters: 20 fill the first split, and the last one starts the second
+    split.
+    """
     sizes = np.array([2, 0] * 1_119 + [1] * 30)
     _, splits = draw_splits(sizes, lambda: [np.arange(len(sizes), dtype=np.uint64)], {"a": 40, "b": 20})
     assert np.bincount(splits).tolist() == [0, 20, 20]
 
 
 def test_memory_stays_bounded_if_no_cluster_fills_a_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With two translations of each reference, all clusters are even, but the split is odd."""
+    """With two translations of each reference, all clusters have even sizes, but the split has an odd one."""
     sizes = np.tile([2, 0], 10_000)
     keys = np.random.default_rng(1).integers(0, 2**64 - 1, len(sizes), np.uint64, endpoint=True)
     in_memory: list[int] = []

@@ -57,7 +57,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_datasets_cache_distinguishes_corpora(tmp_path: Path) -> None:
-    """Its cache only compares directory names and the configuration."""
+    """The cache of `datasets` only compares directory names and the configuration."""
     datasets = pytest.importorskip("datasets")
     corpus = tmp_path / "corpus"
     for rows in (60, 90):
@@ -148,7 +148,7 @@ def test_published_files_have_rows_per_file(published: Path, tmp_path: Path) -> 
 
 
 def test_rejected_pairs_change_publication_id(published: Path, tmp_path: Path) -> None:
-    """All pairs are in its metrics."""
+    """The metrics of a publication count all pairs."""
     pairs = random_pairs(1_000, seed=7)
     reasons = [value and "blank_source" for value in pairs["rejected"].to_pylist()]
     report = publish_pairs(tmp_path, table=with_columns(pairs, rejected=reasons))
@@ -231,13 +231,13 @@ def test_worker_elsewhere_finds_held_out_sentences(tmp_path: Path, monkeypatch: 
 
 
 def test_bands_include_upper_bound_only() -> None:
-    """A cosine that was rounded over 1 is in the last one."""
+    """A cosine that rounding lifted above 1 is in the last band."""
     scores = np.array([-0.5, -0.1, -0.09, 0.2, 0.21, 0.4, 0.6, 0.8, 0.81, 1.0, 1.0000001], np.float32)
     assert band_of(scores).tolist() == [-1, -1, 0, 0, 1, 1, 2, 3, 4, 4, 4]
 
 
 def test_histogram_bin_includes_lower_edge() -> None:
-    """The last edge, and values outside, are in the last or the first bin."""
+    """The last bin also includes its upper edge. Values outside the range are in the first or last bin."""
     for scale in SCALES.values():
         edges, bins = np.array(scale.edges), [*range(scale.bins)]
         for values, expected in (

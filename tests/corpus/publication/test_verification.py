@@ -149,7 +149,7 @@ def test_damage(copy: Path, damage: Callable[[Path], Any], file: str, message: s
     ["_README.md", ".huggingface.yaml", "LICENSE", "_manifest.json", "_shards.json", "shard-00000.parquet"],
 )
 def test_symbolic_links_fail_verification(copy: Path, tmp_path: Path, name: str) -> None:
-    """Copying the corpus would copy the link's target, which may be any file."""
+    """A copy of the corpus would contain the target of the link, which may be any file."""
     secret = tmp_path / "secret"
     if (copy / name).exists():
         (copy / name).rename(secret)  # even one with the right bytes
@@ -160,8 +160,7 @@ def test_symbolic_links_fail_verification(copy: Path, tmp_path: Path, name: str)
 
 
 def test_misplaced_marker_files(sound: Path, tmp_path: Path) -> None:
-    """A rejected row in the corpus, and other reasons or none among rejected rows, under checksums that
-    fit."""
+    """The corpus has a rejected row, or a rejected row has a wrong reason or none. Checksums are right."""
 
     def marked(table: pa.Table, reason: str | None, name: str = "rejected") -> pa.Table:
         return with_columns(table, **{name: [value and reason for value in table[name].to_pylist()]})
@@ -220,7 +219,7 @@ def test_verification_lists_all_problems(copy: Path) -> None:
 def test_directories_from_different_publications(
     sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a kill between the two, each directory is sound, but they do not belong together."""
+    """After a kill between two renames, each directory is sound, but they do not belong together."""
     publish_pairs(tmp_path, rows=300)
     assert check(tmp_path / "corpus") == check(tmp_path / "rejected") == []
     shutil.rmtree(tmp_path / "rejected")

@@ -128,7 +128,7 @@ def test_two_scorers_cannot_compute_one_column(taken: str, monkeypatch: pytest.M
 
 
 def test_threads_can_share_scorers() -> None:
-    """Each shard has words of its own, which the scorers cache. The threads take turns at every line."""
+    """Each shard has its own words, which the scorers cache. The threads switch at every line."""
     tables = [
         pa.table({side: [f"the {word}{number} cat of {k}" for k in range(3)] for side, word in SIDES})
         for number in range(30)
@@ -153,7 +153,7 @@ def test_threads_can_share_scorers() -> None:
 def test_score_does_not_depend_on_other_rows(
     vectors: Path, scorer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of more rows than are scored at once."""
+    """The table has more rows than one block."""
     monkeypatch.setattr("paraforge.corpus.scoring.word_scorer._BLOCK_ROWS", 2_500)
     table = rows(40)
     by = general.DIRECTORY if scorer == "built-in" else vectors
@@ -264,7 +264,7 @@ def test_library_versions_are_part_of_the_fingerprint_of_learned_counts(
 def test_workers_are_spread_over_the_gpus(
     tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Worker n has the model on device n, counted round."""
+    """Worker n uses device n modulo the number of devices."""
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "modules.json").write_text("[]")
     used: list[str] = []

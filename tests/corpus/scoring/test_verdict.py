@@ -168,8 +168,9 @@ def test_no_minimum_without_scores_of_mismatched_pairs(rows: list[Row]) -> None:
 @pytest.mark.parametrize("number", [5, 30, 300])
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.5, 0.98])
 def test_intervals_cover_the_share_as_often_as_stated(number: int, share: float) -> None:
-    """Over all outcomes of ``number`` draws, weighed by how probable they are. Wilson's interval may fall a
-    little short of 95 %; the one of Wald, which is narrower, would have nothing where no draw hits."""
+    """The average is over all outcomes of `number` draws, weighted by probability. Wilson's interval may fall
+    slightly short of 95%. Wald's interval is narrower and is empty where no draw hits.
+    """
     chances = binom.pmf(np.arange(number + 1), number, share)
     found = [interval(hits / number, number) for hits in range(number + 1)]
     covered = sum(p for p, one in zip(chances, found, strict=True) if one.low <= share <= one.high)
@@ -255,7 +256,7 @@ def test_the_adequacy_interval_is_that_for_unknown_domains() -> None:
 
 
 def test_the_verdict_is_on_the_pairs_within_all_bounds() -> None:
-    """A pair without a score passes a maximum, but has no decile."""
+    """A pair without a score passes a maximum but belongs to no decile."""
     scores, contradictions = [0.9, 0.1, 0.9, 0.5], [0.0, 0.0, 0.9, 0.0]
     table = sample(np.repeat(scores, 100).tolist(), np.repeat([3.0, 1.0, 1.0, 1.0], 100).tolist())
     values = adequacy(np.array(scores), np.array(contradictions)).repeat(100)

@@ -56,7 +56,7 @@ def test_built_in_scores_match_the_formula(texts: list[str]) -> None:
 
 
 def test_scores_of_copies_never_exceed_1(built_in: WordScorer) -> None:
-    """A filter that accepts scores up to 1 would refuse it."""
+    """Otherwise a filter with the maximum 1 would reject them."""
     copies = ["house house old", "government house dog old sky year", "tree old the time dog day the old"]
     assert built_in.similarity(copies, copies).max() <= 1
 
@@ -206,7 +206,7 @@ def test_missing_and_moved_words_lower_the_alignment_score() -> None:
 
 
 def test_long_texts_are_aligned_in_blocks_without_losing_neighbors() -> None:
-    """It is aligned in blocks of rows."""
+    """The text has more words than one block of the alignment."""
     words = 1100
     text = " ".join(f"w{n}" for n in range(words))
     columns = tokenize_columns(pa.array([text]), pa.array([text]))

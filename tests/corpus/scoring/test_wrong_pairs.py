@@ -188,7 +188,9 @@ def test_the_mismatched_sentence_differs_in_both_texts(pairs: list[tuple[str, st
 def test_a_large_source_is_sampled_by_key_and_weighted(
     tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As many as asked for, by lineage alone, each standing for the rows of its source."""
+    """The sample has the requested size and depends only on lineage. Each sampled row stands for many rows of
+    its source.
+    """
     from paraforge.corpus.scoring import wrong_pairs
 
     scored = scored_corpus(news_and_web(1_000), vectors, tmp_path)
@@ -260,7 +262,9 @@ def test_a_scorer_trained_on_the_corpus_it_judges_is_detected(tmp_path: Path, ve
 def test_altered_meanings_are_made_from_the_rows_own_translations(
     tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By rule, with both sides' scores; the first rows by their keys, so that many rows cost no more."""
+    """The rows with the first keys are changed by rule, so more rows cost no more time. Both sides are
+    scored.
+    """
     texts = [f"The man paid {number} crowns and was happy." for number in range(100, 250)]
     rows = table(["a"] * 150, texts, texts)
     scored = scored_corpus(rows, vectors, tmp_path)
@@ -302,7 +306,7 @@ def test_a_mismatched_pair_has_the_foreign_side_of_its_translation(tmp_path: Pat
 
 
 def test_mismatched_pairs_keep_only_the_texts_of_selected_rows() -> None:
-    """A corpus must not publish what selection rejected: scores stay, texts go."""
+    """A corpus must not publish texts that selection rejected, so only their scores stay."""
     wrong = pa.table(
         {
             "source": ["a", "a", "b", "b"],

@@ -119,7 +119,7 @@ def test_errors(
 
 
 def test_real_test_files(data_directory: Path) -> None:
-    """The formats of real sets: gold score and two sentences; SICK with a header."""
+    """The files have the formats of real sets: a gold score and two sentences, or SICK's header."""
     sets = data_directory / "sts"
     assert len(list(read_test_sentences(sets / "2012.OnWN.tsv", [1, 2]))) == 1500
     sick = list(read_test_sentences(sets / "SICK_trial.txt", ["sentence_A", "sentence_B"]))

@@ -62,8 +62,7 @@ def found_in(directory: Path, vectors: Any, scores: Any, cosine: float, block: i
 
 
 def test_single_bucket_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of more near pairs than there is room for at first, and of several parts, of which all but one are
-    empty."""
+    """There are more near pairs than the first buffer holds. Of several parts, all but one are empty."""
     monkeypatch.setattr(near_vectors, "bands_for", lambda cosine, rows: (0, 1))
     monkeypatch.setattr(near_vectors, "_PART_ROWS", 150)
     monkeypatch.setattr(near_vectors, "_BLOCK", 90)
@@ -146,8 +145,9 @@ def averages(texts: list[str], words: Any = None) -> Any:
 
 @pytest.mark.parametrize("own", [True, False])
 def test_near_repeats_in_selection(tmp_path: Path, own: bool) -> None:
-    """The fate of each row is that of the oracle; rows add up. own: whether to compare with other word
-    vectors than the built-in ones, which may also be a file."""
+    """Each row has the oracle's fate, and all rows are counted. own: compare with other word vectors than the
+    built-in ones.
+    """
     table = word_table(tmp_path / "table") if own else None
     one = {**FILTER, "model": str(tmp_path / "table") if own else None}
     filters = [{"kind": "length", "minimum": 4, "maximum": 90}, one, {"kind": "sample", "size": 90}]

@@ -90,7 +90,7 @@ def run(parameters: Any, table: pa.Table, root: Path, rows: int, workers: int = 
 def test_filters_do_not_depend_on_shards(
     filters: list[Any], required: list[str], shard_rows: int, workers: int
 ) -> None:
-    """Rows in = kept + rejected + failed, and each row's fate is that of the row-by-row oracle."""
+    """Each row has the fate of the row-by-row oracle, and in = kept + rejected + failed."""
     parameters = {"required": required, "deciles": ["paraphrase_score"], "filters": filters}
     root = Path(tempfile.mkdtemp())
     (root / "work" / "select" / "passes" / "of-a-killed-run").mkdir(parents=True)
@@ -136,7 +136,7 @@ def test_deciles_of_infinite_and_negative_zero_scores_can_be_written(tmp_path: P
 
 
 def test_progress_counts_corpus_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many passes there are, each goes from nothing to all rows and no further."""
+    """Each pass counts from 0 to the number of rows, and no further."""
     passes: list[int] = []
 
     class Display:
@@ -201,8 +201,7 @@ VALUES = st.one_of(
 @settings(max_examples=15, deadline=None)
 @given(VALUES, st.lists(st.integers(0, 120), max_size=4), st.integers(1, 130), st.sampled_from([7, 1 << 20]))
 def test_decile_cuts_match_stable_sort(values: Any, cuts: list[int], size: int, block: int) -> None:
-    """Also where a tie spans shards, blocks and cuts, with fewer rows than tenths, and for samples of all
-    rows."""
+    """This includes ties across shards, blocks and cuts, fewer than ten rows, and a sample of all rows."""
     shards = np.split(values, sorted(min(cut, len(values)) for cut in cuts))
     with tempfile.TemporaryDirectory() as directory, patch.object(ordering, "_BLOCK", block):
         by_tenth = tenths(shards, Path(directory) / "tenths")
@@ -225,7 +224,7 @@ def test_seeds_give_independent_samples() -> None:
 
 
 def test_sampling_keys_do_not_depend_on_machine() -> None:
-    """A sample that was published can be drawn again: these numbers must not change."""
+    """These numbers must never change, so that a published sample can be drawn again."""
     table = pa.table(
         {"source": ["tatoeba", "news"], "line": pa.array([1, 2]), "rank": pa.array([0, 1], pa.int8())}
     )

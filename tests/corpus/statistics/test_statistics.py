@@ -139,7 +139,7 @@ def test_sample_depends_only_on_seed(tmp_path: Path) -> None:
 
 
 def test_the_background_is_drawn_independently_of_the_sample(tmp_path: Path) -> None:
-    """Both are the rows with the smallest keys, of the seed and of another one that depends on it."""
+    """Both take the rows with the smallest keys, but of different seeds."""
     rows = [{**row, "source": "news"} for row in make_rows()]
     known = described(rows)
     lineage = pa.Table.from_pylist(known, SCHEMA)

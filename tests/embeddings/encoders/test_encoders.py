@@ -109,7 +109,7 @@ def test_grouped_lstm_matches_torch(bidirectional: bool) -> None:
 
 
 def test_maximum_of_negative_states_is_negative() -> None:
-    """Neither what pads a batch nor a neighbour's states can win."""
+    """Neither the padding of a batch nor another sentence may supply the maximum."""
     sentences = [[0] * length for length in (3, 0, 1, 5)]
     states = -1 - torch.rand(9, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     packed = pack(bags(sentences))
@@ -125,7 +125,7 @@ def test_unidirectional_lstm_cannot_concatenate() -> None:
 
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_fresh_encoder_keeps_short_vectors(name: str) -> None:
-    """Biases that are longer than a sentence's vector would make all sentences alike: no training begins."""
+    """Large biases would make all sentences alike, and training could not begin."""
     encoder = build(name)
     said = []
     for factor in (0.001, -1.0):
@@ -250,7 +250,7 @@ class Largest(TableEncoder):
 
 
 def test_encoder_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file beside the others, here in another directory, is trained, kept and opened by its kind."""
+    """A new file in the package, here in another directory, is enough to train, save and open an encoder."""
     chosen = {"kind": "concatenation", "parts": [{"kind": "largest", "dimension": 6}, {"kind": "average"}]}
     with pytest.raises(ValidationError, match=r"unknown kind largest: use average, .*dan, .*projection"):
         ModelParameters.model_validate({"encoder": chosen})

@@ -74,7 +74,7 @@ def test_errors(place: Path) -> None:
 
 @pytest.mark.full
 def test_sentence_pairs_are_evaluated_without_torch(place: Path) -> None:
-    """It takes seconds to import, and word vectors do not need it."""
+    """Importing torch takes seconds, and word vectors do not need it."""
     arguments = ["evaluate", str(place / "vectors"), "--sts", str(place / "sts")]
     code = (
         "import sys; from paraforge.interface.cli import app; "

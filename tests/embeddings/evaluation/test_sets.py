@@ -141,7 +141,7 @@ def test_official_distribution(tmp_path: Path) -> None:
     ],
 )
 def test_trailing_blank_lines_of_official_files(tmp_path: Path, pairs: str, gold: str) -> None:
-    """The last pair has no score: its blank line counts, any further ones do not."""
+    """The last pair has no score, so its blank line counts; further blank lines do not."""
     found = read_official_pairs(*official(tmp_path, pairs, gold), "x", "2016")
     assert (found.first, found.second, found.unscored) == (["a", "c"], ["b", "d"], 1)
 
@@ -228,7 +228,7 @@ def test_year_excludes_training_sets_and_other_languages(
 
 
 def test_year_outside_task_is_ignored(tmp_path: Path) -> None:
-    """Neither does one far above; of two files of scores none is chosen."""
+    """So is a year in a directory far above. If there are two score files, neither is chosen."""
     years = range(2009, 2027)
     found = [named(write_official(tmp_path / str(year) / "train", "a")) for year in years]
     assert found == [

@@ -65,7 +65,7 @@ def test_table_formats_give_same_word_list(
     last: str | None,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Columns by name, in any order, or two words and the one number; a last row may have no values."""
+    """Columns are found by name in any order, or as two words and a number. The last row may be empty."""
     mark = '"' if quoted else ""
     rows = [*([header] if header else []), *(form.format(*row) for row in ROWS)]
     lines = [separator.join(f"{mark}{field}{mark}" for field in row.split()) for row in rows]

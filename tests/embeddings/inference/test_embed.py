@@ -38,7 +38,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_embed_file_matches_model(
     model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where processes share the blocks, which is only where there are many."""
+    """With many blocks, several processes share the work."""
     shared: list[int] = []
 
     def in_turn(

@@ -52,7 +52,7 @@ def word_model(path: Path, unit: Literal["word", "bare_word"] = "word") -> Sente
 def test_exported_tokenizer_matches_project(
     tmp_path: Path, unit: Literal["word", "bare_word"], known: Literal["shared", "own"], said: bool
 ) -> None:
-    """And the card says that words which the model does not know share a vector, if they did not."""
+    """The card says if unknown words share a vector."""
     tokenizers = pytest.importorskip("tokenizers")
     model = word_model(tmp_path / "model", unit)
     model.unknown_words = known

@@ -89,7 +89,7 @@ def test_newest_complete_checkpoint_is_used(tmp_path: Path) -> None:
 
 
 def test_damaged_checkpoint_is_skipped(tmp_path: Path) -> None:
-    """Cut anywhere, with another length of its header, without its text, or of other tensors."""
+    """The file is cut, or has a wrong header length, no text, or other tensors."""
     save_checkpoint(tmp_path, TENSORS, {"n": 5})
     path = tmp_path / CHECKPOINT
     good = path.read_bytes()

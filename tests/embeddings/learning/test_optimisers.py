@@ -88,7 +88,7 @@ def test_refreshing_rows_early_changes_nothing() -> None:
 
 
 def test_optimizer_on_gpu_matches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There rows are copied, also those that missed no step, which do not change."""
+    """On a GPU, rows are copied even if they missed no step and do not change."""
     results = []
     for compiled in (True, False):
         monkeypatch.setattr(optimisers, "_is_compiled", lambda _, compiled=compiled: compiled)
@@ -115,7 +115,7 @@ def test_float32_rows_keep_precision() -> None:
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_compiled_steps_match_numpy_exactly(kind: type[np.floating[Any]]) -> None:
-    """A number of another precision would widen the sums, and fused products and sums have other bits."""
+    """A constant of another precision would widen the sums, and fused multiply-adds would change bits."""
     generator = np.random.default_rng(3)
     rows = np.array([4, 1, 9])
     table, mean, gradient = (
@@ -165,7 +165,7 @@ def test_whole_parameters(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["adam", "adagrad"])
 def test_gradient_layout_does_not_matter(kind: str) -> None:
-    """torch's fused Adam takes the numbers of a transposed gradient in the order of their memory."""
+    """torch's fused Adam reads a transposed gradient in the order of its memory."""
     gradient = torch.randn(3, 4, generator=torch.Generator().manual_seed(2)).T
     weights = []
     for given in (gradient, gradient.contiguous()):

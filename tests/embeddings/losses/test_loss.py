@@ -138,7 +138,7 @@ def test_softmax_loss_is_finite_for_zero_and_equal_vectors() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e30])
 @pytest.mark.parametrize("row", [0, 3])
 def test_non_finite_vectors_give_non_finite_loss(value: float, row: int) -> None:
-    """Also those whose squares overflow in float32, whose cosines would pass for 0."""
+    """This includes vectors whose squares overflow float32; their cosine would otherwise be 0."""
     embeddings = torch.randn(8, 5, generator=torch.Generator().manual_seed(1))
     embeddings[2 * row] = value
     nothing = torch.empty(0, dtype=torch.int64)
@@ -174,7 +174,7 @@ def test_distillation_loss_and_gradient_match_definition(sentences: int) -> None
 
 
 def test_loss_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file beside the others, here in another directory, is known by its name."""
+    """A new file in the package, here in another directory, is found by its name."""
     (tmp_path / "attraction.py").write_text(
         "from torch.nn.functional import cosine_similarity\n"
         "from paraforge.embeddings.losses import Loss\n"

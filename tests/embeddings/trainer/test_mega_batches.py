@@ -53,7 +53,7 @@ def test_encoding_in_parts_gives_same_vectors(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_random_streams_are_separate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """By purpose, epoch and mega-batch: no shuffle and no draw is repeated."""
+    """Each purpose, epoch and mega-batch has its own stream, so no shuffle or draw is repeated."""
     places: list[tuple[int, ...]] = []
 
     def noted(seed: int, *place: int) -> np.random.Generator:
@@ -87,7 +87,7 @@ SETTINGS = st.fixed_dictionaries(
 
 @given(st.integers(2, 300), SETTINGS, st.data())
 def test_mega_batches_match_definition(pairs: int, settings: dict[str, int], data: st.DataObject) -> None:
-    """Of two epochs, also where each mini-batch has one source."""
+    """Two epochs are compared, with mixed mini-batches and with one source for each mini-batch."""
     sources = data.draw(st.none() | st.lists(st.integers(0, 3), min_size=pairs, max_size=pairs))
     numbers = None if sources is None else np.array(sources, dtype=np.int32)
     schedule = Schedule(pairs, **settings, sources=numbers)
@@ -146,6 +146,6 @@ def test_mini_batches_have_one_source(sources: list[int], batch: int) -> None:
 
 
 def test_window_holds_enough_mega_batches() -> None:
-    """Of so few that neighbours in the files meet as negatives, a training collapsed."""
+    """With too few, neighbors in the files met as negatives and training collapsed."""
     assert Schedule(10**8, 100, 40, 0, seed=1).order(0).window == (1 << 20) // 100 * 100
     assert Schedule(10**8, 1024, 100, 0, seed=1).order(0).window == 256 * 100 * 1024

@@ -90,7 +90,9 @@ UNSEEN_WORDS += ["-dog-x"]
 def test_hashed_unknown_words_are_possible_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rare: int
 ) -> None:
-    """As if the vocabulary had them: of averages and BLSTMs, beside trigrams, in any company."""
+    """Unknown words behave as if they were in the vocabulary, in averages and BLSTMs, beside trigrams, and in
+    any batch.
+    """
     monkeypatch.setattr(model_module, "RARE", rare)
     model, expected = make_model(unknown_words="own"), make_model(new_words=UNSEEN_WORDS).encode(UNSEEN)
     # The trigrams of the oracle know no more than the model's.
@@ -132,7 +134,7 @@ def test_embedding_matches_definition(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_long_texts_have_finite_vectors(caplog: pytest.LogCaptureFixture) -> None:
-    """An identity-RNN whose matrix grew doubles its state with each word."""
+    """An identity RNN whose matrix has grown doubles its state with each word."""
     parameters = IdentityRnnParameters(dimension=2)
     encoder = build_encoder(parameters, lambda part, number: torch.ones(2, part.dimension), 1)
     with torch.no_grad():

@@ -42,7 +42,7 @@ def test_identical_texts_are_not_candidates(pairs: int, kinds: int, seed: int) -
 
 
 def test_bfloat16_search_is_nearly_maximal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its products there are float32's, rounded; sums in another order may tip a tie."""
+    """Products are rounded to bfloat16, and another order of sums may break ties differently."""
     pairs = 3 * STRIP
     embeddings = _embeddings(pairs, 16, 1).float()
     unit = torch.nn.functional.normalize(embeddings, dim=1)

@@ -80,7 +80,7 @@ def run_oracle(store: PairStore, settings: TrainingParameters, **options: Any) -
     ids=str,
 )
 def test_training_matches_definitions(tmp_path: Path, changes: dict[str, Any]) -> None:
-    """Every mini-batch's gradient counts: the oracle takes a dense step for each."""
+    """The oracle takes a dense step for every mini-batch."""
     store = make_store(tmp_path / "pairs")
     settings = parameters(**changes)
     expected, losses = run_oracle(store, settings)
@@ -174,10 +174,9 @@ def test_training_threads_change_no_bit(tmp_path: Path, negatives: str) -> None:
 
 
 def test_default_objective_matches_definitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is changed: negatives are chosen in bfloat16.
-
-    A cosine is right to 0.004 in bfloat16. So each choice has to be allowed and as close as that to the best
-    one by the oracle's own vectors, and the oracle continues with it.
+    """By default, negatives are chosen in bfloat16, where a cosine is exact to 0.004. So each chosen negative
+    must be allowed and within 0.004 of the best one by the oracle's vectors. The oracle then continues with
+    it.
     """
     store = make_store(tmp_path / "pairs", pairs=300)
     settings = TrainingParameters()

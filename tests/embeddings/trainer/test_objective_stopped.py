@@ -47,7 +47,7 @@ def test_resumed_training_gives_same_bits(
     stop_after: int,
     changes: dict[str, Any],
 ) -> None:
-    """Mini-batches without a negative, too: the number of them decides the next mega-batches."""
+    """Mini-batches without a negative are included, because their number decides the next mega-batches."""
     monkeypatch.setattr("paraforge.embeddings.learning.loop.AVERAGE_EVERY", 2)
     store = make(tmp_path / "pairs")
     settings = parameters(**{"epochs": 3, "negatives": "mix", "anneal": 3, **changes})
@@ -93,7 +93,7 @@ def test_signal_leaves_checkpoint(tmp_path: Path) -> None:
 
 
 def test_checkpoints_are_saved_when_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step takes a second, an evaluation and a checkpoint ten each; 57 pairs are three steps."""
+    """A step takes one second, an evaluation and a checkpoint ten each. 57 pairs are three steps."""
     store, now = make_store(tmp_path / "pairs"), 0.0
     encoder = make_encoder(store)
     clock = SimpleNamespace(perf_counter=lambda: now)
@@ -128,7 +128,9 @@ def test_checkpoints_are_saved_when_due(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("every", [0, 24, 100])
 def test_best_model_is_kept_and_training_stops_early(tmp_path: Path, every: int) -> None:
-    """After two evaluations without a gain: of an epoch each, two in an epoch, or of two epochs each."""
+    """Training stops after two evaluations without improvement, at two evaluations per epoch, one, or one
+    every two epochs.
+    """
     store = make_store(tmp_path / "pairs")
     tables = []
     scores = iter([0.1, 0.5, 0.4, 0.5, 0.9])
@@ -232,7 +234,7 @@ def test_non_finite_table_is_error(tmp_path: Path, value: float) -> None:
     ids=str,
 )
 def test_divergence_is_error_without_model(tmp_path: Path, changes: dict[str, Any]) -> None:
-    """The defaults but for what is named; every other case at the larger rate, and evaluated."""
+    """Parameters that are not named have their defaults. Some cases have a larger rate and an evaluation."""
     evaluated = len(str(changes)) % 2 == 0
     learning_rate = 1e38 if evaluated else 1e20
     store = make_store(tmp_path / "pairs", pairs=300)

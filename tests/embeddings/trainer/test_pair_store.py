@@ -59,7 +59,7 @@ def test_pair_store_returns_pairs(
 
 
 def test_block_size_changes_no_byte_of_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does cutting them further, so that memory does not grow with them."""
+    """Neither does splitting blocks further, which bounds memory."""
     monkeypatch.setattr(pair_store, "_BLOCK_ROWS", 6)
     cut, sides = Units.cut, list[int]()
     monkeypatch.setattr(Units, "cut", lambda self, texts: sides.append(len(texts)) or cut(self, texts))
@@ -152,7 +152,7 @@ def test_pairs_keep_their_source(tmp_path: Path) -> None:
 
 
 def test_ids_use_smallest_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are written and counted in several parts."""
+    """Ids are written and counted in several parts."""
     monkeypatch.setattr(id_sequences, "_CHUNK_IDS", 10_000)
     for size, kind in ((1 << 16, "uint16"), ((1 << 16) + 1, "int32")):
         units, ids = [UNKNOWN, *map(str, range(1, size))], np.arange(size, dtype=np.int32)[::-1]
@@ -202,7 +202,7 @@ def test_set_with_several_roles_counts_once(tmp_path: Path) -> None:
 
 
 def test_roles_change_fingerprint(tmp_path: Path) -> None:
-    """Also of sets with the same sentences and other names or scores."""
+    """So do other names or scores of sets with the same sentences."""
     pairs = sentence_pairs(8)
     first = write_sts(in_directory(tmp_path / "a"), pairs[:4])
     renamed = write_sts(in_directory(tmp_path / "b", "2015.other.tsv"), pairs[:4])

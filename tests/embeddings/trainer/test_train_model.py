@@ -87,7 +87,7 @@ def test_tables_have_separate_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_development_and_test_pairs_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever their order, case and punctuation; of a set without any, nothing is said."""
+    """Order, case and punctuation do not matter. Nothing is said about a set without such pairs."""
     pairs = sentence_pairs()
     judges = {"2012.half": pairs[5:15], "2012.all": pairs[:10], "2013.other": pairs[20:30]}
     paths = []
@@ -128,7 +128,7 @@ def test_non_corpus_directory_is_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("drop", [True, False])
 def test_held_out_splits_are_reported(tmp_path: Path, drop: bool, caplog: pytest.LogCaptureFixture) -> None:
-    """A file has the pairs of a corpus that holds some out: no set of sentences is given."""
+    """The training file has pairs of a corpus with held-out splits, and no set of sentences is given."""
     publish_pairs(tmp_path, splits={"validation": 20, "test": 40})
     splits = open_published(tmp_path / "corpus").splits
     rows = {name: pairs_of(split) for name, split in splits.items()}
@@ -284,7 +284,7 @@ def test_fixed_vectors_train_only_composition(tmp_path: Path, kind: str) -> None
 def test_collapsed_model_warns(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, tail: int, warned: bool
 ) -> None:
-    """A last state knows nothing but a long common end, and a loss of twice the margin does not say so."""
+    """The last state only sees the long common ending, and a loss of twice the margin does not show it."""
     words = [f"word{number}" for number in range(30)]
     ends = " and so on" * tail
     pairs = [(f"{a} {b}{ends}", f"{b} {a}{ends}") for a in words[:15] for b in words[15:]]
@@ -331,7 +331,7 @@ def further(start: Path, training: dict[str, Any] = STILL, **values: Any) -> Mod
 
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_start_model_provides_encoder_and_vocabulary(tmp_path: Path, encoder: dict[str, Any]) -> None:
-    """On other pairs, with new words that stay unknown."""
+    """Training continues on other pairs, whose new words stay unknown."""
     pairs = sentence_pairs()
     given: dict[str, Any] = {"unknown_words": "shared"}
     if encoder.get("unit") == "sentencepiece":

@@ -42,7 +42,7 @@ def store_of(directory: Path, **options: Any) -> PairStore:
 
 
 def test_loss_gets_teacher_vectors_of_its_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the order of training: what it is given belongs together."""
+    """Pairs and teacher vectors stay together in any training order."""
     seen: set[float] = set()
 
     def compute(batch: losses.Batch) -> torch.Tensor:

@@ -221,7 +221,7 @@ def test_dropped_row_number_beyond_file(tmp_path: Path) -> None:
 def test_file_changed_during_reading_is_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None, after: str | None
 ) -> None:
-    """After its rows were read, to as many bytes; or before that."""
+    """The file changes after its rows were read, with the same size, or before that."""
     path = write(tmp_path / "a.tsv", "a\tb\n" * 3)
     read_file = files_of_sources.read_file
 
@@ -342,9 +342,8 @@ def lines_of(number: int) -> str:
 def test_edited_files_are_reread_with_bytes_of_a_fresh_run(
     tmp_path_factory: pytest.TempPathFactory, states: list[list[int]]
 ) -> None:
-    """Files added, removed, moved, renamed, changed, and changed back; a file has its content's number.
-
-    What a run does not use is removed at its end, so a file that is changed back is read again.
+    """Files are added, removed, moved, renamed, changed, and changed back. A file's number depends on its
+    content. A run removes what it does not use, so a file that is changed back is read again.
     """
     base = tmp_path_factory.mktemp("edits")
     known: set[int] = set()

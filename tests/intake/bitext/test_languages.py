@@ -224,7 +224,7 @@ def test_later_rows_are_checked_before_publication(tmp_path: Path) -> None:
 
 
 def test_rejected_rows_are_not_checked_for_language(tmp_path: Path) -> None:
-    """Such as those that were left untranslated."""
+    """Untranslated rows are an example."""
     parameters = _parameters(str(_written(tmp_path, _pairs())), {"source_text": 0, "reference": 1})
     english = [f"{text} {n}" for n in range(9) for text in ENGLISH]
     rows = [(*pair, None) for pair in _pairs()] + [(text, text, "identical") for text in english]
@@ -260,12 +260,12 @@ def test_no_identification_without_package(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("texts", [[], [""], ["Hello world."], ["Hi.", "Bye."], ["Stop!"], ["12", "OK"]])
 def test_few_letters_have_no_language(texts: list[str]) -> None:
-    """The identifier would take them for Fulah, Haitian or Afrikaans."""
+    """The identifier would call such texts Fulah, Haitian or Afrikaans."""
     assert identified(texts) is None
 
 
 def test_unknown_language_is_not_called_wrong() -> None:
-    """Made-up words, which the identifier takes for several languages."""
+    """The identifier assigns the made-up words to several languages."""
     chance = random.Random(1)
     words = ["".join(chance.choices("abdeikmnorsuwy", k=chance.randint(2, 8))) for _ in range(300)]
     texts = [" ".join(chance.choices(words, k=10)) for _ in range(60)]

@@ -152,7 +152,7 @@ def test_mouse_session(page: AnnaPage, database: Path) -> None:
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_tab_closed_right_after_key(page: AnnaPage, database: Path, waits: bool) -> None:
-    """Also where the answer still waits for another one to be sent."""
+    """The grade is kept even if it still waits for another one to be sent."""
     with ServerProcess(database) as server:
         page.join(server.address)
         page.at(1)
@@ -183,7 +183,7 @@ def test_unsaved_page_asks_before_leaving(page: AnnaPage, database: Path) -> Non
 
 
 def test_save_and_next_is_visible_on_phone(page: AnnaPage, database: Path) -> None:
-    """Wherever the page is scrolled to, and nothing that is typed into or chosen is behind it."""
+    """The button is visible at every scroll position and hides no field."""
     uncovered = (
         "const box = arguments[0].getBoundingClientRect();"
         "const seen = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);"

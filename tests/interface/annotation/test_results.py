@@ -57,7 +57,7 @@ def test_agreement_uses_common_pairs(store: AnnotationStore) -> None:
 
 
 def test_strong_paraphrases_of_paranmt() -> None:
-    """The paper's Table 3: 'approximately 30 million strong paraphrase pairs'."""
+    """Table 3 of the paper says "approximately 30 million strong paraphrase pairs"."""
     millions = (4.0, 3.8, 6.9, 14.4, 18.0)
     grades = ((92, 6, 2), (53, 32, 15), (22, 45, 33), (1, 43, 56), (1, 13, 86))
     table = [band(round(number * 1e6), given) for number, given in zip(millions, grades, strict=True)]
@@ -106,7 +106,7 @@ def test_no_estimate_without_grades(store: AnnotationStore, tmp_path: Path) -> N
 
 
 def test_grades_view(store: AnnotationStore) -> None:
-    """What docs/query.md tells users to read."""
+    """docs/query.md tells users to query this view."""
     with closing(sqlite3.connect(store.path)) as connection:
         connection.row_factory = sqlite3.Row
         rows = connection.execute("SELECT * FROM grades").fetchall()

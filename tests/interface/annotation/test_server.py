@@ -251,7 +251,7 @@ def post(address: str, **fields: str | int) -> None:
 
 @pytest.mark.full
 def test_killed_server_loses_no_grade(tmp_path: Path) -> None:
-    """What was confirmed is there after SIGKILL, and the same pages continue at the same address."""
+    """Confirmed grades survive SIGKILL, and open pages continue at the same address."""
     path = tmp_path / "annotations.sqlite"
     create_store(path, small_draw([number % 5 for number in range(200)]))
     with ServerProcess(path) as server:

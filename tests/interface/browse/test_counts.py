@@ -66,7 +66,7 @@ def test_histograms_match_files(browser: Browser) -> None:
 
 
 def test_moving_handle_counts_sample(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The picture and the counts on the way are those of a sample; afterwards counts are exact."""
+    """While a handle moves, histogram and counts are those of a sample. Afterwards counts are exact."""
     with browsing(root) as whole:
         other = whole.count(whole.base, exact=False)
     assert other.exact  # the sample is the corpus
@@ -144,7 +144,7 @@ def test_histogram_picture_size_and_heights() -> None:
 
 
 def test_altered_meanings_have_a_handle(tmp_path: Path) -> None:
-    """With the published maximum, and what it refuses counted."""
+    """The handle starts at the published maximum, and the pairs that it rejects are counted."""
     table = random_pairs(300, seed=5)
     values = pa.array([place % 11 / 10 for place in range(table.num_rows)], pa.float32())
     table = table.append_column(COLUMNS["contradiction"], values)

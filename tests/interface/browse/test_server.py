@@ -250,7 +250,7 @@ def test_corpus_connection_serves_one_request(tmp_path: Path) -> None:
 
 
 def test_open_page_continues_with_new_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other filters, another corpus, and in between none: the loop that the page is for."""
+    """An open page survives other filters, another corpus, and a time without any corpus."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     publish_pairs(tmp_path, rows=300)
     with reopening(tmp_path / "corpus", True) as current:

@@ -136,7 +136,7 @@ def test_hand_edits_are_kept_and_named(project: Path) -> None:
 
 
 def test_hand_edit_becomes_choice(project: Path) -> None:
-    """Whatever is in it, and each key once."""
+    """Any edit becomes a choice, with each key recorded once."""
     configure("translate.beam=4")
     name = "a\n#b 'x' \"y\" \\' $HOME, [q] {r}: é"
     for entries in (3, 4):
@@ -160,7 +160,7 @@ def test_hand_edit_becomes_choice(project: Path) -> None:
 
 @pytest.mark.parametrize("name", ["my.news", "my=news", '""'])
 def test_hand_edits_with_unusual_keys(name: str, project: Path) -> None:
-    """Such a name is no part of a key, and a day is a text."""
+    """A dot in a name does not split the key, and a date is a text."""
     edit("  licences:", f"  licences:\n    {name}: 2026-01-02")
     configure()
     assert written()["publish"]["licences"] == {name.strip('"'): "2026-01-02", "sample": "MIT"}

@@ -65,7 +65,7 @@ NAMES = ("thesis.tsv", "thesis.parquet", "thesis.json", "thesis.npy", "thesis.tx
     ],
 )
 def test_removed_names_say_replacement(arguments: tuple[str, ...], instead: str) -> None:
-    """Errors quote the table in CHANGELOG.md."""
+    """The errors quote the table in CHANGELOG.md."""
     assert f"was removed in this version; now: {instead}" in told(*arguments)
 
 
@@ -104,7 +104,9 @@ def test_all_commands_are_listed_in_tests() -> None:
 
 
 def test_mentioned_commands_and_options_exist() -> None:
-    """In the Makefile, the documentation and messages: quoted, or at the beginning of a line."""
+    """Commands are mentioned in the Makefile, the documentation and messages, in quotes or at the beginning
+    of a line.
+    """
     known = dict(commands())
     groups = {name.split()[0] for name in known if " " in name}
     named = re.compile(r"""(?:[`'"]|^\s*)paraforge ([a-z]+)(?: ([a-z]+)\b)?([^`'"\n]*)""", re.MULTILINE)
@@ -163,7 +165,7 @@ NOUNS = "pairs|sentences|rows|lines|triplets|groups|files|evaluations|updates"
 
 
 def test_terms_are_consistent() -> None:
-    """What a command says it counted is written by `counted`."""
+    """Commands print their counts with `counted`."""
     commands = sorted(Path(cli.__file__).parent.glob("*.py"))
     plural = re.compile(rf'(.*(?<! of )(?<! only )\{{[^{{}}]+:,\}} (?:{NOUNS})(?= |,|:|;|"|\)).*)')
     assert len(commands) > 8

@@ -124,7 +124,7 @@ def test_summary_without_metrics_pairs_or_corpus(tmp_path: Path) -> None:
 
 
 def test_summary_omits_figures_of_later_run(project: Path) -> None:
-    """A run that was stopped after translate has other figures than the corpus that is there."""
+    """A run that was stopped after translate has newer figures than the published corpus."""
 
     def entries(**digests: str) -> list[dict[str, str]]:
         return [{"path": path.replace("__", "/"), "md5": digest} for path, digest in digests.items()]

@@ -158,7 +158,7 @@ def test_train_wrong_files(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_divergence_is_one_line_without_model(tmp_path: Path) -> None:
-    """As the installed program reports it: exit 2, no traceback."""
+    """The installed program reports it with exit code 2 and without a traceback."""
     path = write_pairs(tmp_path / "pairs.tsv", sentence_pairs(1500))
     arguments = [
         "train", str(path), str(tmp_path / "model"), "--work", str(tmp_path / "work"), "--threads", "1",

@@ -224,12 +224,12 @@ PLAIN = st.recursive(
 
 @given(PLAIN)
 def test_hand_edit_is_recorded_as_read(value: object) -> None:
-    """Among them texts that look like numbers, words or YAML."""
+    """This includes texts that look like numbers, words or YAML."""
     assert value_of(value_text(value)) == value
 
 
 def test_exponents_are_numbers_in_every_file(tmp_path: Path) -> None:
-    """PyYAML alone takes 1e-3 for a text, other readers do not; texts are texts for all of them."""
+    """PyYAML reads 1e-3 as a text, but other readers as a number. Quoted texts stay texts everywhere."""
     (tmp_path / "embeddings").mkdir()
     group = tmp_path / "embeddings" / "mine.yaml"
     group.write_text(

@@ -77,7 +77,7 @@ def rendered() -> str:
 
 
 def test_defaults_and_bounds_match_record() -> None:
-    """Another default gives users other results, and another bound other errors: CHANGELOG.md names it."""
+    """A new default changes results, and a new bound changes errors, so CHANGELOG.md must mention it."""
     assert rendered() == RECORDED.read_text(encoding="utf-8")
 
 

@@ -132,7 +132,7 @@ def test_measuring_is_hardly_slower_than_work(sentences: int, tmp_path: Path) ->
 
 
 def test_slow_start_uses_longer_blocks(tmp_path: Path) -> None:
-    """A second for each call and 5,000 sentences a second: 32 sentences say nothing of 4,000."""
+    """Each call costs a second besides 5,000 sentences per second, so 32 sentences say little about 4,000."""
 
     class Large(Engine):
         def seconds(self, block: list[str]) -> float:
@@ -145,7 +145,9 @@ def test_slow_start_uses_longer_blocks(tmp_path: Path) -> None:
 
 
 def test_first_block_is_not_counted(tmp_path: Path) -> None:
-    """It fills caches, or opens a connection: here it takes 1,000 seconds more, and every other one 6.4."""
+    """The first block fills caches or opens a connection: here it takes 1,000 seconds more than the others,
+    which take 6.4.
+    """
 
     class Cold(Engine):
         def seconds(self, block: list[str]) -> float:
@@ -237,7 +239,7 @@ def test_full_memory_is_seen_with_rejected_first_row(parameters: Parameters, tmp
 
 
 def test_plan_time_arithmetic() -> None:
-    """Ten tasks of 1 s and 0.06 s: ten rounds, five, and one."""
+    """Ten tasks take 1 s and 0.06 s each, in ten rounds, five, or one."""
     found = [clock_seconds(1000, 0.01, 100, devices) for devices in (1, 2, 16)]
     assert found == pytest.approx([10.6, 5.3, 1.06])
     # Three devices have four rounds, of which the last one is a shorter task: to within one task.
@@ -269,7 +271,9 @@ def test_provided_rate_needs_no_model(
 
 
 def test_plan_counts_disk_of_every_file(tmp_path: Path) -> None:
-    """Four rows of 250 bytes with two sentences of 100, which take 60, each with one or three answers."""
+    """There are four rows of 250 bytes, with two sentences of 100 bytes that compress to 60, and one or three
+    answers for each.
+    """
     (tmp_path / "shard").write_bytes(bytes(1000))
     corpus = cast("ShardDirectory", SimpleNamespace(paths=[tmp_path / "shard"], total_rows=4))
     population = Population(4, 2, 200, [])
@@ -378,7 +382,7 @@ def parameters_of(work: Path, **server: Any) -> Parameters:
 @pytest.mark.full
 @pytest.mark.parametrize("counts", [True, False])
 def test_server_price_is_per_token(tmp_path: Path, server: FakeServer, counts: bool) -> None:
-    """Of the sample, which is small, the server counts 50 and 10 tokens a sentence."""
+    """For the sample, which is small, the server counts 50 input and 10 output tokens per sentence."""
     pytest.importorskip("openai")
     corpus = write_corpus(tmp_path / "in", SENTENCES, rows=300)
 

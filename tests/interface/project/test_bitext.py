@@ -62,7 +62,9 @@ def test_init_examines_bitext(swapped: bool, tmp_path: Path, monkeypatch: pytest
     [(100, 100, True), (21, 100, True), (20, 100, False), (100, 6, True), (100, 5, False), (0, 100, False)],
 )
 def test_labels_and_names_are_not_sentences(several_words: int, distinct: int, sentences: bool) -> None:
-    """More than a fifth of the texts has several words, and more than a twentieth is distinct."""
+    """In a column of sentences, more than a fifth of the texts have several words, and more than a twentieth
+    are distinct.
+    """
     names = ["word" + chr(97 + n // 10) + chr(97 + n % 10) for n in range(100)]
     texts = [f"{name} again" if n < several_words else name for n, name in enumerate(names)]
     assert _has_sentences([texts[n % distinct] for n in range(100)]) == sentences

@@ -27,7 +27,7 @@ def lineage(pairs: pa.Table) -> list[tuple[str, int]]:
     ],
 )  # fmt: skip
 def test_sample_band_includes_upper_bound_only(corpus: Path, text: str, low: float, high: float) -> None:
-    """Scores of these pairs are rounded to hundredths, so that some are on the edges."""
+    """Scores are rounded to hundredths, so that some are on the edges of bands."""
     dataset = open_published(corpus)
     values = [round(value, 4) for value in pq.read_table(dataset.files)["paraphrase_score"].to_pylist()]
     assert {0.4, 0.6} <= set(values)
@@ -57,7 +57,9 @@ def test_sample_depends_on_seed(corpus: Path) -> None:
 
 
 def test_sample_is_uniform(corpus: Path) -> None:
-    """16 draws of 250: how often a pair is drawn is binomial, so hardly any pair is drawn never or always."""
+    """In 16 draws of 250, the number of draws of a pair is binomial, so hardly any pair is drawn never or
+    always.
+    """
     dataset = open_published(corpus)
     draws = Counter(pair for seed in range(16) for pair in lineage(sample_pairs(dataset, 250, seed).pairs))
     share = 250 / dataset.rows
@@ -111,7 +113,7 @@ def test_sample_marks_words_of_one_side() -> None:
 
 @pytest.mark.parametrize("where", ["random() < 0.3", "source = 'news' AND random() < 0.5", "random() < 0"])
 def test_repeated_condition_option_replaces(corpus: Path, where: str) -> None:
-    """Each row is asked once."""
+    """The query runs once for each row."""
     for seed in range(5):
         drawn = sample_pairs(open_published(corpus), 10_000, seed, [where])
         assert drawn.pairs.num_rows == drawn.population

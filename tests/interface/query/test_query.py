@@ -150,7 +150,7 @@ def test_query_mistakes_leave_no_file(
 @given(text(characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])))
 @example("žluťoučký 日本 👍🏽 🫨 \U0001fadf \ufdd0 \U0010ffff \u202e\u200d")
 def test_control_characters_are_escaped_on_terminal(value: str) -> None:
-    """Characters that this Python does not know yet, such as the newest emoji, are text, too."""
+    """Characters that this Python does not know yet, such as new emoji, are not escaped."""
     assert one_line(value) == value
     assert one_line("a\x1b[31mb\r\nc\td\u2028e") == "a\ufffd[31mb  c d e"
 

@@ -124,7 +124,7 @@ def test_report_escapes_corpus_text(root: Path) -> None:
 
 
 def test_report_escapes_card_and_parameters(tmp_path: Path) -> None:
-    """Whoever wrote them: a card can be edited, and a prompt can have markup."""
+    """Anyone can edit a card, and a prompt can contain markup."""
     publish_pairs(tmp_path, rows=100)
     corpus, markup = tmp_path / "corpus", "<img src=x onerror=alert(1)>"
     manifest = read_manifest(corpus)
@@ -222,7 +222,7 @@ def test_mismatched_pairs_are_weighted_in_charts(tmp_path: Path) -> None:
 
 
 def test_bar_heights_are_proportional() -> None:
-    """The plot is from y = 8 to y = 126; the line of mismatched pairs has the highest point."""
+    """The plot reaches from y = 8 to y = 126, and the line of mismatched pairs has the highest point."""
     counts = np.array([[12.0, 10.0], [0.0, 10.0], [40.0, 0.0]])
     drawing = str(histogram(counts, np.array([0.0, 0.1, 0.2]), "x", "score"))
     wrong, kept, rejected = (

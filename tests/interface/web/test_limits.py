@@ -83,7 +83,7 @@ def test_oversized_requests_are_refused(app: Flask) -> None:
 
 @pytest.mark.parametrize("bind", ["127.0.0.1", "0.0.0.0"])
 def test_allowed_hosts_are_addresses_and_known_names(bind: str) -> None:
-    """Addresses cannot be rebound, names can."""
+    """An address cannot be rebound to another host, but a name can."""
     names = known_names(bind)
     known = "localhost LOCALHOST:8377 127.0.0.1:8377 127.8.9.1 [::1]:8377 localhost.:9000"
     more = [socket.gethostname(), "192.168.1.7:8377", "[fe80::1]:80"]

@@ -149,7 +149,7 @@ def test_score_is_mean_over_seeded_folds(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_undefined_development_score_is_none() -> None:
-    """Nothing correlates with judgements that are all alike, and JSON has no -Infinity."""
+    """Constant judgments have no correlation, and JSON has no -Infinity."""
     alike = related(10, 2)
     development = Examples(alike.first, alike.second, ["3"] * 10)
     task = Task("SICK-R", "relatedness", related(20, 1), development, related(30, 3), "test")
@@ -254,7 +254,7 @@ def test_models_without_encoder_cannot_be_fine_tuned(place: Path, monkeypatch: p
 
 
 def test_smooth_inverse_frequency_with_a_learned_projection(place: Path) -> None:
-    """Arora 2017, Table 2: fixed vectors, and as it goes on: trained ones."""
+    """Arora 2017, Table 2, trains a projection of fixed vectors. Then the vectors are trained as well."""
     (place / "counts.txt").write_text("".join(f"{word} {3 * n + 1}\n" for n, word in enumerate(WORDS)))
     run("sif", place / "vectors.txt", place / "sif", "--counts", place / "counts.txt", "--components", "0")
     for encoder in ("fixed", "trained"):

@@ -89,7 +89,7 @@ def test_cross_validation(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_folds_do_not_train_on_test_examples() -> None:
-    """Vectors of 40 random numbers can be learned by heart, and say nothing about others."""
+    """A classifier can memorize vectors of 40 random numbers, but they say nothing about other examples."""
     drawn = np.random.default_rng(2)
     numbers = as_texts(drawn.standard_normal((80, 40)).round(3))
     examples = Examples(numbers, None, drawn.permutation(["a", "b"] * 40).tolist())
@@ -98,7 +98,9 @@ def test_folds_do_not_train_on_test_examples() -> None:
 
 @pytest.mark.parametrize("development", [0, 6])
 def test_final_classifier_uses_all_examples(monkeypatch: pytest.MonkeyPatch, development: int) -> None:
-    """The others are tried on the development examples, or on a tenth of the training examples."""
+    """The other classifiers are evaluated on the development examples, or on a tenth of the training
+    examples.
+    """
     sizes = []
 
     def noted(train: module.Labelled, test: npt.NDArray[np.float32], penalty: float) -> module.Labels:
@@ -168,7 +170,7 @@ def test_relatedness() -> None:
 
 @pytest.mark.parametrize("given", [True, False])
 def test_relatedness_training_matches_paper(monkeypatch: pytest.MonkeyPatch, given: bool) -> None:
-    """Without development pairs, a tenth of the others judges and is not trained on."""
+    """Without development pairs, a tenth of the training pairs is held out for evaluation."""
     tasks, scores, starts = [], [], []
 
     def noted(task: Any, **options: Any) -> Any:
@@ -244,7 +246,7 @@ def test_table_has_column_per_training() -> None:
 
 
 def test_model_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks are also looked for beside similarity sets, where SICK is."""
+    """SICK is in the directory of similarity sets, where tasks are looked for as well."""
     sets, transfer = tmp_path / "sets", tmp_path / "transfer"
     transfer.mkdir()
     write(sets / "MR.tsv", "0\t1 2\n1\t2 3\n" * 4)

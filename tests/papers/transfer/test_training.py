@@ -125,7 +125,7 @@ def test_transfer_loss_matches_paper(
 
 
 def test_target_distribution_has_score_as_mean() -> None:
-    """Eq. 13, one score and one class at a time."""
+    """Equation 13 is computed for one score and one class at a time."""
     scores = np.concatenate([np.random.default_rng(1).uniform(1, 5, 200), [1, 2, 3, 4, 5]])
     for score, found in zip(scores, target_distribution(scores), strict=True):
         expected = [0.0] * 5
@@ -185,7 +185,7 @@ def split_of(
 
 
 def test_fine_tuning_learns_beyond_fixed_vectors() -> None:
-    """Forty words in two dimensions: no plane parts the good from the bad ones."""
+    """In two dimensions, no plane separates the good ones of the forty words from the bad ones."""
     train, development, test = sentiment(400, 1), sentiment(100, 2), sentiment(200, 3)
     model = make_model()
     assert do_task(model, Task("x", "classification", train, development, test, "test")).accuracy < 70
@@ -237,7 +237,7 @@ def test_seed_determines_result_and_model_is_unchanged(name: str, start: str) ->
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_fixed_encoder_is_unchanged_while_layers_learn(whole: bool) -> None:
-    """All of it, or its vectors."""
+    """Either the whole encoder is fixed, or only its vectors."""
     settings = FineTuningParameters(
         encoder="fixed" if whole else "trained",
         projection=20,
@@ -272,7 +272,7 @@ def test_undefined_development_score_ranks_last(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_best_epoch_is_used() -> None:
-    """What is learned is wrong on the development examples, so that the first epoch is the best."""
+    """Training examples contradict the development examples, so the first epoch is the best."""
     train, opposite = sentiment(200, 1), sentiment(50, 2)
     names = sorted(set(train.labels))
     opposite = Examples(opposite.first, None, [names[1 - names.index(label)] for label in opposite.labels])
@@ -304,7 +304,7 @@ def test_non_finite_loss_ends_training() -> None:
 
 
 def test_new_words_are_learned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model knows none of the words: only vectors of their own tell them apart."""
+    """The model knows none of the words, so only new vectors can distinguish them."""
     model = make_model(words=["other"])
     split = split_of("classification", sentiment(400, 1), sentiment(100, 2), sentiment(200, 3))
     settings = FineTuningParameters(learning_rate=0.02, epochs=12)
@@ -374,7 +374,7 @@ def test_training_excludes_held_out_pairs(pairs: int) -> None:
 
 
 def test_nearly_constant_feature_scale_is_limited() -> None:
-    """One that does not vary is not divided."""
+    """A constant feature is not divided."""
     model, examples = make_model(AverageParameters(dimension=3)), sentiment(40, 1)
     with torch.no_grad():
         model.encoder.get_parameter("table")[:, 0] *= 1e-6
@@ -440,7 +440,7 @@ def test_random_start_draws_tables_separately() -> None:
 
 
 def test_random_start_uses_training_text_weights() -> None:
-    """a / (a + p) with p of the training texts: 7 words, of which word1x and new are two each."""
+    """Weights are a / (a + p), p from the training texts. Of their 7 words, word1x and new appear twice."""
     a = 0.1
     plain, weighted = (
         start_model(

@@ -96,7 +96,7 @@ def test_training_is_adam_on_mean_word_loss(
 def test_killed_decoder_training_resumes_to_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decoder: str, updates: int
 ) -> None:
-    """Within an epoch and at its end."""
+    """Training is killed within an epoch and at its end."""
     store = make_store(tmp_path / "store")
     scores = {}
     parameters = settings(batch_size=4)

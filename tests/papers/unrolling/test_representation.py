@@ -30,7 +30,9 @@ def test_decoder_states_match_definition(encoder: str) -> None:
 
 @pytest.mark.parametrize("steps", [1, 2, 5])
 def test_vectors_are_first_states(steps: int) -> None:
-    """Side by side, so that the dot product is the sum of those of the states; or their mean."""
+    """States are concatenated, so the dot product is the sum of the states' dot products; or they are
+    averaged.
+    """
     network = make_network("gru", "gru")
     hand = np.array([oracle.unroll(network, sentence, 5) for sentence in SENTENCES])[:, :, :steps]
     for kind, expected in (("unrolled", hand.reshape(4, -1)), ("mean", hand.mean((1, 2)))):
@@ -68,7 +70,7 @@ def test_decoder_loss_matches_definition(encoder: str, decoder: str) -> None:
 
 @pytest.mark.parametrize(("encoder", "decoder"), KINDS)
 def test_states_do_not_depend_on_batch(encoder: str, decoder: str) -> None:
-    """The loss of a batch is the sum of its triples' losses, in any order, with any others."""
+    """The loss of a batch is the sum of the losses of its triples, in any order and beside any others."""
     network = make_network(encoder, decoder)
     alone = [network(batch_of([triple])).item() for triple in TRIPLES]
     for order in itertools.permutations(range(3)):
@@ -80,7 +82,7 @@ def test_states_do_not_depend_on_batch(encoder: str, decoder: str) -> None:
 
 @pytest.mark.parametrize(("encoder", "decoder"), KINDS)
 def test_decoder_gradients_match_finite_differences(encoder: str, decoder: str) -> None:
-    """In a random direction of each parameter."""
+    """Each parameter is moved in a random direction."""
     network = make_network(encoder, decoder, word_dimension=3, state_dimension=2)
     batch = batch_of(TRIPLES)
     named = dict(network.named_parameters())

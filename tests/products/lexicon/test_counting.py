@@ -83,7 +83,7 @@ def test_counter_overflow_is_error(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_dense_and_sparse_counters_agree(tmp_path: Path) -> None:
-    """With a large vocabulary most rows are sparse; the corpus above has dense ones only."""
+    """With a large vocabulary most rows are sparse. The corpus above only has dense rows."""
     corpus = zipf_corpus(300, words=2_000, seed=3)
     counts = count(corpus, tmp_path, memory=1 << 20)
     kinds = {path.stem.rpartition("-")[2] for path in counts.cells}

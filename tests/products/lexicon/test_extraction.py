@@ -113,7 +113,7 @@ def test_lexicon_bytes_do_not_depend_on_shards(whole: Path, tmp_path: Path) -> N
 
 
 def test_hong_kong(tmp_path: Path) -> None:
-    """The paper's example: high cross-sentence PMI, but not a paraphrase."""
+    """In the paper's example, cross-sentence PMI is high, but the words are not paraphrases."""
     corpus = [("hong kong is big", "hong kong is large")] * 20 + [("it is big", "it is large")] * 40
     extract(tmp_path, write_corpus(tmp_path / "corpus", corpus))
     scores = {(row["word"], row["paraphrase"]): row for row in entries(tmp_path).to_pylist()}

@@ -47,7 +47,7 @@ def test_lookup_matches_files(lexicon: Lexicon) -> None:
 
 
 def test_lookup_reads_little(lexicon: Lexicon) -> None:
-    """Only row groups with the word: damage elsewhere is not noticed."""
+    """A lookup reads only row groups with the word, so it does not notice damage elsewhere."""
     right = lexicon.lookup(["w5"], limit=None)["w5"]
     damaged = 0
     for file in lexicon.files:

@@ -59,7 +59,7 @@ def test_training_uses_paraphraser_parameters() -> None:
 def test_tag_limits_are_in_training_key(
     published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pairs can have the same tags by other limits, and the model records the limits."""
+    """Two limits can give the same tags, but the model records its limits."""
     directories: list[Path] = []
     prepared = stage.prepare_pairs
 

@@ -153,7 +153,7 @@ def test_captions_of_same_image_are_not_negatives(corpus: Path, tmp_path: Path) 
 def test_triplet_bytes_are_reproducible(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With many cells; torch with one thread or two."""
+    """There are many cells, and torch has one thread or two."""
     import torch
 
     with_cells(monkeypatch, 20, 40)
@@ -254,7 +254,7 @@ def test_margin_is_below_positive_of_any_sign(positive: float) -> None:
 
 
 def test_cosine_at_margin_is_excluded() -> None:
-    """All cosines are 0, 0.5 or 1 and exact; margin 0, so the limit is the positive's own cosine, 0.5."""
+    """All cosines are exactly 0, 0.5 or 1. With margin 0 the limit is the positive's own cosine, 0.5."""
     axes, diagonal = np.eye(4, dtype=np.float32), np.full(4, 0.5, np.float32)
 
     def negatives_of(*candidates: npt.NDArray[np.float32], negatives: int = 2) -> list[int]:
@@ -407,7 +407,7 @@ def static_model(directory: Path) -> Path:
 
 @pytest.mark.full
 def test_fine_tuning(corpus: Path, tmp_path: Path, datasets: Any) -> None:
-    """Mined by the model itself, which then finds the positives nearer than before."""
+    """The model mines the triplets itself. After training on them, its positives are nearer."""
     pytest.importorskip("accelerate")
     pytest.importorskip("sentence_transformers.sentence_transformer.losses")
     model = static_model(tmp_path / "tiny")
@@ -445,7 +445,7 @@ def test_datasets_reads_triplet_directory_and_files(corpus: Path, tmp_path: Path
 
 @pytest.mark.parametrize("content", ["corpus", "rejected"])
 def test_triplet_card_names_types(tmp_path: Path, datasets: Any, content: str) -> None:
-    """The features of the card are those of the files; without them, datasets would infer the same."""
+    """The features in the card are those that `datasets` infers from the files without a card."""
     from tests.corpus.selection.published import publish_pairs
 
     publish_pairs(tmp_path, rows=400)
@@ -463,7 +463,7 @@ def test_triplet_card_names_types(tmp_path: Path, datasets: Any, content: str) -
 
 
 def test_encoder_fingerprint_covers_its_files(tmp_path: Path) -> None:
-    """A file, a model's directory, and a scorer of words, whose description is enough."""
+    """The encoder is a file, the directory of a model, or a scorer of words, whose description is enough."""
     found = set()
     for content in "ab":
         for name in ("vectors.txt", "model/weights", "scorer/scorer.json"):

@@ -70,7 +70,7 @@ SENTENCES = st.lists(st.lists(WORDS, max_size=12).map(" ".join), max_size=60)
 def test_batches_do_not_depend_on_queue(
     sentences: list[str], batch_tokens: int, queued: int, window: int
 ) -> None:
-    """In order, and each batch is within bounds with its padding."""
+    """Sentences come in order, and each batch is within its limits, including padding."""
     one, several = Upper(batch_tokens, 1), Upper(batch_tokens, queued)
     for engine in (one, several):
         results = list(translate_in_batches(engine, iter(sentences), window))

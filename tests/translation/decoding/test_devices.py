@@ -104,7 +104,7 @@ def threads_and_device(workplace: Workplace) -> tuple[int, str]:
 
 @pytest.mark.parametrize("gpus_of_worker", [0, 1])
 def test_auto_device_asks_cluster_workers(gpus_of_worker: int) -> None:
-    """GPU workers are asked for where there are any, and a worker uses all of the threads that it has."""
+    """If any worker has a GPU, the run asks for GPU workers. A worker uses all of its threads."""
     from distributed import Client, LocalCluster
 
     declared = {"GPU": 1} if gpus_of_worker else None

@@ -40,7 +40,7 @@ def production(tiny_model: Path) -> list[Hypotheses]:
 
 @pytest.mark.parametrize("options", [OPTIONS, DecodingOptions(beam=1, maximum_target_tokens=4)])
 def test_engines_agree_on_best_hypothesis_and_score(options: DecodingOptions, tiny_model: Path) -> None:
-    """At the length limit, too."""
+    """They also agree at the length limit."""
     expected = run("fairseq", tiny_model, SENTENCES, options)
     assert options is OPTIONS or any(result.hypotheses[0].output_truncated for result in expected)
     for engine in ("ctranslate2", "torch"):
@@ -103,7 +103,7 @@ def test_inputs_and_outputs_over_limit_are_marked(engine: str, tiny_model: Path)
 
 @EVERY_ENGINE
 def test_unknown_sources_fail(engine: str, tiny_model: Path) -> None:
-    """A source of nothing but unknown pieces is failed, not published as a fluent invention."""
+    """A source of only unknown pieces fails; a fluent invention must not be published."""
     found = run(engine, tiny_model, ["pes spí", "😀😀", "漢字 漢字", "ѱѯѵ", "pes 😀"])
     assert [result.failed for result in found] == [None, *["unknown source"] * 3, None]
     assert not any(result.hypotheses for result in found[1:4])

@@ -124,7 +124,7 @@ def test_answered_requests_are_released() -> None:
 
 
 def test_concurrent_requests_are_limited(server: FakeServer) -> None:
-    """After some answers, none is given before seven requests wait for one."""
+    """After some answers, the server waits until seven requests are open before it answers any."""
     seven = threading.Event()
 
     def behave(sentence: str, body: Json, nth: int) -> Reply:
@@ -141,7 +141,7 @@ def test_concurrent_requests_are_limited(server: FakeServer) -> None:
 
 
 def test_abandoned_requests_are_not_sent(server: FakeServer) -> None:
-    """Each may cost money."""
+    """Each request may cost money."""
     ended = threading.Event()
 
     def behave(sentence: str, body: Json, nth: int) -> Reply:
@@ -275,7 +275,7 @@ def test_missing_address_or_key_of_server(
 def test_usage_counts_all_requests(
     server: FakeServer, usage: Any, counted: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is counted by one thread at a time."""
+    """Only one thread counts at a time."""
     server.behave = lambda sentence, body, nth: Reply({**completion([choice("A dog.")]), "usage": usage})
     translator = open_translator("server", None, DecodingOptions(), settings={"model": "m"})
 
@@ -308,7 +308,7 @@ def test_neither_address_nor_key_is_logged(server: FakeServer, caplog: pytest.Lo
 def test_error_names_environment_variable(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
-    """Also without a key."""
+    """This includes a missing key."""
     monkeypatch.setenv("OPENAI_API_KEY", f"{key}\n")
     monkeypatch.setenv("PARAFORGE_SERVER_URL", f" {server.url}/\n")
     server.behave = lambda sentence, body, nth: Reply({"error": {"message": f"not at {server.url}"}}, 404)

@@ -68,7 +68,7 @@ def test_shortlist_excludes_other_pieces(tiny_model: Path, half: Path) -> None:
 
 
 def test_shortlist_result_does_not_depend_on_batch(tiny_model: Path, tmp_path: Path) -> None:
-    """Each source piece allows another target piece, so a list that sentences share would show."""
+    """Each source piece allows a different target piece, so sentences that shared a list would differ."""
     model = listed(tiny_model, tmp_path / "own")
     sources, targets = (read_vocabulary(model / "ctranslate2", side) for side in ("source", "target"))
     lines = [f"{source}\t{targets[place % len(targets)]}" for place, source in enumerate(sources)]

@@ -73,7 +73,7 @@ def test_truncated_sentence_file_is_error(tmp_path: Path, name: str, lost: int) 
 
 
 def test_equal_sentences_without_common_first_row(tmp_path: Path) -> None:
-    """As where the first row came with a translation, and the next shards name it."""
+    """The first row came with a translation, and later shards have the same sentence."""
     rows: list[Row] = [("a", None, "given"), *[("a", None, None)] * 5]
     corpus = ShardDirectory(write_corpus(tmp_path / "in", rows, 2, given=True))
     here = find_distinct(corpus, tmp_path / "distinct", 1, 2)

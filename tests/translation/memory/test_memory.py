@@ -154,7 +154,7 @@ def test_concurrent_memory_writers_lose_nothing(tmp_path: Path, monkeypatch: pyt
 def test_segments_are_read_once_for_reordered_corpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shuffled: bool, most: int
 ) -> None:
-    """13 segments; 20 small blocks, or three large ones, of 97 sentences."""
+    """13 segments are read in 20 small blocks or three large ones of 97 sentences."""
     monkeypatch.setattr(memory, "SEGMENT_SENTENCES", 8)
     run(tmp_path, corpus_of(tmp_path / "in", MANY), CHOSEN)
     monkeypatch.setattr(ordered_hypotheses, "_BLOCK", 10)
@@ -263,7 +263,7 @@ def test_memory_leaves_no_temporary_files(tmp_path: Path) -> None:
 
 
 def test_failures_outside_a_run_are_not_remembered(tmp_path: Path) -> None:
-    """A later run asks again. What was translated is added beside a damaged file."""
+    """A later run asks for them again. New translations are added beside a damaged file."""
     choice = EngineChoice("fake", DecodingOptions(), {}, "1", None)
     place = Resources(work=tmp_path)
     failed = Hypotheses((), failed="HTTP 400")

@@ -63,7 +63,7 @@ def test_imported_translations_are_used_by_name(tmp_path: Path, monkeypatch: pyt
 
 
 def test_corrected_translations_replace_earlier_ones(tmp_path: Path) -> None:
-    """The same corpus, engine and options, but another memory: rows of the first run are not used again."""
+    """Only the memory differs, not corpus, engine or options, and no row of the first run is reused."""
     sentences = ["věta 1", "věta 2"]
     corpus = corpus_of(tmp_path / "in", sentences)
     for texts, score in (
@@ -138,9 +138,10 @@ def test_damaged_or_unnamed_translations_are_refused(tmp_path: Path) -> None:
 
 
 def test_imported_sentences_are_cleaned_as_in_ingest(tmp_path: Path) -> None:
-    """Blanks around it, a line break in it, letters with separate accents; and as it is, for a corpus that
-    was not cleaned. What is written in a text loses breaks and control characters, and in the corpus it has
-    the references' Unicode form."""
+    """Spaces around the sentence, a line break in it and decomposed letters are cleaned; the uncleaned text
+    is known, too, for a corpus that was not cleaned. A translation loses breaks and control characters, and
+    gets the Unicode form of the references.
+    """
     rows: dict[str, Any] = {
         "sentence": [" věta  jedna\u00a0", "ve\u030cta\tdva", "věta tři\n", "věta tři"],
         "hypotheses": ["one", "two\nlines\t\x00", "three", "cafe\u0301"],

@@ -72,7 +72,7 @@ def test_second_import_gives_same_bytes(tiny_fairseq: Path, imported: Path, tmp_
 
 @pytest.mark.full
 def test_fresh_process_imports_same_bytes(tiny_fairseq: Path, imported: Path, tmp_path: Path) -> None:
-    """In other processes, fairseq may be imported already, or torch may be allowed to read a Namespace."""
+    """In the tests' process, fairseq may already be imported, or torch may already accept a Namespace."""
     place = tmp_path / "model"
     command = [sys.executable, "-m", "paraforge", "model", "import", str(tiny_fairseq), str(place)]
     subprocess.run(command, check=True)
@@ -248,7 +248,7 @@ def test_checkpoint_is_chosen_by_path(tiny_fairseq: Path, tmp_path: Path) -> Non
 
 
 def test_checkpoint_with_dictionary_configuration(tiny_fairseq: Path, imported: Path, tmp_path: Path) -> None:
-    """Newer versions of fairseq keep the model's arguments as a dictionary under cfg."""
+    """Newer versions of fairseq keep the model's arguments in a dictionary under `cfg`."""
     folder = tmp_path / "model"
     shutil.copytree(tiny_fairseq, folder)
     state = torch.load(folder / "checkpoint.pt", weights_only=False)

@@ -13,7 +13,7 @@ from tests.project import ROOT
 
 
 def test_instruction_set_is_fixed_at_first_use() -> None:
-    """One that imports the library itself gives scores another last digit, in its whole process."""
+    """A process that imports the library before gets other last digits in all its scores."""
     imports = re.compile(r"^ *import ctranslate2\b|(import_module|require)\(\"ctranslate2\"", re.M)
     files = [path for folder in ("pipeline", "benchmarks", "tests") for path in (ROOT / folder).rglob("*.py")]
     found = [str(path.relative_to(ROOT)) for path in files if imports.search(path.read_text("utf-8"))]
@@ -61,7 +61,7 @@ def test_missing_cuda_library_names_extra(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_cuda_libraries_are_loaded_from_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """cuBLASLt first, which cuBLAS needs; the system has neither."""
+    """cuBLASLt comes first, because cuBLAS needs it. The system has neither."""
     folder = tmp_path / "nvidia" / "cublas" / "lib"
     folder.mkdir(parents=True)
     loaded: list[str] = []

@@ -76,7 +76,7 @@ def test_references_are_counted_by_pivots(tmp_path: Path, caplog: pytest.LogCapt
 
 
 def test_rows_of_pivots_and_pairs_of_translations(finished: Path) -> None:
-    """Against the obvious join: the first usable row of each reference in each pivot."""
+    """The oracle is a plain join: the first usable row of each reference in each pivot."""
     rows = rows_of(finished / "data/translated")
     assert [path.name for path in (finished / "work/pivots").iterdir()] == ["lock"]
     places = {"cs": "data/ingested", "art": "data/ingested/pivots/art"}
@@ -152,7 +152,7 @@ def test_counts_add_up_per_pivot_and_in_total(finished: Path) -> None:
 
 
 def test_no_pivots_change_nothing(finished: Path, tmp_path: Path) -> None:
-    """The same rows, without a column of pivots, from work that none of their keys has."""
+    """Rows are the same, without a column of pivots, and the work has other keys."""
     parameters = read_parameters(make(tmp_path / "project"))
     write_parameters(tmp_path / "project", {**parameters, "pivots": {}})
     run_all(tmp_path / "project", STAGES[:3])

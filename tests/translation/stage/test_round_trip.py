@@ -129,7 +129,7 @@ def test_round_trip_result_depends_only_on_reference(
 
 
 def test_backward_corpus_skips_failed_rows(tmp_path: Path) -> None:
-    """Two references that come as one text are one sentence to translate back."""
+    """Two references with the same text are one sentence to translate back."""
     texts = ["Pes běží."] * 2 + [None] + [f"Kočka {flag}." for flag in FLAG_COLUMNS]
     marks = {name: [False] * 3 + [name == flag for flag in FLAG_COLUMNS] for name in FLAG_COLUMNS}
     columns = {"translation": texts, "failed": [None] * len(texts), **marks}
@@ -195,7 +195,7 @@ def test_kill_in_either_direction_resumes_to_same_bytes(
 def test_kill_between_directions_reports_total(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """Failures of the forward direction are not requested again before the next run."""
+    """Failures of the forward direction are requested again only in the next run."""
     corpus = write_corpus(tmp_path / "ingested", ROWS[:60])
     whole = run(tmp_path / "whole", corpus, parameters())
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
@@ -242,7 +242,7 @@ def test_failure_reasons_are_counted_by_kind(tmp_path: Path, monkeypatch: pytest
 def test_every_engine_does_round_trip(
     there: str, back: str, tiny_model: Path, server: FakeServer, tmp_path: Path
 ) -> None:
-    """The texts are those that each engine gives by itself; the tiny model stands for both directions."""
+    """The texts are those that each engine gives on its own. The tiny model is used in both directions."""
     if "server" in (there, back):
         pytest.importorskip("openai")
     texts = [source for source, _ in bitext(40, seed=9, longest=9)]

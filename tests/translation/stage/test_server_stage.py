@@ -49,7 +49,7 @@ def usual(sentence: str, body: Json, nth: int) -> Reply:
 def test_server_stage_survives_dead_server_and_interrupt(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Finished tasks are not paid for again, and the bytes are those of a run without failures."""
+    """Finished tasks are not paid for again, and the bytes equal those of an undisturbed run."""
     write_corpus(tmp_path / "ingested", SENTENCES + SENTENCES[:5], rows=40)
     configure_logging("translate", tmp_path / "logs")
     server.behave = usual

@@ -156,7 +156,7 @@ def test_damage_in_work_directory_is_named(tmp_path: Path, name: str) -> None:
 
 
 def test_hypotheses_digest_depends_only_on_content() -> None:
-    """The digest is in the key of the rows."""
+    """The digest is part of the rows' key."""
 
     def digest(*given: tuple[str, float], size: int = 10) -> str:
         rows, made = HypothesisRows(), hashlib.sha256()
@@ -252,8 +252,7 @@ def test_lost_hypothesis_stops_translation(tmp_path: Path, monkeypatch: pytest.M
 def test_measured_task_size_changes_no_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float | None, size: int
 ) -> None:
-    """A window for each worker tells the rate; then tasks of a minute, here of what is left or of 60 seconds
-    at 10 sentences in 2 seconds."""
+    """A window for each worker measures the rate. The next tasks take a minute, limited by what is left."""
 
     def timed(*arguments: Any) -> StepReport:
         done = run_step(*arguments)
@@ -315,7 +314,7 @@ def interrupted(*arguments: object) -> None:
 def test_resumed_run_reports_totals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, all_tasks: bool
 ) -> None:
-    """Killed after all tasks, or before any."""
+    """The first run is killed after all tasks, or before the first one."""
     corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
     whole, _ = run(tmp_path / "whole", corpus, parameters(sentences_per_task=10))
     with monkeypatch.context() as patched, pytest.raises(Interrupted):
@@ -361,7 +360,7 @@ def test_resumed_run_with_other_task_size_recuts_tasks(
 def test_resume_after_deleted_memory_or_tasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, lost: str, translated: int
 ) -> None:
-    """As the message on a damaged segment says, say."""
+    """The message about a damaged segment tells users to delete it."""
     known = write_corpus(tmp_path / "known", ROWS_OF_MANY[:40], 50)
     corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
     run(tmp_path, known, parameters())

@@ -52,7 +52,7 @@ def test_steps_run_without_cuda_graph_if_recording_fails(
 def test_cuda_graph_is_replayed_per_shape_until_freed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without a GPU: what is replayed is a step of the same state, in the memory that it had."""
+    """Without a GPU, the replay is a step with the same state in the same memory."""
 
     def recorded(_: RecordedSteps, step: Step, state: SearchState, forcing: bool) -> SimpleNamespace:
         return SimpleNamespace(replay=lambda: step(state, forcing))
@@ -98,7 +98,7 @@ def test_reused_state_is_clean() -> None:
 
 
 def test_batch_padding_is_in_source_vocabulary() -> None:
-    """An identifier that an embedding has not is an error here, and the end of the process on a GPU."""
+    """An identifier outside the embedding is an error on a CPU, but kills the process on a GPU."""
     whole = random_weights()
     end = rules(3).end
     small = dataclasses.replace(whole.source, tokens=whole.source.tokens[:end])

@@ -221,7 +221,7 @@ def test_finished_preparation_is_reused(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("killed", ["train_vocabulary", "write_json"])
 def test_killed_preparation_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: str) -> None:
-    """write_json: killed with everything written but the record of it."""
+    """The kill in `write_json` comes when everything but the record is written."""
     expected = prepare(tmp_path / "whole", rows_per_shard=20)
     with monkeypatch.context() as patched:
         patched.setattr(binarisation, killed, Mock(side_effect=KeyboardInterrupt))

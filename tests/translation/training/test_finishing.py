@@ -121,7 +121,9 @@ def score(directory: Path, beam: int = 3, threads: int = 1, **changes: Any) -> S
 
 @pytest.mark.full
 def test_evaluation_does_not_depend_on_engine(directory: Path) -> None:
-    """What CTranslate2 does not run is decoded by fairseq; of what both run, both find the same."""
+    """fairseq decodes models that CTranslate2 cannot run. For models that both can run, both give the same
+    result.
+    """
     scores = score(directory, beam=1)
     assert 0 < scores.bleu <= 100
     assert scores == score(directory, threads=2, beam=1)

@@ -171,7 +171,7 @@ def own_bitext(place: Path) -> dict[str, Any]:
 def test_training_bitext_of_project_languages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
-    """What both models are trained on, and the languages of both files."""
+    """The bitext is that of both models, and the languages are those of both files."""
     seen: list[Any] = []
 
     def noted(*arguments: Any) -> None:

@@ -209,7 +209,7 @@ def test_checkpoints_are_saved_by_the_clock(begin: Begin, monkeypatch: pytest.Mo
 
 
 def test_patience_ends_training(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After three validations, whatever their number of updates."""
+    """Training ends after three validations, whatever the number of updates."""
     scores = iter([1.0, 3.0, 2.0, 2.5, 2.0, 9.0])
 
     def evaluate(*arguments: Any, **options: Any) -> Scores:

@@ -57,8 +57,9 @@ def test_training_device_is_first_available_gpu(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(("has_amx", "kernels"), [(True, "1024"), (False, "0")])
 def test_training_process_environment(has_amx: bool, kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the CPU it sees no GPU, to which fairseq would bring the norm of the gradients; and matrix kernels
-    are kept where they take long to generate."""
+    """On the CPU it sees no GPU, because fairseq would compute the norm of the gradients there. Matrix
+    kernels that take long to generate are cached.
+    """
     monkeypatch.setattr(processes, "cpu_has_amx", lambda: has_amx)
     environment = processes.training_environment
     on_cpu, on_gpu = (environment({"threads": 1, "device": device}) for device in ("cpu", "cuda:1"))
@@ -281,7 +282,7 @@ def test_error_of_earlier_run_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_signal_ends_wait_for_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which the process of a run that was killed can hold for minutes."""
+    """A run that was killed can hold the lock for minutes."""
     handlers = [signal.getsignal(signal.SIGTERM)]
 
     class Lock(nullcontext[None]):

@@ -51,8 +51,9 @@ def hash_step(models: list[Path]) -> Step:
 
 
 def test_models_are_sent_once_and_shards_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In counted pieces; a copy is verified before use. Nothing is sent over a shared disk. Errors name the
-    file of the asking host."""
+    """Pieces are counted, and a copy is verified before use. Hosts with a shared disk send nothing. Errors
+    name the file of the host that asked.
+    """
     write_input(tmp_path / "in", rows=30)
     for name, content in MODEL.items():
         (tmp_path / "model" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -140,7 +141,7 @@ def test_disk_is_shared_if_probe_file_matches(tmp_path: Path) -> None:
 
 
 def test_worker_waits_for_slow_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the host hashes a large model it reports progress; it hashes once for many workers."""
+    """The host hashes a large model once for many workers, and reports progress meanwhile."""
     monkeypatch.setattr(transfer, "_KEEP_ALIVE_SECONDS", 0.05)
     hashed: list[Path] = []
 
@@ -174,7 +175,7 @@ def test_worker_waits_for_slow_host(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_host_requests_model_again_only_if_changed(tmp_path: Path) -> None:
-    """Also if the copy was removed, or another process started it."""
+    """A removed copy or a new process does not count as a change."""
     model = tmp_path / "model"
     model.mkdir()
     (model / "weights").write_bytes(b"weights")
@@ -219,7 +220,7 @@ class Choice:
 
 
 def test_paths_are_replaced_at_any_depth(tmp_path: Path) -> None:
-    """Only objects that contain such paths are replaced; all others stay the same objects."""
+    """Objects without such paths stay the same objects."""
     files = JobFiles((), (Path("/project/in/a"),), (Path("/project/work/step/key"),))
     here = Copies(Disk("", None, None, "run"), files, 0, "", lambda *_: None, tmp_path, tmp_path)
     other = Choice(Path("/elsewhere"), 0.5)
@@ -260,7 +261,7 @@ def test_missing_or_damaged_transfer_is_error(tmp_path: Path, monkeypatch: pytes
 
 
 def test_full_disk_returns_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other errors of the block are not changed."""
+    """Other errors pass through unchanged."""
     monkeypatch.setattr(transfer, "_SECONDS_AWAY", 0.0)
     here = Disk("", None, tmp_path / "cache", "run")
     for own, number, expected in (
@@ -290,7 +291,7 @@ def test_duplicate_or_early_piece_is_ignored(tmp_path: Path) -> None:
 
 
 def test_host_sends_only_files_of_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Piece by piece, until it stops."""
+    """Files are sent in pieces until the host stops."""
     monkeypatch.setattr(transfer, "_PIECE", 3)
     (tmp_path / "model").mkdir()
     for name in ("secret", "model/weights"):

@@ -211,7 +211,7 @@ def test_signs_match_a_slow_comparison_of_leftover_words(first: list[str], secon
 
 @pytest.mark.parametrize("seed", range(8))
 def test_signs_match_a_slow_comparison_in_long_sentences(seed: int) -> None:
-    """More than are noted as the bits of one number, and other words between them."""
+    """The sentences have more marked words than one number has bits, and other words between them."""
     rng = Random(seed)
     others = [[f"{letter}{chr(97 + n // 26)}{chr(97 + n % 26)}q" for n in range(90)] for letter in "vw"]
     first, second = ([*rng.choices(RELATED, k=40), *words] for words in others)
@@ -325,7 +325,7 @@ def test_antonyms_come_from_the_table(pair: tuple[str, str], count: int) -> None
 
 @pytest.mark.parametrize("most", [0, 20, 1000])
 def test_earlier_pairs_do_not_change_the_signs(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The words of many pairs were looked up before, and perhaps forgotten."""
+    """The cache has seen many other words by then and may have dropped some."""
     monkeypatch.setattr("paraforge.corpus.scoring.meaning.words._MOST_WORDS", most)
     pairs = [
         (f"The thing was {first}.", f"The thing was {second}.") for first, second in [*OPPOSITES, *OTHERS]
@@ -337,7 +337,9 @@ def test_earlier_pairs_do_not_change_the_signs(most: int, monkeypatch: pytest.Mo
 
 
 def test_the_word_cache_is_bounded_and_forgets_whole_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It holds no more than allowed and the words of one call, and gives what a new book gives."""
+    """The cache never exceeds its limit by more than the words of one call, and its answers equal those of a
+    new cache.
+    """
     monkeypatch.setattr("paraforge.corpus.scoring.meaning.words._MOST_WORDS", 100)
     book, start = WordBook(), len(WordBook().numbered([])[1].keys)
     stems = set()

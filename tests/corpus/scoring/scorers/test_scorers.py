@@ -178,7 +178,7 @@ def test_cosine_of_rows_without_direction() -> None:
     ],
 )
 def test_worse_score_of_two_translations_counts(worse: Worse | None, expected: list[float]) -> None:
-    """The other one's, if one has none."""
+    """If one translation has no score, the score of the other one counts."""
 
     class Same(Scorer):
         columns = (Column("same", pa.float32(), ""),)
@@ -196,7 +196,9 @@ def test_worse_score_of_two_translations_counts(worse: Worse | None, expected: l
 def test_cross_encoder_averages_both_directions(
     labels: list[str], expected: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The mean of both, or the smaller probability of entailment; none for a side without a token."""
+    """The score is the mean of both directions, or the smaller probability of entailment. A side without
+    tokens has no score.
+    """
 
     def predict(pairs: list[tuple[str, str]], apply_softmax: bool, **_: object) -> np.ndarray:
         judged = [0.75 if pair == ("a", "b") else 0.25 for pair in pairs]
@@ -215,7 +217,7 @@ def test_cross_encoder_averages_both_directions(
 
 
 def test_model_directory_with_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One strange class among the library's own is enough; nor is a directory without a model."""
+    """A single class from outside the library is refused, and so is a directory without a model."""
     with pytest.raises(InputError, match=r"not a cross-encoder: config\.json is missing"):
         CrossEncoderScore(tmp_path)
     with pytest.raises(InputError, match=r"not a sentence-transformers model: modules\.json is missing"):

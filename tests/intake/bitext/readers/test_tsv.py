@@ -167,7 +167,7 @@ def test_reads_csv_of_other_programs(
 def test_stray_quote_damages_only_its_row(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], block_bytes: int, limit: int
 ) -> None:
-    """Whatever the marks, a row of one line that is fine by itself and begins a row is read as it is."""
+    """A row of one line that is valid by itself is read as it is, whatever quotes other rows have."""
     path = write(tmp_path_factory.mktemp("csv") / "a.csv", "\n".join(["x,y", *lines]) + "\n")
     reading = Reading(strict=False, block_bytes=block_bytes, max_line_bytes=limit)
     found = rows_of(read_separated(path, {"source_text": 0, "reference": 1}, reading, separator=","))

@@ -260,7 +260,9 @@ def test_other_languages_than_the_models_are_refused(marian: Path, tmp_path: Pat
 
 
 def test_tokens_after_decoder_start_are_refused(tmp_path: Path) -> None:
-    """The decoder starts from padding, which the converter takes for the last row of the embeddings."""
+    """The decoder starts with the padding token, which the converter expects in the last row of the
+    embeddings.
+    """
     folder = tmp_path / "marian"
     model = make_marian(folder)
     model.resize_token_embeddings(model.config.vocab_size + 3, mean_resizing=False)
