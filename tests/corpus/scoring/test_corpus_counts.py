@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardView
 from paraforge.base.text.tokens import tokenize
 from paraforge.corpus.columns import schema_of
 from paraforge.corpus.scoring import corpus_counts
@@ -124,6 +125,13 @@ def test_a_long_corpus_is_counted_in_evenly_spaced_shards() -> None:
     chosen = counted_shards([50_000] * 1028)
     assert len(chosen) * 50_000 <= corpus_counts.MOST_ROWS
     assert chosen[-1] > 1000
+
+
+def test_each_source_is_counted_in_the_shard_that_has_most_of_it(tmp_path: Path) -> None:
+    """Of equal shards, the first counts: shard 0 for `a` and `c`. Shard 3 has most rows of `b`."""
+    rows: list[Row] = [(source, "the cat", "a cat", None, None) for source in "aacabcaabbb"]
+    view = ShardView(write_shards(table(rows), tmp_path / "corpus", 3))
+    assert corpus_counts._largest_shards(view, view.column_names, threads=2) == {0, 3}
 
 
 @pytest.mark.parametrize("crowded", [False, True])

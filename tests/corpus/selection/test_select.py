@@ -109,6 +109,17 @@ def test_filters_do_not_depend_on_shards(
     assert counts.rejected == Counter(fate for fate in expected if fate not in (None, "failed"))
 
 
+@pytest.mark.parametrize(("minimum", "kept"), [(1, True), (99, False)])
+def test_only_an_empty_corpus_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, minimum: int, kept: bool
+) -> None:
+    report = run({"filters": [{"kind": "length", "minimum": minimum, "name": "short"}]}, PAIRS, tmp_path, 300)
+    assert (report.counts.kept > 0) == kept
+    rows = report.counts.rejected["short"]
+    expected = [] if kept else [f"no pair was kept: 'short' rejects {rows} of 600"]
+    assert [r.message for r in caplog.records if r.levelname == "WARNING"] == expected
+
+
 def test_deciles_are_column_and_metrics(tmp_path: Path) -> None:
     report = run({"deciles": ["paraphrase_score", "reference_tokens"]}, PAIRS, tmp_path, 100)
     table = pa.concat_tables(ShardDirectory(tmp_path / "selected").tables())
