@@ -58,6 +58,33 @@ def test_signal_exits_with_130(
         assert "Traceback" not in words
 
 
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+def test_closed_standard_streams_are_opened_on_the_null_device(
+    tmp_path: Path, closed: tuple[int, ...]
+) -> None:
+    """Otherwise a message would be written into the file that gets the number of the closed stream."""
+    program = (
+        "from paraforge.base.interrupts import end_on_signals, last_words\n"
+        "end_on_signals()\n"
+        "import os, sys\n"
+        "with last_words(), open('data', 'w') as file:\n"
+        "    assert file.fileno() > 2\n"
+        "    sys.stdin.read(); print('said'); print('told', file=sys.stderr); os.write(2, b'interrupted')\n"
+        f"    null = [os.path.samestat(os.fstat(n), os.stat(os.devnull)) for n in {closed}]\n"
+        "    file.write(f'{all(null)}')\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment(),
+        input=b"",
+        capture_output=True,
+        preexec_fn=lambda: [os.close(number) for number in closed] and None,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "data").read_text() == "True"
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("arguments", [["sample", "data/corpus", "-n", "1000"], ["--help"]])
 def test_closed_pipe_is_quiet(project: Path, arguments: list[str]) -> None:

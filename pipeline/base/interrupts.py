@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 
 from paraforge.base.errors import Interrupted, ParaforgeError, describe_os_error, names_in_utf8
@@ -79,7 +80,13 @@ def end_on_signals() -> None:
     entered, the program ends at once; afterwards it ends by SystemExit, so that temporary files are removed.
     A library that is busy or ignores SystemExit gets five seconds. A child process of
     :mod:`multiprocessing` only ignores Ctrl-C, because its parent ends it.
+
+    Standard streams that the caller closed are opened on the null device. Otherwise the next data file would
+    get such a stream's number, and a message would be written into it.
     """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:  # a new file gets the lowest free number, which is this one
+            setattr(sys, name, Path(os.devnull).open("w" if number else "r"))  # noqa: SIM115 - stays open
     if multiprocessing.current_process().name != "MainProcess":  # known before its main module is imported
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         return
