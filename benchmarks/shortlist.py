@@ -23,7 +23,7 @@ from benchmarks.results import append
 from paraforge.base.text.units import load_processor
 from paraforge.translation.models.model import MODEL_FILE, open_model
 from paraforge.translation.models.sentencepiece import SPECIAL_TYPES, read_dictionary
-from paraforge.translation.training.binarisation import PartWriter
+from paraforge.translation.training.binarization import PartWriter
 from paraforge.translation.training.shortlist import write_shortlist
 
 WAYS = {

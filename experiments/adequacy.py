@@ -1,6 +1,6 @@
 """Calibrates the column `adequacy`: how likely people accept a pair with a given score and contradiction.
 
-Judgements: STS 2012 to 2014 (4 and above of 5 is accepted), MSRP (the label), WMT 2015 (a z-score of 0.3 and
+Judgments: STS 2012 to 2014 (4 and above of 5 is accepted), MSRP (the label), WMT 2015 (a z-score of 0.3 and
 above). All domains weigh the same. Each domain is left out once: how far the others' prediction is from its
 share, in logits, is the uncertainty of any new domain.
 

@@ -71,7 +71,7 @@ class Pool:
         labels: list[pa.Table] = []
 
         def blocks() -> Iterator[PairBlock]:
-            for block, translation_score in _labelled(corpora):
+            for block, translation_score in _labeled(corpora):
                 # They have a token, so none is skipped later on.
                 both = pc.and_(
                     *(pc.match_substring_regex(side, r"[\pL\pN]") for side in (block.left, block.right))
@@ -154,7 +154,7 @@ def general_scorer() -> WordScorer:
     return WordScorer.open(general.DIRECTORY)
 
 
-def _labelled(corpora: list[Path]) -> Iterator[tuple[PairBlock, npt.NDArray[np.float32]]]:
+def _labeled(corpora: list[Path]) -> Iterator[tuple[PairBlock, npt.NDArray[np.float32]]]:
     """Yield blocks of one source each, with the translation scores of their pairs, NaN if they have none."""
     for source in FILES:
         if not (data_directory() / FILES[source]).is_file():

@@ -141,7 +141,7 @@ def evaluate(
         ),
     ],
     sts: Annotated[list[Path] | None, typer.Option(help="file or directory of scored sentence pairs")] = None,
-    similarity: Annotated[list[Path] | None, typer.Option(help="word pairs with judgements")] = None,
+    similarity: Annotated[list[Path] | None, typer.Option(help="word pairs with judgments")] = None,
     transfer: Annotated[list[Path] | None, typer.Option(help="directory of transfer tasks")] = None,
     task: Annotated[list[str] | None, typer.Option(help="only this task, e.g. SICK-R, 'SST binary'")] = None,
     folds: Annotated[int, typer.Option(min=2, help="cross-validation folds for MR, CR, SUBJ, MPQA")] = 10,
@@ -201,16 +201,16 @@ def _variants(
 @app.command()
 def lexicon_evaluate(
     lexicon: Annotated[Path, typer.Argument(help="directory of the lexicon")],
-    words: Annotated[list[Path], typer.Option("--words", "-w", help="similarity judgements")],
+    words: Annotated[list[Path], typer.Option("--words", "-w", help="similarity judgments")],
     ppdb: Annotated[
         list[Path] | None, typer.Option("--ppdb", help="PPDB file or pair list to evaluate as well")
     ] = None,
     minimum_pairs: int = 1,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="file of the same figures")] = None,
 ) -> None:
-    """Correlate a lexicon's scores with human judgements and PPDB's scores (ParaNMT-50M, Table 13), as JSON.
+    """Correlate a lexicon's scores with human judgments and PPDB's scores (ParaNMT-50M, Table 13), as JSON.
 
-    SCORE_LIST: Spearman x 100 of a score with the judgements of a list, or with PPDB's scores.
+    SCORE_LIST: Spearman x 100 of a score with the judgments of a list, or with PPDB's scores.
     LIST_found: pairs of the list that are entries.
     """
     from paraforge.papers.lexicon_evaluation import SCORES, evaluate_lexicon, read_lists, shared_correlations
@@ -221,7 +221,7 @@ def lexicon_evaluate(
         return parts[0] if begins.count(parts[0]) == 1 else "_".join(parts)
 
     lists = read_lists(words, ppdb or [])
-    names = [listed.name for listed in lists.judgements] + [listed.name for listed in lists.references]
+    names = [listed.name for listed in lists.judgments] + [listed.name for listed in lists.references]
     begins = [re.split(r"\W+", name.lower())[0] for name in names]
     figures: dict[str, float | None] = {}
     for name, row in evaluate_lexicon(lexicon, lists, minimum_pairs).items():

@@ -45,7 +45,7 @@ def main(model: Path, seed: int, output: Path) -> None:
             for split, parts in splits.items()
         }
         figures[name] = pearson(gold[chosen["dev"]], cosines[chosen["dev"]])
-        # The classes of the objective are 1 to 5, the judgements 0 to 5.
+        # The classes of the objective are 1 to 5, the judgments 0 to 5.
         train, test = (
             (pair_features(parts[0], parts[1]).numpy()[chosen[split]], 1 + 0.8 * parts[2][chosen[split]])
             for split, parts in splits.items()

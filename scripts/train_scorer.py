@@ -102,7 +102,7 @@ def write_scorer(model: SentenceModel, pairs: Mapping[str, int], output: Path) -
         "parts": len(parts),
         "dimension": model.dimension,
     }
-    scorer = WordScorer(SubwordVectors.quantised(parts, table[own], unknown_length), about)
+    scorer = WordScorer(SubwordVectors.quantized(parts, table[own], unknown_length), about)
     scorer.save(output)
     return scorer
 

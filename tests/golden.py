@@ -30,7 +30,7 @@ from tests.here import inside, run_stage
 from tests.products.triplets.corpora import mine, publish
 from tests.project import ROOT, make_project, read_parameters, stage_names, write_parameters
 from tests.translation.models.tiny import bitext
-from tests.translation.training.test_binarisation import write_shards
+from tests.translation.training.test_binarization import write_shards
 from tests.translation.training.test_training import parameters
 
 GOLDEN = Path(__file__).with_name("golden.json")

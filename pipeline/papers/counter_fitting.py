@@ -13,7 +13,7 @@ from paraforge.embeddings.evaluation.word_lists import Pair
 from paraforge.papers.lexicon_evaluation import read_reference_lexicon
 
 STEPS, RATE = 20, 0.1
-NEIGHBOUR = 0.8
+NEIGHBOR = 0.8
 """Smallest cosine of words whose similarity should be kept."""
 _BLOCK = 2048
 Pairs = npt.NDArray[np.int64]
@@ -49,7 +49,7 @@ def counter_fit(
     table = np.array(vectors.vectors, dtype=np.float32)
     lengths = np.linalg.norm(table[used], axis=1, keepdims=True)
     unit = _normalize(table[used])
-    kept = _neighbours(unit)
+    kept = _neighbors(unit)
     before = _cosines(unit, kept)
     pairs = np.concatenate([near, apart, kept])
     sign = np.repeat(np.array([1, -1, 1], np.float32), [len(near), len(apart), len(kept)])
@@ -84,12 +84,12 @@ def _cosines(unit: FloatArray, pairs: Pairs) -> FloatArray:
     return cosines
 
 
-def _neighbours(unit: FloatArray) -> Pairs:
-    """Return the pairs of rows with a cosine of at least `NEIGHBOUR`, (pairs, 2)."""
+def _neighbors(unit: FloatArray) -> Pairs:
+    """Return the pairs of rows with a cosine of at least `NEIGHBOR`, (pairs, 2)."""
     places = [np.empty((0, 2), np.int64)]
     for first in range(0, len(unit), _BLOCK):
         block = unit[first : first + _BLOCK] @ unit.T
-        left, right = np.nonzero(block >= NEIGHBOUR)
+        left, right = np.nonzero(block >= NEIGHBOR)
         later = right > left + first
         places.append(np.stack([left[later] + first, right[later]], axis=1))
     return np.concatenate(places)

@@ -100,7 +100,7 @@ def lexicon_scores(
 ) -> dict[str, dict[Pair, float]]:
     """Return the lexicon's scores of pairs, in both orders of each pair, by score name."""
     orders = {order for first, second in pairs for order in ((first, second), (second, first))}
-    names = {word: lexicon.normalise(word) for word, _ in orders}
+    names = {word: lexicon.normalize(word) for word, _ in orders}
     known = sorted(set(names.values()))
     entries = lexicon.entries(known, ["paraphrase", "pairs", *SCORES])
     # Filter before the conversion to Python objects: a frequent word has many thousand entries.
@@ -119,7 +119,7 @@ def lexicon_scores(
 class Lists:
     """The similarity lists and reference lexicons for an evaluation."""
 
-    judgements: list[SimilarityList]
+    judgments: list[SimilarityList]
     references: list[ReferenceLexicon]
 
 
@@ -141,17 +141,17 @@ def evaluate_lexicon(path: Path, lists: Lists, minimum_pairs: int = 1) -> dict[s
     """
     lexicon = Lexicon(path)
     result: dict[str, Any] = {}
-    for judgements in lists.judgements:
-        scores = lexicon_scores(lexicon, judgements.pairs, minimum_pairs)
-        row: dict[str, Any] = {"pairs": len(judgements.pairs)}
+    for judgments in lists.judgments:
+        scores = lexicon_scores(lexicon, judgments.pairs, minimum_pairs)
+        row: dict[str, Any] = {"pairs": len(judgments.pairs)}
         for name in SCORES:
-            correlation = correlate(judgements, scores[name])
+            correlation = correlate(judgments, scores[name])
             row["found"] = correlation.found
             row[name] = correlation.spearman
         for reference in lists.references:
-            correlation = correlate(judgements, reference.scores)
+            correlation = correlate(judgments, reference.scores)
             row[reference.name] = {"found": correlation.found, "spearman": correlation.spearman}
-        result[judgements.name] = row
+        result[judgments.name] = row
     return result
 
 

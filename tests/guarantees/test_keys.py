@@ -30,7 +30,7 @@ from paraforge.translation.decoding.server import Server
 from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines.fake import Fake
 from paraforge.translation.engines.imported import Imported
-from paraforge.translation.stage import quantisation, sentences
+from paraforge.translation.stage import quantization, sentences
 from paraforge.translation.training import stage as nmt
 from paraforge.translation.training.parameters import NmtParameters
 from tests.base.text.test_pair_blocks import write_corpus
@@ -72,7 +72,7 @@ KEYS = {
     "server": key(Server.result_settings, Server(), "concurrency", "timeout_seconds", "max_retries"),
     "fake": key(Fake.result_settings, Fake(), "sentences_per_second"),
     "imported": key(Imported.result_settings, Imported()),
-    "quantised": key(lambda one: quantisation._key("1", one), SHORTLIST),
+    "quantized": key(lambda one: quantization._key("1", one), SHORTLIST),
     "paragram": key(lambda one: paragram._key(one, NO_DATA), ParagramParameters(), "built_in", "pair_files"),
     "embeddings": key(lambda one: train_model._key(one, NO_DATA), ModelParameters()),
     "lexicon": key(
@@ -117,7 +117,7 @@ def test_parameters_are_in_key(name: str) -> None:
 @pytest.mark.parametrize(
     ("module", "constant", "of"),
     [
-        (quantisation, "TRANSLATE", KEYS["quantised"]),
+        (quantization, "TRANSLATE", KEYS["quantized"]),
         (sentences, "TRANSLATE", KEYS["translate"]),
         (paragram, "PARAGRAM", KEYS["paragram"]),
         (train_model, "EMBEDDINGS", KEYS["embeddings"]),
@@ -148,7 +148,7 @@ def test_input_is_in_key() -> None:
          ((NO_DATA,), (other,), (longer,), (NO_DATA, "paraphraser"), (NO_DATA, "nmt", 99))],
         [translated(), translated(weights="2"), translated(settings={"seed": 2}),
          translated(engine="fairseq")],
-        [quantisation._key(weights, SHORTLIST) for weights in "12"],
+        [quantization._key(weights, SHORTLIST) for weights in "12"],
         [paragram._key(ParagramParameters(), data) for data in (NO_DATA, other)],
         [train_model._key(ModelParameters(), data) for data in (NO_DATA, other)],
         [train_decoders._key(DecodersParameters(), data) for data in "12"],
@@ -190,7 +190,7 @@ def test_score_key_covers_languages_counts_and_plugins(
         parameters = ScoreParameters(identify_language=True)
         return repr(score.score_steps(parameters, tmp_path, Resources(), None, **made)[0].description())
 
-    found = {description(), description(counted=(tmp_path, "1")), description(learnt=(tmp_path, "1"))}
+    found = {description(), description(counted=(tmp_path, "1")), description(lexical=(tmp_path, "1"))}
     monkeypatch.setattr(score.language, "fingerprint", lambda: "other")
     found.add(description())
     monkeypatch.setattr(score, "scorer_types", lambda: [SimpleNamespace])

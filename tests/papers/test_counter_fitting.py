@@ -45,7 +45,7 @@ def slow(vectors: Vectors, synonyms: set[Pair], antonyms: set[Pair]) -> Vectors:
 
 def test_neighbors_are_words_above_minimum_cosine() -> None:
     unit = module._normalize(np.array([[1, 0], [4, 3], [3.9, 3.1]], np.float32))
-    assert module._neighbours(unit).tolist() == [[0, 1], [1, 2]]
+    assert module._neighbors(unit).tolist() == [[0, 1], [1, 2]]
 
 
 def test_counter_fitting_matches_slow_version(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,7 +108,7 @@ def test_ppdb_membership_is_a_baseline(data_directory: Path) -> None:
     """A list of PPDB XXXL pairs without scores gives 52.4 on SimLex-999."""
     ppdb = next((data_directory / "ppdb").glob("ppdb-1.0-xxxl-lexical*"))
     lists = read_lists([data_directory / "wordsim" / "SimLex-999.txt"], [ppdb])
-    result = correlate(lists.judgements[0], read_reference_lexicon(ppdb).scores)
+    result = correlate(lists.judgments[0], read_reference_lexicon(ppdb).scores)
     assert result.spearman == pytest.approx(52.4, abs=0.05)
     assert result.pairs == 999
 

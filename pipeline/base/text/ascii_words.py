@@ -16,7 +16,7 @@ for _character in map(chr, range(128)):
 
 
 def ascii_words(texts: pa.Array) -> pa.Array:
-    """Return the same as :func:`paraforge.base.text.normalisation.normalise`, for ASCII texts.
+    """Return the same as :func:`paraforge.base.text.normalization.normalize`, for ASCII texts.
 
     texts: n strings of either width, without nulls.
     """

@@ -1,4 +1,4 @@
-"""sacremoses' English tokens of one whitespace-delimited chunk, given its neighbours.
+"""sacremoses' English tokens of one whitespace-delimited chunk, given its neighbors.
 
 A sentence is a sequence of *chunks*, its maximal runs without white space. `MosesTokenizer(lang="en")` with
 `escape=False` and `aggressive_dash_splits=False` is a chain of substitutions over the whole sentence, yet
@@ -15,8 +15,8 @@ nearly all of it looks at one chunk alone. Rule by rule (names as in sacremoses 
   `COMMA_SEPARATE_3` at the end of the sentence. They reach past the chunk only if it starts (ends) with a
   comma, and see there a space or the sentence's edge. A match of rule 1 consumes the space before its comma,
   one of rule 2 the space after it; no other match of the same rule needs that space.
-* `EN_SPECIFIC_1` to `_5` look at an apostrophe and at both its neighbours: the same argument with chunks that
-  start or end with an apostrophe. But a match consumes both neighbours: where one chunk ends and the next
+* `EN_SPECIFIC_1` to `_5` look at an apostrophe and at both its neighbors: the same argument with chunks that
+  start or end with an apostrophe. But a match consumes both neighbors: where one chunk ends and the next
   starts with an apostrophe, the second may lack the space that the first consumed. Such a sentence is
   *irregular* too.
 * `handles_nonbreaking_prefixes` looks at a token that ends with a full stop, and at the next token's first
@@ -59,7 +59,7 @@ class Following(IntEnum):
 FIRST: Final = 4
 CONTEXTS: Final = 8
 
-_NEIGHBOUR: Final = {
+_NEIGHBOR: Final = {
     Following.OTHER: " A",
     Following.LOWER: " a",
     Following.DIGIT: " 1",
@@ -67,7 +67,7 @@ _NEIGHBOUR: Final = {
 }
 # A longer chunk is a URL or a defect, and unlikely to recur.
 _LONGEST_REMEMBERED: Final = 40
-# Commas that COMMA_SEPARATE_1 to _3 separate whatever the chunk's neighbours are.
+# Commas that COMMA_SEPARATE_1 to _3 separate whatever the chunk's neighbors are.
 _COMMA: Final = re.compile(r"(?<!,)((?<=[A-Za-z'.`-]),|,(?=[A-Za-z'.`-])|(?<=.),$)(?!,)")
 _QUOTED: Final = re.compile(r"(')([A-Za-z0-9][^']*)|([^']*[A-Za-z0-9.])(')")
 # EN_SPECIFIC_4 splits these before the apostrophe.
@@ -162,6 +162,6 @@ def _tokens_in_context(chunk: str, context: int) -> tuple[str, ...]:
         if other not in nonbreaking_prefixes():
             return (chunk.lower(),) if context == Following.LOWER else (other.lower(), stops)
     before = "" if context & FIRST else "A "
-    after = _NEIGHBOUR[Following(context & ~FIRST)]
+    after = _NEIGHBOR[Following(context & ~FIRST)]
     tokens = sentence_tokens(before + chunk + after)
     return tuple(tokens[bool(before) : len(tokens) - bool(after)])

@@ -21,12 +21,12 @@ class UserFile:
     watches.
 
     words: other allowed values. hub: whether a name on the Hugging Face Hub is also allowed.
-    neighbours: patterns of files that are read from the same directory as the named one.
+    neighbors: patterns of files that are read from the same directory as the named one.
     """
 
     words: tuple[str, ...] = ()
     hub: bool = False
-    neighbours: tuple[str, ...] = ()
+    neighbors: tuple[str, ...] = ()
 
 
 FilePath = Annotated[str, Field(min_length=1), UserFile()]

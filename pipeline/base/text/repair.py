@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from paraforge.base.text.normalisation import IGNORABLE
+from paraforge.base.text.normalization import IGNORABLE
 
 Mask = NDArray[np.bool_]
 
@@ -26,7 +26,7 @@ _INVISIBLE = re.compile(f"[{IGNORABLE.replace(_FILLERS, '')}]+")
 _JOINERS = "\u200c\u200d"
 _SELECTORS = re.compile("[\u180b-\u180f\ufe00-\ufe0e\U000e0100-\U000e01ef]")
 _FLAG = "\U0001f3f4"
-# Scripts in which joiners are spelling: Arabic and its neighbours, Mongolian, and those of India and beyond.
+# Scripts in which joiners are spelling: Arabic and its neighbors, Mongolian, and those of India and beyond.
 _JOINED = re.compile("[\u0600-\u0dff\u1000-\u109f\u1780-\u18af\ua840-\ua877\ufb50-\ufdff\ufe70-\ufefc"
                      "\U00010a00-\U00010aff\U00011000-\U00011fff\U0001e900-\U0001e95f]")  # fmt: skip
 _EMOJI = re.compile(

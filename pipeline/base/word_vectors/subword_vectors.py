@@ -62,7 +62,7 @@ class SubwordVectors:
             raise ValueError("a part has a line break")
 
     @classmethod
-    def quantised(cls, parts: Sequence[str], vectors: FloatArray, unknown_length: float) -> SubwordVectors:
+    def quantized(cls, parts: Sequence[str], vectors: FloatArray, unknown_length: float) -> SubwordVectors:
         """Quantize float32 vectors, (parts, dimension): each row's largest number becomes 127."""
         return cls(parts, *quantize_rows(vectors), unknown_length)
 

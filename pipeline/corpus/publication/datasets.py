@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from paraforge.base.errors import InputError
 from paraforge.base.shards.schema import TEXT_COLUMNS, schema_of
 from paraforge.base.shards.store import INDEX_NAME, ShardDirectory, ShardView, open_parquet, read_schema
-from paraforge.base.text.normalisation import SentenceSet
+from paraforge.base.text.normalization import SentenceSet
 from paraforge.base.text.pair_blocks import PairBlock, blocks_of_sources, read_corpus_pairs
 from paraforge.corpus.publication import lexicon_layout as layout
 from paraforge.corpus.publication.manifest import (
@@ -158,7 +158,7 @@ def open_file(path: Path) -> AbstractContextManager[pq.ParquetFile]:
     return open_parquet(path, PUBLISH_AGAIN)
 
 
-def neighbours(corpus: Dataset, damaged: bool = True) -> tuple[dict[str, Dataset], dict[str, str]]:
+def neighbors(corpus: Dataset, damaged: bool = True) -> tuple[dict[str, Dataset], dict[str, str]]:
     """Open a corpus and the datasets next to it. Returns those that can be read, by name, and why the others
     cannot be.
 

@@ -14,7 +14,7 @@ from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.versions import __version__
 
 # The tokenizer of all lengths, overlaps and scores.
-TOKENISER = "moses-lc"
+TOKENIZER = "moses-lc"
 _NAMED_SOURCES = 4
 _DIGITS = 8
 
@@ -43,7 +43,7 @@ def signature(sources: Sequence[str], steps: Mapping[str, Description], select: 
     if not is_given(steps):
         searched = ("nbest",) if options.get("engine") == "imported" else ("beam", "nbest")
         fields += [(key, format(options[key], ".10g")) for key in searched if options.get(key) is not None]
-    fields.append(("tok", TOKENISER))
+    fields.append(("tok", TOKENIZER))
     fields.append(("score", _scorer(steps.get("score-paraphrase_score", score))))
     fingerprints = chosen.get("fingerprints") or {}
     if select.required != SelectParameters().required:

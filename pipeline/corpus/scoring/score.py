@@ -192,14 +192,14 @@ def score_steps(
     resources: Resources,
     open_model: OpenModel | None = None,
     counted: tuple[Path, str] | None = None,
-    learnt: tuple[Path, str] | None = None,
+    lexical: tuple[Path, str] | None = None,
 ) -> list[Step]:
     """Return the steps that score translated rows, see :func:`score`: one for all cheap scores, and one for
     each model's column, ``score-COLUMN``.
 
     counted: file of the corpus' counts and its SHA-256; see
         :func:`~paraforge.corpus.scoring.corpus_counts.count_corpus`.
-    learnt: file of its lexical table and its SHA-256; see
+    lexical: file of its lexical table and its SHA-256; see
         :func:`~paraforge.corpus.scoring.lexical_learning.learn_corpus`.
 
     Raises:
@@ -220,7 +220,7 @@ def score_steps(
     words, fingerprints = None, {}
     if isinstance(opened, WordVectors | WordScorer):
         words, fingerprints = vectors.resolve(), {kind: opened.fingerprint}
-    learned = {name: item for name, item in (("counts", counted), ("lexical", learnt)) if item is not None}
+    learned = {name: item for name, item in (("counts", counted), ("lexical", lexical)) if item is not None}
     fingerprints |= {name: fingerprint for name, (_, fingerprint) in learned.items()}
     if identify:
         fingerprints["language"] = language.fingerprint()
@@ -308,8 +308,8 @@ def score(
     open_model: opens a trained model's directory; without it, `vectors` is a table.
     """
     started = time.monotonic()
-    counted, learnt = count_corpus(translated, resources), learn_corpus(translated, resources)
-    steps = score_steps(parameters, vectors, resources, open_model, counted, learnt)
+    counted, lexical = count_corpus(translated, resources), learn_corpus(translated, resources)
+    steps = score_steps(parameters, vectors, resources, open_model, counted, lexical)
     present = ShardView(translated).column_names
     columns = [name for name in (*PAIR_COLUMNS, *_OF_TRANSLATIONS, *FATE_COLUMNS) if name in present]
     steps = [

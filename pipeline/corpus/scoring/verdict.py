@@ -214,9 +214,9 @@ def interval(share: float, number: float) -> Share:
     It also holds for an area under the ROC curve with the ``number`` of the smaller side, because the
     variance is at most area (1 - area) / number (Birnbaum and Klose 1957).
     """
-    centre = (share + _Z**2 / (2 * number)) / (1 + _Z**2 / number)
+    center = (share + _Z**2 / (2 * number)) / (1 + _Z**2 / number)
     half = _Z * math.sqrt(share * (1 - share) / number + (_Z / (2 * number)) ** 2) / (1 + _Z**2 / number)
-    return Share(share, max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
+    return Share(share, max(0.0, min(share, center - half)), min(1.0, max(share, center + half)))
 
 
 def upper_bound(passing: Numbers, number: float) -> Numbers:
@@ -265,7 +265,7 @@ def minimum_for(wrong: npt.NDArray[Any], weights: Numbers, share: float, above: 
     return minimum
 
 
-# A logistic regression, calibrated by `experiments/adequacy.py` on human judgements: STS 2012 to 2014 (4 and
+# A logistic regression, calibrated by `experiments/adequacy.py` on human judgments: STS 2012 to 2014 (4 and
 # above of 5), MSRP, and WMT 2015 (a z-score of 0.3 and above); every domain has the same weight.
 _CONSTANT, _OF_SCORE, _OF_CONTRADICTION = -4.895, 7.46, -0.886
 _SPREAD: Final = 1.194

@@ -176,7 +176,7 @@ def evaluate(
     opened = open_model(name, sentences)
     others = {other: open_model(other, sentences) for other in beside}
     result = Evaluation(opened.name, opened.kind)
-    result.words = {judgements.name: _words(opened, judgements) for judgements in lists}
+    result.words = {judgments.name: _words(opened, judgments) for judgments in lists}
     if sets:
         compared = compare(opened.model, sets)
         result.sts = score(compared)
@@ -186,9 +186,9 @@ def evaluate(
     return result
 
 
-def _words(opened: OpenedModel, judgements: SimilarityList) -> Correlation:
+def _words(opened: OpenedModel, judgments: SimilarityList) -> Correlation:
     if opened.words is not None:
-        return evaluate_words(opened.words, judgements)
+        return evaluate_words(opened.words, judgments)
     if isinstance(opened.model, Model):
-        return evaluate_words(opened.model, judgements)
+        return evaluate_words(opened.model, judgments)
     raise ConfigurationError([f"--similarity: {opened.name} gives words no vectors"])

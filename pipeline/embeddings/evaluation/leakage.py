@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paraforge.base.text.normalisation import SentenceSet
+from paraforge.base.text.normalization import SentenceSet
 from paraforge.base.text.pair_blocks import PairBlock
 
 OF_WHAT = "of a development set, a test set or a held-out split"

@@ -24,7 +24,7 @@ Pair = tuple[str, str]
 _NAMES = {
     "first word": ("word1", "w1", "worda", "term1", "first", "firstword"),
     "second word": ("word2", "w2", "wordb", "term2", "second", "secondword"),
-    "judgement": (
+    "judgment": (
         *("simlex999", "score", "similarity", "relatedness", "humanmean"),
         *("mean", "rating", "average", "gold"),
     ),
@@ -54,16 +54,16 @@ class Correlation:
     found: int
 
 
-def correlate(judgements: SimilarityList, scores: Mapping[Pair, float]) -> Correlation:
+def correlate(judgments: SimilarityList, scores: Mapping[Pair, float]) -> Correlation:
     """Correlate scores with judgments. A pair without a score has 0, and one with two (in both orders) their
     mean."""
     values = []
     known_pairs = 0
-    for first, second in judgements.pairs:
+    for first, second in judgments.pairs:
         seen = [scores[pair] for pair in ((first, second), (second, first)) if pair in scores]
         known_pairs += bool(seen)
         values.append(sum(seen) / len(seen) if seen else 0.0)
-    rho = spearman(np.array(judgements.scores), np.array(values))
+    rho = spearman(np.array(judgments.scores), np.array(values))
     return Correlation(None if rho is None else round(rho, 2), len(values), known_pairs)
 
 
@@ -171,13 +171,13 @@ def _usual_columns(line: int, fields: Sequence[str], path: Path) -> tuple[int, i
     return 0, 1, numbers[0]
 
 
-def evaluate_words(words: WordVectors | Model, judgements: SimilarityList) -> Correlation:
+def evaluate_words(words: WordVectors | Model, judgments: SimilarityList) -> Correlation:
     """Correlate the cosines of word vectors with judgments; a pair without vectors for both words has cosine
     0.
 
     words: a table of vectors, or a model that embeds texts, here of one word.
     """
-    listed = list(dict.fromkeys(word for pair in judgements.pairs for word in pair))
+    listed = list(dict.fromkeys(word for pair in judgments.pairs for word in pair))
     if isinstance(words, WordVectors):
         rows = words.known_rows(listed)
         vectors = np.array(words.vectors[np.maximum(rows, 0)], dtype=np.float32)
@@ -185,10 +185,10 @@ def evaluate_words(words: WordVectors | Model, judgements: SimilarityList) -> Co
     else:
         vectors = np.asarray(words.encode(listed), dtype=np.float32)
     place = {word: number for number, word in enumerate(listed)}
-    first, second = ([place[pair[side]] for pair in judgements.pairs] for side in (0, 1))
+    first, second = ([place[pair[side]] for pair in judgments.pairs] for side in (0, 1))
     compare = words.similarity_of_vectors if isinstance(words, Model) else cosine_of_rows
     values = compare(vectors[first], vectors[second]).tolist()
     known = np.asarray(vectors.any(axis=1))
     both = (known[first] & known[second]).tolist()
-    scored = zip(judgements.pairs, values, both, strict=True)
-    return correlate(judgements, {pair: value for pair, value, has_score in scored if has_score})
+    scored = zip(judgments.pairs, values, both, strict=True)
+    return correlate(judgments, {pair: value for pair, value, has_score in scored if has_score})

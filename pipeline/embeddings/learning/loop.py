@@ -218,7 +218,7 @@ class Trainer(Generic[Batch, Module]):
                     raise Interrupted()
         task.finish(record)
         record.finished = True
-        task.optimiser.synchronise()
+        task.optimiser.synchronize()
         _check_parameters(self.module, record.updates)
         if self._means and not record.averaged:
             logger.warning("too few updates for average_after: parameters are not averaged")
@@ -244,7 +244,7 @@ class Trainer(Generic[Batch, Module]):
         if self._means and record.updates // AVERAGE_EVERY > before:
             assert self.task.average_after is not None
             if record.seen >= self.task.average_after * self.task.total:
-                self.task.optimiser.synchronise()
+                self.task.optimiser.synchronize()
                 record.averaged += 1
                 for name, mean in self._means.items():
                     mean.lerp_(self._named[name], 1.0 / record.averaged)
@@ -294,7 +294,7 @@ class Trainer(Generic[Batch, Module]):
         if self._evaluate is None:
             return None
         record, patience = self.record, self.task.patience
-        self.task.optimiser.synchronise()
+        self.task.optimiser.synchronize()
         self.module.eval()
         with torch.no_grad(), self._use_average():
             score = float(self._evaluate(self.module))

@@ -72,7 +72,7 @@ class Optimiser:
     def refresh(self, name: str, rows: Tensor) -> None:
         """Apply deferred updates to distinct rows of a table, between steps."""
 
-    def synchronise(self) -> None:
+    def synchronize(self) -> None:
         """Apply all deferred updates, between steps."""
 
 
@@ -150,7 +150,7 @@ class Adam(Optimiser):
         """Apply the steps that these rows missed."""
         self._catch_up(name, rows, self.steps)
 
-    def synchronise(self) -> None:
+    def synchronize(self) -> None:
         """Apply all missed steps."""
         for name in self._tables:
             behind = (self.state[f"{name}.last"] < self.steps).nonzero().squeeze(1)

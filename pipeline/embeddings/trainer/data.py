@@ -16,7 +16,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, sha256_file
 from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.base.shards.store import INDEX_NAME, ShardDirectory
-from paraforge.base.text.normalisation import normalise
+from paraforge.base.text.normalization import normalize
 from paraforge.base.text.pair_blocks import PairBlock, read_pair_file
 from paraforge.base.text.paths import expand
 from paraforge.corpus.publication.datasets import (
@@ -171,7 +171,7 @@ class TrainingData:
 
 def _normalize(pairs: SentencePairs) -> list[tuple[str, ...]]:
     """Return the two sentences of each pair, without case and punctuation, in alphabetical order."""
-    sides = [normalise(pa.array(list(side), pa.string())).to_pylist() for side in (pairs.first, pairs.second)]
+    sides = [normalize(pa.array(list(side), pa.string())).to_pylist() for side in (pairs.first, pairs.second)]
     return [tuple(sorted(pair)) for pair in zip(*sides, strict=True)]
 
 

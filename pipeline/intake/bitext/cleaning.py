@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.text.lines import Changes
-from paraforge.base.text.normalisation import BREAKS, CONTROLS
+from paraforge.base.text.normalization import BREAKS, CONTROLS
 from paraforge.base.text.ragged import text_bytes
 from paraforge.base.text.repair import (
     decode_entities,

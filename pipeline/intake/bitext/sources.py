@@ -30,7 +30,7 @@ from paraforge.base.shards.store import (
 )
 from paraforge.base.text.compression import SUFFIXES
 from paraforge.base.text.lines import Reading, numbered_lines
-from paraforge.base.text.normalisation import fold
+from paraforge.base.text.normalization import fold
 from paraforge.base.text.paths import files_of
 from paraforge.intake.bitext.cleaning import Findings, clean
 from paraforge.intake.bitext.parameters import TEXTS, Cleaning, IngestParameters, SampleSource

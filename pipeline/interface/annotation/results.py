@@ -18,7 +18,7 @@ LEAST_ANSWERS = 10
 """The least number of graded pairs in a band. With 0 strong pairs of 3, the estimate would be 0 without an
 error."""
 QUESTIONS = ("paraphrase", "fluency")
-Judgements = dict[int, list[tuple[str, Answer]]]
+Judgments = dict[int, list[tuple[str, Answer]]]
 
 
 def cohen_kappa(first: Sequence[int], second: Sequence[int], *, linear: bool = False) -> float | None:
@@ -115,24 +115,24 @@ class Report:
 
 def build_report(store: AnnotationStore) -> Report:
     """Compute all results from the current answers. Answers with only one grade do not count."""
-    judgements: Judgements = defaultdict(list)
+    judgments: Judgments = defaultdict(list)
     graded: Counter[str] = Counter()
-    for pair, name, answer, _ in store.judgements():
-        judgements[pair].append((name, answer))
+    for pair, name, answer, _ in store.judgments():
+        judgments[pair].append((name, answer))
         graded[name] += 1
-    table = band_table(store.draw, judgements)
+    table = band_table(store.draw, judgments)
     graded_by_name = dict(sorted(graded.items()))
     return Report(
-        store.draw, table, graded_by_name, agreements(judgements, [*graded_by_name]), estimate_strong(table)
+        store.draw, table, graded_by_name, agreements(judgments, [*graded_by_name]), estimate_strong(table)
     )
 
 
-def band_table(draw: Draw, judgements: Judgements) -> list[BandRow]:
+def band_table(draw: Draw, judgments: Judgments) -> list[BandRow]:
     """Make one row per band from the answers of each pair, keyed by the pair's number."""
     rows = []
     for index, (band, figures) in enumerate(zip(BANDS, draw.bands, strict=True)):
         drawn = [number for number, pair in enumerate(draw.pairs, start=1) if pair.band == index]
-        graded = [[answer for _, answer in judgements[number]] for number in drawn if judgements.get(number)]
+        graded = [[answer for _, answer in judgments[number]] for number in drawn if judgments.get(number)]
         paraphrase, fluency = (
             [
                 [
@@ -158,12 +158,12 @@ def band_table(draw: Draw, judgements: Judgements) -> list[BandRow]:
     return rows
 
 
-def agreements(judgements: Judgements, names: Sequence[str]) -> list[Agreement]:
+def agreements(judgments: Judgments, names: Sequence[str]) -> list[Agreement]:
     """Return the agreement of each pair of annotators on each question; those without a common item are left
     out."""
     result = []
     for (first, second), question in itertools.product(itertools.combinations(names, 2), QUESTIONS):
-        by_pair = [dict(answers) for answers in judgements.values()]
+        by_pair = [dict(answers) for answers in judgments.values()]
         grades = [
             (getattr(answers[first], question), getattr(answers[second], question))
             for answers in by_pair

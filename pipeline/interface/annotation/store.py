@@ -372,7 +372,7 @@ class AnnotationStore:
             connection.execute("INSERT INTO answers (annotator, pair) VALUES (?, ?)", (annotator, *latest))
         return int(latest[0])
 
-    def judgements(self) -> list[tuple[int, str, Answer, str]]:
+    def judgments(self) -> list[tuple[int, str, Answer, str]]:
         """Return every complete answer that counts, by pair and annotator: pair, name, answer, time. Raises
         InputError if the database is damaged."""
         with _database_errors(self.path), self._connection() as connection:

@@ -76,7 +76,7 @@ def serve(
     permission, on_stop = "read the pairs and give answers", "; run the command again to continue"
     announce = announcer(host, "Grade", permission, on_stop)
     serve_app(partial(create_app, store), host, port, announce)
-    graded = counted(len(store.judgements()), "answer")
+    graded = counted(len(store.judgments()), "answer")
     typer.echo(f"{database}: {graded}. Next: paraforge annotate report {database}", err=True)
 
 

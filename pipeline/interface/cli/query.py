@@ -101,7 +101,7 @@ def _views(corpus: Path) -> tuple[dict[str, Dataset], dict[str, str]]:
     """Open the datasets of a query, by name. Also returns why other views are missing."""
     from paraforge.corpus.publication.datasets import (
         Dataset,
-        neighbours,
+        neighbors,
         open_file,
         open_published,
         open_shards,
@@ -116,7 +116,7 @@ def _views(corpus: Path) -> tuple[dict[str, Dataset], dict[str, str]]:
     published = shards or open_published(corpus)
     if not published.schema.names:
         raise InputError("the corpus has no rows", corpus)
-    views, missing = ({}, {}) if shards else neighbours(published)
+    views, missing = ({}, {}) if shards else neighbors(published)
     views[KEPT] = published  # also if the path is of rejected pairs
     return views, missing
 

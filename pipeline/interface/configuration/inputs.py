@@ -59,8 +59,8 @@ class NamedFile:
                 raise InputError("this directory has no files", path)
             return files
         paths = files_of(self.text)
-        neighbours = {file for pattern in self.marker.neighbours for file in path.parent.glob(pattern)}
-        return [*paths, *sorted(file for file in neighbours - set(paths) if file.is_file())]
+        neighbors = {file for pattern in self.marker.neighbors for file in path.parent.glob(pattern)}
+        return [*paths, *sorted(file for file in neighbors - set(paths) if file.is_file())]
 
 
 def link_inputs(parameters: Parameters, stages: Iterable[str] | None = None, root: Path = INPUTS) -> None:

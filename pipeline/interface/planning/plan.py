@@ -25,7 +25,7 @@ from paraforge.translation.memory.distinct import Population, blocks, find_disti
 from paraforge.translation.memory.recall import recall
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE
-from paraforge.translation.stage.quantisation import calibrate
+from paraforge.translation.stage.quantization import calibrate
 from paraforge.translation.stage.remembering import known_segments, remember
 from paraforge.translation.stage.round_trip import forward_resources
 from paraforge.translation.stage.sentences import EngineChoice, choose_engine, plan_workplace

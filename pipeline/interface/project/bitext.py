@@ -380,5 +380,5 @@ def _language(path: Path, text: list[str], other_side: Path) -> str | None:
             path,
             remedy="Rename the file if the name is wrong, or pass the right file.",
         )
-    # Models and tokenisers are named with two-letter codes.
+    # Models and tokenizers are named with two-letter codes.
     return named if len(named) == 2 else language_code(named)

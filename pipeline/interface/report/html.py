@@ -27,7 +27,7 @@ from paraforge.base.shards.store import read_parquet
 from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.columns import AVERAGED, LABELS, SCALES
 from paraforge.corpus.publication.card import describe
-from paraforge.corpus.publication.datasets import Dataset, neighbours, open_published
+from paraforge.corpus.publication.datasets import Dataset, neighbors, open_published
 from paraforge.corpus.publication.manifest import KEPT, PUBLISH_AGAIN, REJECTED, Manifest
 from paraforge.corpus.publication.summary import by_pivot
 from paraforge.corpus.publication.verdict_words import separations
@@ -172,7 +172,7 @@ def write_report(
     if dataset.manifest is None or dataset.name != KEPT:
         remedy = "Use the directory of the corpus next to them."
         raise InputError("these are rejected pairs", corpus, remedy=remedy)
-    views, _ = neighbours(dataset, damaged=False)
+    views, _ = neighbors(dataset, damaged=False)
     wrong_pairs = dataset.manifest.wrong_pairs
     if wrong_pairs and not (path := corpus / wrong_pairs.path).is_file():
         raise InputError("missing, but listed in the manifest", path, remedy=PUBLISH_AGAIN)

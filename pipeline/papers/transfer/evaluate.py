@@ -27,7 +27,7 @@ _NEWTON_DIMENSIONS: Final = 2500
 
 Labels = npt.NDArray[np.str_]
 Rows = npt.NDArray[np.int64]
-Labelled = tuple[FloatArray, Labels]
+Labeled = tuple[FloatArray, Labels]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +144,7 @@ def features(embedder: Model, examples: Examples) -> FloatArray:
     return np.concatenate([np.abs(first - second), first * second], axis=1)
 
 
-def predicted_on_test(train: Labelled, development: Labelled | None, test: FloatArray, seed: int) -> Labels:
+def predicted_on_test(train: Labeled, development: Labeled | None, test: FloatArray, seed: int) -> Labels:
     """Predict labels of test examples with the penalty that is best on the development examples.
 
     development: None to use a stratified random tenth of the training examples; the final classifier is then
@@ -191,7 +191,7 @@ def held_out_examples(labels: Labels, seed: int) -> tuple[Rows, Rows]:
     return np.concatenate([fit, np.flatnonzero(alone)]), held_out
 
 
-def _predict(train: Labelled, test: FloatArray, penalty: float) -> Labels:
+def _predict(train: Labeled, test: FloatArray, penalty: float) -> Labels:
     linear_model = require("sklearn.linear_model", "evaluation")
     scaler = require("sklearn.preprocessing", "evaluation").StandardScaler()
     newton = len(np.unique(train[1])) == 2 and train[0].shape[1] <= _NEWTON_DIMENSIONS

@@ -31,7 +31,7 @@ from paraforge.papers.transfer.training import (
     held_out_pairs,
 )
 
-TRAINED, PENALISED, RANDOM = "fine-tuned", "fine-tuned, L2", "from random"
+TRAINED, PENALIZED, RANDOM = "fine-tuned", "fine-tuned, L2", "from random"
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def make_variants(
         grids.append((TRAINED if start == "trained" else RANDOM, [{"start": start}]))
         if penalties and start == "trained":
             both = [{"lambda_words": value, "lambda_composition": value} for value in penalties]
-            grids.append((PENALISED, both))
+            grids.append((PENALIZED, both))
     others = [
         [f"{key}={value}" for key, value in zip(settings, values, strict=True)]
         for values in product(*settings.values())

@@ -202,7 +202,7 @@ class SigmoidSoftmax(nn.Module):
 class TaskNetwork(nn.Module):
     """An encoder, and the network of W16 4.4 on its vectors.
 
-    Features are standardised by their initial mean and standard deviation on the training examples, so the
+    Features are standardized by their initial mean and standard deviation on the training examples, so the
     scale of a model's vectors does not matter. A nearly constant feature is divided by a tenth of the
     features' root mean square instead of a number close to zero.
     """
@@ -267,7 +267,7 @@ class TaskNetwork(nn.Module):
 
 
 class ClassifierTraining(Task[Tensor, nn.Module]):
-    """The task for the training loop: minimise a mean KL divergence J with L2 penalties,
+    """The task for the training loop: minimize a mean KL divergence J with L2 penalties,
 
     `J + lambda_classifier ||layers above||^2 + lambda_words ||tables - start||^2
     + lambda_composition ||other parameters of the encoder - start||^2`.

@@ -36,18 +36,18 @@ def negative_log_likelihood(
     """
     low = states.dtype if products is None else products
     logits = (states.to(low) @ weight.to(low).t()).to(states.dtype) + bias
-    normalisers = words.lengths.to(states.dtype) @ logits.logsumexp(1)
-    return normalisers - logits[words.sentences, words.ids].sum()
+    normalizers = words.lengths.to(states.dtype) @ logits.logsumexp(1)
+    return normalizers - logits[words.sentences, words.ids].sum()
 
 
 class LayerNormGru(nn.Module):
-    """A gated recurrent unit with layer normalisation (Cho et al. 2014; Ba et al. 2016, Eq. 26-28).
+    """A gated recurrent unit with layer normalization (Cho et al. 2014; Ba et al. 2016, Eq. 26-28).
 
     For input x and state h:
 
     (z; r) = s(N(W x) + N(U h)),  c = tanh(N(V x) + r * N(T h)),  h' = (1 - z) h + z c.
 
-    Each N is a layer normalisation with its own gain and bias; z and r are normalised together. W and V are
+    Each N is a layer normalization with its own gain and bias; z and r are normalized together. W and V are
     rows of `input_weight`, U and T of `state_weight`, (3 state_dimension, dimension), those of z and r first.
     """
 
@@ -90,7 +90,7 @@ class LayerNormGru(nn.Module):
         return torch.lerp(state, candidate, update)
 
     def _normalize(self, values: Tensor, gain: Tensor, bias: Tensor) -> Tensor:
-        """Normalise both gates together, and the candidate, (rows, 3 state_dimension)."""
+        """Normalize both gates together, and the candidate, (rows, 3 state_dimension)."""
         size = 2 * self.state_dimension
         parts = [
             F.layer_norm(values[:, part], (values[:, part].shape[1],), gain[part], bias[part])
@@ -132,7 +132,7 @@ class SentencePredictor(nn.Module):
     def __init__(
         self, parameters: NetworkParameters, words: int, seed: int, predicted: int | None = None
     ) -> None:
-        """Make an untrained network: uniform weights, gains of layer normalisation 1, biases 0."""
+        """Make an untrained network: uniform weights, gains of layer normalization 1, biases 0."""
         super().__init__()
         self.predicted = words if predicted is None else predicted
         self.architecture = parameters

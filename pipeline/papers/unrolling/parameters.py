@@ -26,7 +26,7 @@ class NetworkParameters(Section):
     """The architecture: an encoder, and one decoder each for the previous and the next sentence (DD 4)."""
 
     encoder: Literal["bow", "gru"] = Field(
-        "bow", description="bow: sum of the word vectors; gru: last state of a layer-normalised GRU"
+        "bow", description="bow: sum of the word vectors; gru: last state of a layer-normalized GRU"
     )
     decoder: Literal["bow", "gru"] = Field(
         "gru",

@@ -13,7 +13,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, sha256_file
 from paraforge.base.logs import counted
 from paraforge.base.shards.resources import Resources
-from paraforge.base.text.normalisation import SentenceSet
+from paraforge.base.text.normalization import SentenceSet
 from paraforge.embeddings.evaluation.sets import read_sets
 from paraforge.embeddings.learning.loop import Record, Task, Trainer, TrainingStep
 from paraforge.embeddings.learning.optimisers import Adam, clip_, separate

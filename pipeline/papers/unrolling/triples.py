@@ -21,7 +21,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.logs import counted
 from paraforge.base.progress import progress
 from paraforge.base.text.lines import BLOCK_BYTES, whole_lines
-from paraforge.base.text.normalisation import SentenceSet
+from paraforge.base.text.normalization import SentenceSet
 from paraforge.base.text.ragged import offsets_of, ranges
 from paraforge.base.text.tokens import TokenColumn
 from paraforge.base.text.units import Units
@@ -112,13 +112,13 @@ class TripleBatch:
 class TripleStore:
     """Sentences as word ids, and the numbers of the sentences with neighbors on both sides.
 
-    centres: numbers of these sentences, int64 (triples,).
+    centers: numbers of these sentences, int64 (triples,).
     sentences, documents: how many there are. skipped: sentences left out because they have no words.
     held_out: held-out sentences, also left out.
     """
 
     ids: IdSequences
-    centres: npt.NDArray[np.int64]
+    centers: npt.NDArray[np.int64]
     sentences: int
     documents: int
     skipped: int
@@ -126,7 +126,7 @@ class TripleStore:
 
     def __len__(self) -> int:
         """Return the number of triples."""
-        return len(self.centres)
+        return len(self.centers)
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -135,8 +135,8 @@ class TripleStore:
 
     def batch(self, triples: npt.NDArray[np.int64]) -> TripleBatch:
         """Return the triples with these numbers, in this order."""
-        centres = self.centres[triples]
-        return TripleBatch(*(self.ids.select(centres + step) for step in (-1, 0, 1)))
+        centers = self.centers[triples]
+        return TripleBatch(*(self.ids.select(centers + step) for step in (-1, 0, 1)))
 
 
 def build_triple_store(
@@ -171,8 +171,8 @@ def build_triple_store(
             begins_document.append(np.diff(documents, prepend=last) != 0)
             last = int(documents[-1])
     begins = np.concatenate(begins_document)
-    centres = np.flatnonzero(~(begins[1:-1] | begins[2:])) + 1
-    if not len(centres):
+    centers = np.flatnonzero(~(begins[1:-1] | begins[2:])) + 1
+    if not len(centers):
         raise InputError(
             f"no triples to train on: {len(begins):,} sentences with words in {begins.sum():,} documents, "
             "none with a neighbor on both sides",
@@ -188,7 +188,7 @@ def build_triple_store(
     vocabulary = Vocabulary([*frequent.units, END])
     described = words.finish(vocabulary, np.concatenate([[len(vocabulary) - 1], numbers]))
     stored = IdSequences(directory, WORD, len(begins), described)
-    return TripleStore(stored, centres, len(begins), int(begins.sum()), skipped=skipped, held_out=held_out)
+    return TripleStore(stored, centers, len(begins), int(begins.sum()), skipped=skipped, held_out=held_out)
 
 
 def with_ends(

@@ -44,7 +44,7 @@ class Lexicon:
     def entries(self, words: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
         """Return all entries of the words, sorted by word and rank; words without entries are skipped.
 
-        words: in the lexicon's form (see :meth:`normalise`).
+        words: in the lexicon's form (see :meth:`normalize`).
         columns: columns to return besides ``word``; all by default.
         """
         distinct = sorted(set(words))
@@ -78,7 +78,7 @@ class Lexicon:
         empty if it has no entry.
         """
         asked = list(words)
-        names = {word: self.normalise(word) for word in asked}
+        names = {word: self.normalize(word) for word in asked}
         entries = self.entries(names.values())
         entries = entries.filter(pc.greater_equal(entries["pairs"], minimum_pairs))
         if minimum is not None:
@@ -88,7 +88,7 @@ class Lexicon:
             word: entries.filter(pc.equal(entries["word"], names[word])).slice(0, limit) for word in asked
         }
 
-    def normalise(self, word: str) -> str:
+    def normalize(self, word: str) -> str:
         """Return a word in the lexicon's form: lower-cased, or its lemma.
 
         Raises MissingPackageError if the lexicon has lemmas and simplemma is not installed.
@@ -105,5 +105,5 @@ class Lexicon:
         """Return the number of sentences with the word, ``#(u)``; 0 if there are fewer than an entry
         needs."""
         names = ["reference_count", "translation_count"]
-        table = self._read([self.path / WORDS], pc.field("word") == self.normalise(word), names)
+        table = self._read([self.path / WORDS], pc.field("word") == self.normalize(word), names)
         return sum(sum(table[name].to_pylist()) for name in names)

@@ -21,7 +21,7 @@ from paraforge.translation.training.parameters import (
 )
 
 NO_MODEL, TRAIN = "none", "train"
-_MODEL = UserFile(words=(TRAIN, NO_MODEL), hub=True, neighbours=BESIDE_CHECKPOINTS)
+_MODEL = UserFile(words=(TRAIN, NO_MODEL), hub=True, neighbors=BESIDE_CHECKPOINTS)
 
 
 class TemplateParameters(Section):

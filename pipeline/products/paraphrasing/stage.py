@@ -38,7 +38,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
-from paraforge.base.text.normalisation import normalise
+from paraforge.base.text.normalization import normalize
 from paraforge.base.text.paths import expand
 from paraforge.corpus.publication.datasets import Dataset, open_published, published_tables
 from paraforge.corpus.selection.filters.decontamination import read_test_sentences
@@ -268,7 +268,7 @@ def _read(dataset: Dataset, parsed: int, pairs: duckdb.DuckDBPyConnection) -> No
         length = pc.divide(tokens[1], tokens[0])
         rows = {
             **dict(zip(TEXT_COLUMNS, texts, strict=True)),
-            **{f"plain_{name}": normalise(side) for name, side in zip(TEXT_COLUMNS, texts, strict=True)},
+            **{f"plain_{name}": normalize(side) for name, side in zip(TEXT_COLUMNS, texts, strict=True)},
             "similarity": similarity,
             "overlap": overlap,
             "length": pc.if_else(pc.greater(length, 0), length, None),
@@ -292,7 +292,7 @@ def _settle(
     dataset: Dataset, tests: Iterator[str], held_out: int, pairs: duckdb.DuckDBPyConnection
 ) -> dict[str, int]:
     """Decide the fates of all pairs. Returns the number of pairs, and of each fate."""
-    texts = normalise(pa.array(tests, pa.string()))
+    texts = normalize(pa.array(tests, pa.string()))
     pairs.register("tests", pa.table({"text": texts.filter(pc.not_equal(texts, ""))}))
     pairs.execute(_EXCLUDE.format(fate="leaked", texts="tests"))
     usable = pairs.table("pairs").filter("fate = 'used'").shape[0]
@@ -323,10 +323,10 @@ def _controls(
     values["length"] = np.concatenate([values["length"], 1.0 / values["length"]])  # of both directions
     edges = {name: bucket_edges(values[name]) for name in RANGES}
     trees = [] if parses is None else [tree for tree in parses.trees.to_pylist() if tree is not None]
-    learnt = learnt_templates(Counter(map(template_of, trees)), settings.minimum, settings.most)
+    learned = learned_templates(Counter(map(template_of, trees)), settings.minimum, settings.most)
     return Controls(
         {name: bounds for name, bounds in edges.items() if bounds},
-        learnt,
+        learned,
         settings.parser if settings.parser is None or settings.parser in PARSERS else "file",
     )
 
@@ -369,7 +369,7 @@ def bucket_edges(values: NDArray[np.float64]) -> list[float]:
     return [float(edge) for edge in edges[edges > finite.min()]]
 
 
-def learnt_templates(counts: Mapping[str, int], minimum: int, most: int) -> dict[str, int]:
+def learned_templates(counts: Mapping[str, int], minimum: int, most: int) -> dict[str, int]:
     """Return the most frequent templates with at least ``minimum`` outputs, by descending number."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return {template: count for template, count in ordered[:most] if count >= minimum}

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, ValidationInfo, field_validator
 
 from paraforge.base.errors import InputError, one_line, require
-from paraforge.base.text.normalisation import CONTROLS
+from paraforge.base.text.normalization import CONTROLS
 from paraforge.translation.decoding.batching import Untranslatable
 from paraforge.translation.decoding.device import EngineError
 from paraforge.translation.decoding.translator import (

@@ -32,7 +32,7 @@ from paraforge.base.shards.lineage import binary_keys, text_keys
 from paraforge.base.shards.pool import in_threads
 from paraforge.base.shards.schema import COLUMNS
 from paraforge.base.shards.store import open_parquet, read_parquet, read_schema, write_shard
-from paraforge.base.text.normalisation import without_controls
+from paraforge.base.text.normalization import without_controls
 from paraforge.intake.bitext.cleaning import as_ingested
 from paraforge.translation.decoding.translator import Hypotheses, Hypothesis, is_runaway
 from paraforge.translation.engines.imported import NAME as IMPORTED

@@ -40,7 +40,7 @@ def convert_fairseq(
         convert(converter, checkpoint, output)
 
 
-def normalise_checkpoint(
+def normalize_checkpoint(
     path: Path, source_types: Sequence[str], target_types: Sequence[str], languages: tuple[str, str]
 ) -> dict[str, Any]:
     """Return a fairseq checkpoint in the project's form, after checking it against its dictionaries. Raises
@@ -142,7 +142,7 @@ def write_fairseq_model(
 ) -> dict[str, Any]:
     """Write a fairseq model in fairseq's form and, except for LSTMs, in CTranslate2's.
 
-    state: result of :func:`normalise_checkpoint` or ``weights_only_state``.
+    state: result of :func:`normalize_checkpoint` or ``weights_only_state``.
     dictionaries: dictionary file of each language.
     sentencepiece: SentencePiece file or BPE codes for ``source`` and ``target``.
     output: empty directory that becomes ``models/nmt``. languages: codes of source and target.

@@ -218,7 +218,7 @@ def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
         aligned=False,
         device="cuda" if workplace.on_gpu else "cpu",
         libraries=choice.libraries(),
-        # Reading, tokenising and writing a task takes a tenth of its time on a large GPU, and the last
+        # Reading, tokenizing and writing a task takes a tenth of its time on a large GPU, and the last
         # sentences of a task do not keep a server busy.
         at_once=2 if is_remote(choice.engine) or (workplace.on_gpu and choice.engine in _TWO_ON_GPU) else 1,
     )

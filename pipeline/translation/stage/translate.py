@@ -19,7 +19,7 @@ from paraforge.base.shards.work import WorkDirectory
 from paraforge.translation.memory.distinct import NOT_CHOSEN, RowCounts, find_distinct
 from paraforge.translation.stage.ordered_hypotheses import HypothesisFile, assemble, rows_step
 from paraforge.translation.stage.parameters import TranslateParameters
-from paraforge.translation.stage.quantisation import QuantisationLoss, calibrate
+from paraforge.translation.stage.quantization import QuantizationLoss, calibrate
 from paraforge.translation.stage.remembering import Remembered, finish_tasks, translate_unknown
 from paraforge.translation.stage.sentences import EngineChoice, choose_engine, plan_workplace
 
@@ -46,7 +46,7 @@ class TranslationReport:
     mean_score: mean translation score of the best hypotheses.
     reused_tasks, tasks: tasks finished before the run was killed, and all tasks.
     seconds: time of the stage. sentences_per_second: rate of this process.
-    calibration: loss of a quantised compute type on a sample, which decides ``compute_type``; None if not
+    calibration: loss of a quantized compute type on a sample, which decides ``compute_type``; None if not
         measured.
     """
 
@@ -71,7 +71,7 @@ class TranslationReport:
     tasks: int = 0
     seconds: float = 0.0
     sentences_per_second: float | None = None
-    calibration: QuantisationLoss | None = None
+    calibration: QuantizationLoss | None = None
 
 
 def translate(
@@ -113,7 +113,7 @@ def translate(
         choice = _choice(parameters, model, resources, sentences)
         remembered: Remembered | None = None
         hypotheses: HypothesisFile | None = None
-        calibration: QuantisationLoss | None = None
+        calibration: QuantizationLoss | None = None
         if sentences:
             workplace = plan_workplace(choice.engine, resources, sentences)
             if parameters.check_quantised:

@@ -25,7 +25,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Norm:
-    """Layer normalisation."""
+    """Layer normalization."""
 
     weight: Tensor
     bias: Tensor

@@ -57,9 +57,9 @@ class _BlockwiseLoss(torch.autograd.Function):
             maximum = block.amax(dim=1, keepdim=True)
             block.sub_(maximum).exp_()
             total = block.sum(dim=1, keepdim=True)
-            log_normaliser = maximum + total.log()
-            block_nll = log_normaliser - target_logit
-            block_smooth = types * (log_normaliser - mean_of_logits)
+            log_normalizer = maximum + total.log()
+            block_nll = log_normalizer - target_logit
+            block_smooth = types * (log_normalizer - mean_of_logits)
             nll += (block_nll * counts).sum(dtype=torch.float64)
             loss += (((1.0 - epsilon - epsilon_each) * block_nll + epsilon_each * block_smooth) * counts).sum(
                 dtype=torch.float64

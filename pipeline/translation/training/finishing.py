@@ -15,7 +15,7 @@ from paraforge.translation.models.checkpoint import (
     write_checkpoint,
 )
 from paraforge.translation.models.conversion import write_description, write_fairseq_model
-from paraforge.translation.training.binarisation import PreparedBitext
+from paraforge.translation.training.binarization import PreparedBitext
 from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.shortlist import write_shortlist
 from paraforge.translation.training.training import TrainingResult

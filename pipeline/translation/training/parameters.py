@@ -21,7 +21,7 @@ READY_MODEL = "paraforge configure translation=ready nmt.model=NAME"
 """The command that makes a project use a pretrained model, for messages."""
 FEWEST_PAIRS = 10_000
 """With fewer pairs, a model that is trained from nothing is of little use."""
-_MODEL = UserFile(words=("train", "none"), hub=True, neighbours=BESIDE_CHECKPOINTS)
+_MODEL = UserFile(words=("train", "none"), hub=True, neighbors=BESIDE_CHECKPOINTS)
 
 
 class NmtVocabularyParameters(Section):

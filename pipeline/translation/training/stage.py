@@ -26,7 +26,7 @@ from paraforge.intake.bitext.ingest import ingest
 from paraforge.translation.models.conversion import write_description
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE, check_files
-from paraforge.translation.training.binarisation import PREPARED
+from paraforge.translation.training.binarization import PREPARED
 from paraforge.translation.training.finishing import finish_model
 from paraforge.translation.training.parameters import READY_MODEL, NmtParameters, doubt_about, languages_of
 from paraforge.translation.training.training import train_model, with_precision, write_history

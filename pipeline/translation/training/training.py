@@ -16,7 +16,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.decoding.device import fast_type
 from paraforge.translation.models.fairseq_compat import misread
-from paraforge.translation.training.binarisation import PreparedBitext, prepare_bitext
+from paraforge.translation.training.binarization import PreparedBitext, prepare_bitext
 from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.processes import LOG, follow, rank_count, training_processes
 

@@ -32,7 +32,7 @@ def test_tsv(tmp_path: Path) -> None:
         pairs(read_pair_file(path))
 
 
-def test_ppdb_is_recognised(tmp_path: Path) -> None:
+def test_ppdb_is_recognized(tmp_path: Path) -> None:
     line = "[NP] ||| the cat ||| a cat ||| PPDB2.0Score=4.1 ||| 0-0 1-1 ||| Equivalence\n"
     path = tmp_path / "ppdb.gz"
     path.write_bytes(gzip.compress((line * 3).encode()))

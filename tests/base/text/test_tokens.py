@@ -70,7 +70,7 @@ CASES = [
     ("a\x00b \x01 c\x1fd", "ab c d"),
     ("x' \x01 'y", oracle("x' \x01 'y")),
     ("\x7f", oracle("\x7f")),
-    # lower-casing is of tokens, after tokenisation
+    # lower-casing is of tokens, after tokenization
     ("ΟΔΟΣ ΟΔΟΣ,", "οδος οδος ,"),
     ("İstanbul", ["i̇stanbul"]),
     ("ǅ ẞ", "ǆ ß"),

@@ -60,7 +60,7 @@ def nearness(i: int, rows: int, j: int, columns: int) -> float:
     return 0.9 ** (1 + int(32 * abs((i + 0.5) / rows - (j + 0.5) / columns)))
 
 
-def slowly_learnt(
+def learn_slowly(
     rows: list[list[list[str]]],
 ) -> tuple[dict[tuple[str, str], list[float]], list[Counter[str]]]:
     """Probabilities of the pairs of words both ways, and the counts of each side."""
@@ -124,7 +124,7 @@ def test_learning_and_scores_match_a_slow_model() -> None:
     ]
     split = [[(side or "").split() for side in row] for row in rows]
     split[-4] = [["žluť", "xyz"], ["yell"]]
-    links, counts = slowly_learnt(split)
+    links, counts = learn_slowly(split)
     lexical = learn(table(rows))
     units = (lexical.foreign.units.to_pylist(), lexical.reference.units.to_pylist())
     found = {
@@ -220,14 +220,14 @@ def test_learning_stops_at_the_maximum_number_of_word_pairs(monkeypatch: pytest.
     assert learn(rows).links.tolist() == few.links.tolist()
 
 
-def learnt(texts: pa.Table) -> LexicalTable:
+def learn_table(texts: pa.Table) -> LexicalTable:
     return learn(drawn_rows([texts]))
 
 
 @pytest.mark.parametrize(
     ("module", "function", "learn_once", "of_table", "kind"),
     [
-        (lexical_learning, "learn", learn_corpus, learnt, LexicalTable),
+        (lexical_learning, "learn", learn_corpus, learn_table, LexicalTable),
         (corpus_counts, "count_shard", count_corpus, counted, CorpusCounts),
     ],
 )

@@ -130,7 +130,7 @@ def test_a_damaged_scorer_is_refused(tmp_path: Path, name: str, damage: Damage) 
 def test_quantized_vectors_are_close_to_the_originals(seed: int, dimension: int) -> None:
     vectors = np.random.default_rng(seed).normal(size=(3, dimension)).astype(np.float32)
     vectors[1] = 0
-    parts = SubwordVectors.quantised([" ab", "ab ", "\tab"], vectors, 1.0)
+    parts = SubwordVectors.quantized([" ab", "ab ", "\tab"], vectors, 1.0)
     (found,) = parts.of_words(["ab"])
     expected = vectors[0] + vectors[1] + 2 * vectors[2]
     np.testing.assert_allclose(found, expected, atol=2 * np.abs(vectors).max() / 127)
@@ -199,7 +199,7 @@ def test_missing_and_moved_words_lower_the_alignment_score() -> None:
     same, half, more, moved, other = aligned_scores(*columns, *directions_of(vectors)).tolist()
     assert same == 1
     assert other == 0
-    # In "d c b a" no word has a neighbour of before.
+    # In "d c b a" no word has a neighbor of before.
     assert moved == pytest.approx(1 - CONTEXT)
     # Two words missing are worse than two too many.
     assert half < more < same

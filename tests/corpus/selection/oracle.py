@@ -43,7 +43,7 @@ def expected_fates(table: pa.Table, parameters: SelectParameters) -> list[str | 
         elif isinstance(rule, NearDuplicatesParameters):
             seen: Counter[str] = Counter()
             for place in standing:
-                key = normalised(rows[place]["reference"])
+                key = normalized(rows[place]["reference"])
                 refuse({place: rule.reason if seen[key] >= rule.per_reference else None})
                 seen[key] += 1
         else:
@@ -51,8 +51,8 @@ def expected_fates(table: pa.Table, parameters: SelectParameters) -> list[str | 
     return fates
 
 
-def normalised(text: str) -> str:
-    """As :func:`paraforge.base.text.normalisation.normalise`."""
+def normalized(text: str) -> str:
+    """As :func:`paraforge.base.text.normalization.normalize`."""
     lowered = unicodedata.normalize("NFKC", text).lower()
     return " ".join(re.sub(r"[^\w]+|_", " ", lowered).split()) or text
 

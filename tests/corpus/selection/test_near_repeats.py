@@ -45,9 +45,9 @@ def expected(vectors: Any, scores: Any, cosine: float) -> list[int]:
 def clustered(rows: int, seed: int = 1) -> tuple[Any, Any]:
     """Vectors around a few directions, some of them zero or not finite, and scores with ties and gaps."""
     random = np.random.default_rng(seed)
-    centres = random.standard_normal((rows // 20, 40))
+    centers = random.standard_normal((rows // 20, 40))
     spread = random.choice([0, 0.1, 0.3, 0.5], (rows, 1))
-    vectors = centres[random.integers(0, len(centres), rows)] + spread * random.standard_normal((rows, 40))
+    vectors = centers[random.integers(0, len(centers), rows)] + spread * random.standard_normal((rows, 40))
     vectors[::50], vectors[7] = 0, np.nan
     scores = np.round(random.random(rows), 1)
     scores[::30] = np.nan

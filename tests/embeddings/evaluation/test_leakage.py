@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraforge.base.text.normalisation import normalise
+from paraforge.base.text.normalization import normalize
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.embeddings.evaluation.leakage import LeakageFilter
 from tests.embeddings.trainer.training import block
@@ -64,7 +64,7 @@ TEXTS = st.text(string.ascii_letters[:3] + "AB .", max_size=4)
 )
 def test_against_sets_of_strings(pairs: Pairs, test_sets: dict[str, list[str]]) -> None:
     def plain(text: str) -> str:
-        return str(normalise(pa.array([text]))[0].as_py())
+        return str(normalize(pa.array([text]))[0].as_py())
 
     wanted = {name: {plain(text) for text in texts} - {""} for name, texts in test_sets.items()}
     leaks = [{name for name, texts in wanted.items() if {plain(a), plain(b)} & texts} for a, b in pairs]

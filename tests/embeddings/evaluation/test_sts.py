@@ -111,9 +111,9 @@ def test_vectors_are_compared_by_cosine_or_model() -> None:
     assert DotProduct().similarity(first, second).tolist() == [4, 0, 6, -2, 0]
     # Words, too: (north, north) is first by cosine, (east, north east) by dot product.
     judged = [("east", "north east"), ("north", "north"), ("east", "north")]
-    judgements = SimilarityList("list", judged, [3.0, 2.0, 1.0])
-    assert evaluate_words(DotProduct(), judgements).spearman == pytest.approx(100)
-    assert evaluate_words(Compass(), judgements).spearman == pytest.approx(50)
+    judgments = SimilarityList("list", judged, [3.0, 2.0, 1.0])
+    assert evaluate_words(DotProduct(), judgments).spearman == pytest.approx(100)
+    assert evaluate_words(Compass(), judgments).spearman == pytest.approx(50)
 
 
 def test_similarity_without_vectors() -> None:
@@ -132,7 +132,7 @@ LENGTHS = [(1, 2), (4, 3), (2, 2), (5, 1), (5, 5), (3, 5), (6, 9), (9, 8), (1, 9
 
 
 def compared(group: str, seed: int) -> Compared:
-    """Pairs of these lengths with random judgements and values."""
+    """Pairs of these lengths with random judgments and values."""
     first, second = ([" ".join(["word"] * length) for length in side] for side in zip(*LENGTHS, strict=True))
     numbers = np.random.default_rng(seed).random((2, len(LENGTHS)))
     return Compared(SentencePairs(f"{group}.x", group, first, second, numbers[0]), numbers[1], 0)

@@ -83,7 +83,7 @@ def test_table_formats_give_same_word_list(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("word1,word2,score,similarity\na,b,1,2\n", "several columns may be the judgement: 'score' and 'sim"),
+        ("word1,word2,score,similarity\na,b,1,2\n", "several columns may be the judgment: 'score' and 'sim"),
         ("word1,word2,word1,score\na,b,c,1\n", "several columns may be the first word: 'word1' and 'word1'"),
         ("a,b,1,2\nc,d,3,4\n", "several columns may be the score: 3, 4"),
         ("word1,word2,x,y\na,b,1,2\n", "expected two words and a score"),
@@ -102,8 +102,8 @@ def test_repeated_list_counts_once_and_names_are_numbered(tmp_path: Path) -> Non
     (tmp_path / "other").mkdir()
     second = write(tmp_path / "other" / "list.txt", "a b 2\nc d 2\n")
     found = read_similarity_lists([first, copy, second, first])
-    assert [judgements.name for judgements in found] == ["list", "list (2)"]
-    assert [judgements.scores for judgements in found] == [[1, 2], [2, 2]]
+    assert [judgments.name for judgments in found] == ["list", "list (2)"]
+    assert [judgments.scores for judgments in found] == [[1, 2], [2, 2]]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_malformed_similarity_lists(tmp_path: Path, text: str, message: str) -> 
 
 
 PAIRS = [("dog", "cat"), ("dog", "sky"), ("cat", "sky"), ("dog", "zebra"), ("zebra", "gnu")]
-JUDGEMENTS = SimilarityList("list", PAIRS, [9.0, 1.0, 2.0, 7.0, 8.0])
+JUDGMENTS = SimilarityList("list", PAIRS, [9.0, 1.0, 2.0, 7.0, 8.0])
 VECTORS = {"dog": [1.0, 0.2], "cat": [1.0, 0.4], "sky": [-0.2, 1.0], UNKNOWN_WORD: [1.0, 1.0]}
 
 
@@ -142,15 +142,15 @@ def cosine(first: str, second: str) -> float:
 def test_word_similarity_of_table_and_embedder() -> None:
     table = WordVectors(list(VECTORS), np.array(list(VECTORS.values()), dtype=np.float32))
     values = [cosine(*pair) if "zebra" not in pair else 0.0 for pair in PAIRS]
-    expected = round(100 * float(spearmanr(JUDGEMENTS.scores, values).statistic), 2)
+    expected = round(100 * float(spearmanr(JUDGMENTS.scores, values).statistic), 2)
     for model in (table, Embedder()):
-        found = evaluate_words(model, JUDGEMENTS)
+        found = evaluate_words(model, JUDGMENTS)
         assert (found.pairs, found.found) == (5, 3)
         assert found.spearman == pytest.approx(expected)
 
 
 def test_word_list_without_known_words() -> None:
-    found = evaluate_words(WordVectors(["x"], np.ones((1, 2), np.float32)), JUDGEMENTS)
+    found = evaluate_words(WordVectors(["x"], np.ones((1, 2), np.float32)), JUDGMENTS)
     assert (found.spearman, found.found) == (None, 0)
 
 
@@ -170,8 +170,6 @@ def test_word_list_without_known_words() -> None:
 def test_word_pairs_match_in_either_order(
     scores: dict[tuple[str, str], float], spearman: float | None, found: int
 ) -> None:
-    judgements = SimilarityList(
-        "list", [("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")], [1.0, 2.0, 3.0, 4.0]
-    )
-    result = correlate(judgements, scores)
+    judgments = SimilarityList("list", [("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")], [1.0, 2.0, 3.0, 4.0])
+    result = correlate(judgments, scores)
     assert (result.spearman, result.found, result.pairs) == (spearman, found, 4)

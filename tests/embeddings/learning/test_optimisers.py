@@ -27,7 +27,7 @@ def _run(optimiser: Optimiser, plan: list[tuple[torch.Tensor, torch.Tensor]]) ->
     for rows, gradient in plan:
         optimiser.begin_step()
         optimiser.write_rows("table", rows, optimiser.read_rows("table", rows), gradient)
-    optimiser.synchronise()
+    optimiser.synchronize()
 
 
 def _reference(table: torch.Tensor, kind: str, plan: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
@@ -82,7 +82,7 @@ def test_refreshing_rows_early_changes_nothing() -> None:
             optimiser.write_rows("table", rows, optimiser.read_rows("table", rows), gradient)
             if refresh and step % 3 == 0:
                 optimiser.refresh("table", torch.tensor([0, 5, 7]))
-        optimiser.synchronise()
+        optimiser.synchronize()
         results.append(table)
     torch.testing.assert_close(results[0], results[1], rtol=1e-9, atol=1e-12)
 

@@ -155,7 +155,7 @@ def test_mean_of_late_parameters_is_kept(tmp_path: Path, monkeypatch: pytest.Mon
     seen: dict[int, Tensor] = {}
 
     def observe() -> bool:
-        trainer.task.optimiser.synchronise()
+        trainer.task.optimiser.synchronize()
         seen[trainer.record.updates] = encoder.table.detach().clone()
         return False
 

@@ -84,7 +84,7 @@ def write_pairs(path: Path, pairs: list[tuple[str, str]]) -> Path:
 
 
 def write_sts(path: Path, pairs: list[tuple[str, str]]) -> Path:
-    """Judgements: 5 for a pair, 0 for the left side with another's right side."""
+    """Judgments: 5 for a pair, 0 for the left side with another's right side."""
     rows = [f"5\t{left}\t{right}" for left, right in pairs]
     rows += [f"0\t{pairs[n][0]}\t{pairs[n - 1][1]}" for n in range(len(pairs))]
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")

@@ -197,18 +197,18 @@ def test_unsavable_grade_gets_quick_error(anna: Annotating, store: AnnotationSto
         assert "Pair 1 of 8" in anna.client.get("/annotators/1/pairs/1").text
         other.execute("ROLLBACK")
     assert anna.grade(1, "3", "2").status_code == 200
-    assert len(store.judgements()) == 1
+    assert len(store.judgments()) == 1
 
 
 @pytest.mark.parametrize("path", ["/", "/annotators/1/pairs/1"])
 def test_fields_have_labels_and_no_remote_assets(anna: Annotating, path: str) -> None:
     page = anna.client.get(path).text
-    labelled = set(re.findall(r'<label for="([^"]+)"', page))
+    labeled = set(re.findall(r'<label for="([^"]+)"', page))
     outside = re.sub(r"<label\b.*?</label>", "", page, flags=re.S)
     fields = re.findall(r"<(?:input(?! type=.hidden)|textarea|progress)\b[^>]*>", outside)
     assert len(fields) == 2
     for field in fields:
-        assert " aria-label=" in field or re.search(r' id="([^"]+)"', field)[1] in labelled, field
+        assert " aria-label=" in field or re.search(r' id="([^"]+)"', field)[1] in labeled, field
     addresses = re.findall(r'\b(?:src|href|action)="([^"]*)"', page)
     assert addresses and all(re.match(r"#|/(?!/)", address) for address in addresses)
 

@@ -168,14 +168,14 @@ def test_incomplete_answers_do_not_count(store: AnnotationStore) -> None:
     anna = store.join("Anna").number
     assert store.record(anna, 1, Answer(3, None, "unsure")) and not store.record(anna, 2, Answer())
     assert store.answers(anna) == {1: Answer(3, None, "unsure")}
-    assert store.annotators()[0].graded == 0 and store.judgements() == []
+    assert store.annotators()[0].graded == 0 and store.judgments() == []
 
 
 def test_judgments_are_sorted_by_pair_and_annotator(store: AnnotationStore) -> None:
     zdena, boris = store.join("Zdena").number, store.join("Boris").number
     for annotator, pair in ((boris, 2), (boris, 1), (zdena, 2), (zdena, 1)):
         store.record(annotator, pair, Answer(1, 1))
-    found = [(pair, name) for pair, name, *_ in store.judgements()]
+    found = [(pair, name) for pair, name, *_ in store.judgments()]
     assert found == [(1, "Zdena"), (1, "Boris"), (2, "Zdena"), (2, "Boris")]
 
 

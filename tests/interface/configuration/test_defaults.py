@@ -16,14 +16,14 @@ from paraforge.papers.transfer import evaluate, tasks, training
 from paraforge.papers.transfer.training import FineTuningParameters
 from paraforge.papers.unrolling.parameters import DecodersParameters
 from paraforge.products.paraphrasing.paraphraser import Wishes
-from paraforge.translation.stage import quantisation
+from paraforge.translation.stage import quantization
 from paraforge.translation.training import shortlist
 from tests.interface.cli.test_every_command import commands
 
 KINDS = ("ge", "gt", "le", "lt", "min_length", "max_length")
 # Published or measured numbers that decide results, and that other tests replace by smaller ones.
 CONSTANTS = {
-    "quantisation": [quantisation.LIMIT, quantisation.SENTENCES, quantisation._WORTHWHILE],
+    "quantization": [quantization.LIMIT, quantization.SENTENCES, quantization._WORTHWHILE],
     "shortlist": [shortlist.FEWEST_TYPES, shortlist.MOST_PAIRS, shortlist.LIKELY, shortlist.FREQUENT],
     "transfer tasks": [tasks.FOLDS, evaluate.PENALTIES, evaluate._DEVELOPMENT_SHARE, evaluate._ITERATIONS],
     "transfer trainings": [training.HIDDEN, training.PATIENCE, training.NEW_UNITS, training._RATES],

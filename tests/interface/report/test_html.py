@@ -14,7 +14,7 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.base.files import write_json
 from paraforge.corpus.columns import LABELS, SCALES
-from paraforge.corpus.publication.datasets import neighbours, open_published
+from paraforge.corpus.publication.datasets import neighbors, open_published
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.scoring.wrong_pairs import WRONG_PAIRS_NAME
 from paraforge.corpus.statistics.counts import Figures
@@ -175,7 +175,7 @@ def test_report_begins_with_verdict(tmp_path: Path) -> None:
 
 def test_bars_match_files(root: Path) -> None:
     corpus = root / "plain"
-    views, _ = neighbours(open_published(corpus / "corpus"))
+    views, _ = neighbors(open_published(corpus / "corpus"))
     kept, rejected = count_pairs(views)
     files = [sorted((corpus / name).glob("*.parquet")) for name in ("corpus", "rejected")]
     for column in ("paraphrase_score", "overlap_3", "reference_tokens"):
@@ -200,7 +200,7 @@ def test_last_bar_holds_longest_texts() -> None:
 
 
 def test_charts_begin_with_score_and_lengths(root: Path) -> None:
-    views, _ = neighbours(open_published(root / "plain" / "corpus"))
+    views, _ = neighbors(open_published(root / "plain" / "corpus"))
     names = [name for name, _ in pictures(root / "plain" / "corpus", views)]
     first = ["paraphrase_score", "reference_tokens", "translation_tokens"]
     assert names[:3] == [LABELS[name] for name in first] and len(names) == len(set(names)) > 5

@@ -76,10 +76,10 @@ def test_variants() -> None:
     changes = {"learning_rate": ["0.01", "0.02"], "epochs": ["3"]}
     variants = make_variants(["trained", "random"], [1e-3, 1e-4], changes)
     assert [variant.name for variant in variants] == ["fine-tuned", "fine-tuned, L2", "from random"]
-    plain, penalised, random = variants
+    plain, penalized, random = variants
     assert [candidate.learning_rate for candidate in plain.candidates] == [0.01, 0.02]
-    assert [candidate.lambda_words for candidate in penalised.candidates] == [1e-3, 1e-3, 1e-4, 1e-4]
-    assert all(item.lambda_words == item.lambda_composition for item in penalised.candidates)
+    assert [candidate.lambda_words for candidate in penalized.candidates] == [1e-3, 1e-3, 1e-4, 1e-4]
+    assert all(item.lambda_words == item.lambda_composition for item in penalized.candidates)
     assert {candidate.start for candidate in random.candidates} == {"random"}
     assert [variant.name for variant in make_variants(["random", "random"])] == ["from random"]
 

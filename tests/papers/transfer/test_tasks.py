@@ -44,7 +44,7 @@ def texts(count: int, seed: int) -> tuple[list[str], npt.NDArray[np.float64]]:
     return as_texts(numbers), numbers
 
 
-def labelled(count: int, seed: int, classes: int) -> Examples:
+def labeled(count: int, seed: int, classes: int) -> Examples:
     """Three classes lie along the first number, two on either side of a plane."""
     found, numbers = texts(count, seed)
     side = numbers[:, 0] + numbers[:, 1] if classes == 2 else numbers[:, 0] * 1.5
@@ -61,18 +61,18 @@ class Moved(Numbers):
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_separable_classes(classes: int) -> None:
-    train, test = labelled(300, 1, classes), labelled(100, 2, classes)
+    train, test = labeled(300, 1, classes), labeled(100, 2, classes)
     task = Task("x", "classification", train, None, test, "test")
     score = do_task(Moved(), task)
     assert score.accuracy >= 94
     assert do_task(Moved(), task) == score
     assert (score.train, score.test, score.pearson) == (300, 100, None)
-    with_development = Task("x", "classification", train, labelled(60, 3, classes), test, "test")
+    with_development = Task("x", "classification", train, labeled(60, 3, classes), test, "test")
     assert do_task(Moved(), with_development).accuracy >= 94
 
 
 def test_cross_validation(monkeypatch: pytest.MonkeyPatch) -> None:
-    examples = labelled(200, 1, 2)
+    examples = labeled(200, 1, 2)
     task = Task("x", "classification", examples)
     predict, seeds = module.predicted_on_test, list[int]()
     monkeypatch.setattr(
@@ -103,7 +103,7 @@ def test_final_classifier_uses_all_examples(monkeypatch: pytest.MonkeyPatch, dev
     """
     sizes = []
 
-    def noted(train: module.Labelled, test: npt.NDArray[np.float32], penalty: float) -> module.Labels:
+    def noted(train: module.Labeled, test: npt.NDArray[np.float32], penalty: float) -> module.Labels:
         sizes.append((len(train[1]), len(test)))
         return np.full(len(test), "a")
 
@@ -122,8 +122,8 @@ def test_model_adapts_only_to_training_texts() -> None:
             given.append(list(texts))
             return Numbers()
 
-    train = labelled(40, 1, 2)
-    do_task(Adapting(), Task("x", "classification", train, labelled(9, 2, 2), labelled(9, 3, 2), "test"))
+    train = labeled(40, 1, 2)
+    do_task(Adapting(), Task("x", "classification", train, labeled(9, 2, 2), labeled(9, 3, 2), "test"))
     assert given == [train.first]
 
 
@@ -286,8 +286,8 @@ def write(path: Path, text: str) -> Path:
 
 
 def test_rows(tmp_path: Path) -> None:
-    labelled = read_texts(write(tmp_path / "a", "0\tbad film\n1\tgood film\n1\t\n"))
-    assert labelled == Examples(["bad film", "good film", ""], None, ["0", "1", "1"])
+    labeled = read_texts(write(tmp_path / "a", "0\tbad film\n1\tgood film\n1\t\n"))
+    assert labeled == Examples(["bad film", "good film", ""], None, ["0", "1", "1"])
     trec = read_texts(write(tmp_path / "b", "NUM\tNUM:dist\tHow far ?\nLOC\tLOC:city\tWhere ?\n"), 2)
     assert trec == Examples(["How far ?", "Where ?"], None, ["NUM", "LOC"])
     mrpc = read_mrpc(write(tmp_path / "c", MRPC))
@@ -323,14 +323,14 @@ def test_malformed(tmp_path: Path, read: Callable[..., object], text: str, line:
     assert (caught.value.path, caught.value.line) == (str(path), line)
 
 
-LABELLED = "0\tbad\n1\tgood\n" * 2
+LABELED = "0\tbad\n1\tgood\n" * 2
 
 
 @pytest.mark.parametrize(
     ("name", "file", "text", "development"),
     [
-        ("SST binary", "SST_binary.{}.tsv", LABELLED.replace("bad", "PART"), "dev"),
-        ("SST fine", "SST_fine.{}.tsv", LABELLED.replace("bad", "PART"), "dev"),
+        ("SST binary", "SST_binary.{}.tsv", LABELED.replace("bad", "PART"), "dev"),
+        ("SST fine", "SST_fine.{}.tsv", LABELED.replace("bad", "PART"), "dev"),
         ("MRPC", "msr-para-{}.tsv", MRPC.replace('A "dog"', "PART"), "val"),
     ],
 )
@@ -346,12 +346,12 @@ def test_task_parts_have_their_files(
 
 
 def test_present_tasks_are_found(tmp_path: Path) -> None:
-    write(tmp_path / "MR.tsv", LABELLED)
-    write(tmp_path / "CR.tsv", LABELLED)
+    write(tmp_path / "MR.tsv", LABELED)
+    write(tmp_path / "CR.tsv", LABELED)
     for split in ("train", "test"):
         write(tmp_path / f"TREC.{split}.tsv", "A\ta\tx\nB\tb\ty\n")
     for split in ("train", "dev", "test"):
-        write(tmp_path / f"SST_binary.{split}.tsv", LABELLED)
+        write(tmp_path / f"SST_binary.{split}.tsv", LABELED)
     write(tmp_path / "msr-para-train.tsv", MRPC)  # its test set is missing
     for split in ("train", "trial"):
         write(tmp_path / "sts" / f"SICK_{split}.txt", SICK.replace("a dog", split))
@@ -364,7 +364,7 @@ def test_present_tasks_are_found(tmp_path: Path) -> None:
     assert (found["SICK-R"].tested_on, found["SICK-R"].kind) == ("trial", "relatedness")
     assert [name for name, task in found.items() if task.development is not None] == ["SST binary"]
 
-    write(tmp_path / "sts" / "MR.tsv", LABELLED.replace("bad", "poor"))
+    write(tmp_path / "sts" / "MR.tsv", LABELED.replace("bad", "poor"))
     for places in ([tmp_path, tmp_path / "sts"], [tmp_path / "sts", tmp_path]):
         (task,) = find_tasks(places, ["MR"])[0]
         assert task.train.first[0] == ("bad" if places[0] == tmp_path else "poor")
@@ -374,6 +374,6 @@ def test_present_tasks_are_found(tmp_path: Path) -> None:
     for task in (tested["SICK-E"], tested["SICK-R"]):
         parts = [part.first[0] for part in (task.train, task.development, task.test) if part is not None]
         assert parts == ["train", "trial", "test"]
-    write(tmp_path / "sts" / "MR.tsv", LABELLED + "2\tso\n")
+    write(tmp_path / "sts" / "MR.tsv", LABELED + "2\tso\n")
     with pytest.raises(InputError, match=r"MR\.tsv: a class has a single example"):
         find_tasks([tmp_path / "sts"])

@@ -98,10 +98,10 @@ def plain_loss(
         logits = []
         for weight, bias in zip(weights["output.weight"], weights["output.bias"], strict=True):
             logits.append(sum(w * h for w, h in zip(weight, hidden, strict=True)) + bias)
-        normaliser = sum(math.exp(logit) for logit in logits)
+        normalizer = sum(math.exp(logit) for logit in logits)
         for target, logit in zip(targets[row], logits, strict=True):
             if target > 0:
-                total += target * (math.log(target) - math.log(math.exp(logit) / normaliser))
+                total += target * (math.log(target) - math.log(math.exp(logit) / normalizer))
     return total / len(rows)
 
 
@@ -308,10 +308,10 @@ def test_new_words_are_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_model(words=["other"])
     split = split_of("classification", sentiment(400, 1), sentiment(100, 2), sentiment(200, 3))
     settings = FineTuningParameters(learning_rate=0.02, epochs=12)
-    learnt = fine_tune(model, split, [settings], 1)
+    trained = fine_tune(model, split, [settings], 1)
     monkeypatch.setattr(training, "NEW_UNITS", 10_000)
     unknown = fine_tune(model, split, [settings], 1)
-    accuracy = [np.mean(fitted.predictions == np.array(split.test.labels)) for fitted in (learnt, unknown)]
+    accuracy = [np.mean(fitted.predictions == np.array(split.test.labels)) for fitted in (trained, unknown)]
     assert accuracy[0] > 0.85
     assert accuracy[1] < 0.65
 

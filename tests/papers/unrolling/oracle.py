@@ -18,7 +18,7 @@ def _sigmoid(x: Vector) -> Vector:
     return 1 / (1 + np.exp(-x))
 
 
-def _normalise(x: Vector, gain: Vector, bias: Vector) -> Vector:
+def _normalize(x: Vector, gain: Vector, bias: Vector) -> Vector:
     return gain * (x - x.mean()) / np.sqrt(x.var() + 1e-5) + bias
 
 
@@ -28,12 +28,12 @@ def gru_step(gru: LayerNormGru, x: Vector, h: Vector) -> Vector:
     from_input, from_state = _array(gru.input_weight) @ x, _array(gru.state_weight) @ h
     gains = [_array(gru.input_gain), _array(gru.state_gain)]
     biases = [_array(gru.input_bias), _array(gru.state_bias)]
-    gates = _normalise(from_input[: 2 * n], gains[0][: 2 * n], biases[0][: 2 * n])
-    gates = gates + _normalise(from_state[: 2 * n], gains[1][: 2 * n], biases[1][: 2 * n])
+    gates = _normalize(from_input[: 2 * n], gains[0][: 2 * n], biases[0][: 2 * n])
+    gates = gates + _normalize(from_state[: 2 * n], gains[1][: 2 * n], biases[1][: 2 * n])
     z, r = _sigmoid(gates[:n]), _sigmoid(gates[n:])
     c = np.tanh(
-        _normalise(from_input[2 * n :], gains[0][2 * n :], biases[0][2 * n :])
-        + r * _normalise(from_state[2 * n :], gains[1][2 * n :], biases[1][2 * n :])
+        _normalize(from_input[2 * n :], gains[0][2 * n :], biases[0][2 * n :])
+        + r * _normalize(from_state[2 * n :], gains[1][2 * n :], biases[1][2 * n :])
     )
     return (1 - z) * h + z * c
 
@@ -54,7 +54,7 @@ def log_probabilities(network: SentencePredictor, state: Vector) -> Vector:
 
 
 def loss(network: SentencePredictor, triples: list[tuple[list[int], list[int], list[int]]]) -> float:
-    """Eq. 6 for bags of words, Eq. 10 for sequences, over both neighbours."""
+    """Eq. 6 for bags of words, Eq. 10 for sequences, over both neighbors."""
     words = _array(network.words)
     total = 0.0
     for previous, current, following in triples:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.normalisation import SentenceSet
+from paraforge.base.text.normalization import SentenceSet
 from paraforge.base.text.vocabulary import UNKNOWN
 from paraforge.embeddings.learning.batches import Bags
 from paraforge.embeddings.trainer.parameters import VocabularyParameters
@@ -74,7 +74,7 @@ def test_triple_store_bytes_do_not_depend_on_blocks(tmp_path: Path, rows: int) -
     store = build_triple_store(tmp_path / "parts", parts, LIMITS)
     assert triples_of(store) == expected(documents)
     whole_store = make_store(tmp_path / "whole", documents)
-    assert store.centres.tolist() == whole_store.centres.tolist()
+    assert store.centers.tolist() == whole_store.centers.tolist()
     assert (store.skipped, store.held_out) == (whole_store.skipped, len(parts)) and store.skipped > 1
     for name in ("word.ids", "word.starts", "word.vocabulary.json"):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -141,7 +141,7 @@ def test_triples_from_tsv_columns(tmp_path: Path) -> None:
     path = write(tmp_path / "books.tsv", TSV)
     texts, documents = read(path)
     assert texts == ["One.", "Two.", "Three.", "Four.", "Five."]
-    # A name that comes again later is another document: its sentences are not neighbours.
+    # A name that comes again later is another document: its sentences are not neighbors.
     assert documents == [0, 0, 1, 1, 2]
     chapters = write(tmp_path / "chapters.tsv", CHAPTERS)
     assert read(chapters) == (texts, [0, 1, 2, 2, 3])

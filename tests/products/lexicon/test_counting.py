@@ -124,7 +124,7 @@ def test_finished_pieces_are_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         count_pairs(source, EACH_PAIR, tmp_path / "work", 4_000, StopsEarly())
     monkeypatch.setattr(
         "paraforge.products.lexicon.encoding.select_pairs",
-        Mock(side_effect=AssertionError("tokenised again")),
+        Mock(side_effect=AssertionError("tokenized again")),
     )
     counts = count_pairs(source, EACH_PAIR, tmp_path / "work", 4_000, Jobs())
     assert as_dictionary(counts) == expected(corpus, 1)

@@ -254,8 +254,8 @@ def test_no_pairs_give_empty_lexicon_if_allowed(
     assert lexicon.lookup(["w"])["w"].num_rows == 0
     assert lexicon.count_of("w") == 0
     assert open_lexicon(tmp_path / "lexicon").rows == 0
-    judgements = SimilarityList("list", [("w", "v"), ("w", "x")], [1.0, 2.0])
-    found = evaluate_lexicon(tmp_path / "lexicon", Lists([judgements], []))
+    judgments = SimilarityList("list", [("w", "v"), ("w", "x")], [1.0, 2.0])
+    found = evaluate_lexicon(tmp_path / "lexicon", Lists([judgments], []))
     assert (found["list"]["found"], found["list"]["adjusted_pmi"]) == (0, None)
     shared = shared_correlations(lexicon, ReferenceLexicon("reference", {("w", "v"): 1.0}, True))
     assert shared == {"cross_pmi": None, "adjusted_pmi": None}

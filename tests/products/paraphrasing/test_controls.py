@@ -19,7 +19,7 @@ from paraforge.products.paraphrasing.paraphraser import (
     plain,
     remove_tags,
 )
-from paraforge.products.paraphrasing.stage import bucket_edges, learnt_templates
+from paraforge.products.paraphrasing.stage import bucket_edges, learned_templates
 
 CONTROLS = Controls(
     {"similarity": [0.5, 0.8], "overlap": [0.2, 0.4], "length": [1.0]},
@@ -88,8 +88,8 @@ def test_templates() -> None:
     with pytest.raises(ConfigurationError, match="trained without templates"):
         Controls().known_template("(S (NP))")
     counts = {"d": 5, "b": 9, "c": 2, "a": 5}
-    assert list(learnt_templates(counts, 5, 10).items()) == [("b", 9), ("a", 5), ("d", 5)]
-    assert list(learnt_templates(counts, 1, 2)) == ["b", "a"]
+    assert list(learned_templates(counts, 5, 10).items()) == [("b", 9), ("a", 5), ("d", 5)]
+    assert list(learned_templates(counts, 1, 2)) == ["b", "a"]
 
 
 def test_control_tags_are_reserved_symbols() -> None:

@@ -121,11 +121,11 @@ def oracle(corpus: Path, images: tuple[str, ...] = ()) -> Oracle:
             holders["source", _key(row["source_text"])].append(number)
         if row["source"] in images:
             holders["image", row["line"]].append(number)
-    neighbours = defaultdict(set)
+    neighbors = defaultdict(set)
     for members in holders.values():
         for one, other in itertools.pairwise(members):
-            neighbours[one].add(other)
-            neighbours[other].add(one)
+            neighbors[one].add(other)
+            neighbors[other].add(one)
     clusters = [-1] * len(rows)
     for first in range(len(rows)):
         waiting = [first] if clusters[first] < 0 else []
@@ -133,7 +133,7 @@ def oracle(corpus: Path, images: tuple[str, ...] = ()) -> Oracle:
             number = waiting.pop()
             if clusters[number] < 0:
                 clusters[number] = first
-                waiting += neighbours[number]
+                waiting += neighbors[number]
     encode, _ = open_encoder("general", "cpu")
     sides = [
         unit_vectors(encode, pa.chunked_array([[row[name] or "" for row in rows]])).astype(np.float32)

@@ -120,7 +120,7 @@ def test_stream_is_read_by_windows() -> None:
     results = translate_in_batches(Upper(queued=3), stream(), window=10)
     for number in range(1, 101):
         assert texts([next(results)]) == [f"SENTENCE {number}"]
-        # Beside the window that is given away: those whose batches are in the queue, and one to tokenise.
+        # Beside the window that is given away: those whose batches are in the queue, and one to tokenize.
         assert read <= number + 40
 
 

@@ -41,7 +41,7 @@ from tests.translation.models.tiny import write_model
             {"share_all_embeddings": False, "share_decoder_input_output_embed": False}, id="own embeddings"
         ),
         pytest.param({"activation_fn": "gelu", "no_scale_embedding": True}, id="gelu, plain embeddings"),
-        pytest.param({"layernorm_embedding": True, "encoder_layers": 3}, id="normalised embeddings"),
+        pytest.param({"layernorm_embedding": True, "encoder_layers": 3}, id="normalized embeddings"),
     ],
 )
 def test_architectures_match_fairseq(changes: dict[str, Any], tiny_fairseq: Path, tmp_path: Path) -> None:

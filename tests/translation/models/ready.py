@@ -38,7 +38,7 @@ def _configuration(**more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _randomise(model: Any, seed: int = 1) -> None:
+def _randomize(model: Any, seed: int = 1) -> None:
     import torch
 
     torch.manual_seed(seed)
@@ -73,7 +73,7 @@ def make_marian(folder: Path, *tags: str) -> Any:
             static_position_embeddings=True, **_configuration(),
         )
     )  # fmt: skip
-    _randomise(model)
+    _randomize(model)
     # Marian's decoder starts from zeros, which Transformers takes from the embedding of padding.
     model.model.shared.weight.data[-1] = 0
     model.generation_config.bad_words_ids = [[last]]
@@ -103,7 +103,7 @@ def write_m2m100(folder: Path) -> Path:
 
 
 def write_nllb(folder: Path) -> Path:
-    """A random NLLB whose tokeniser is a tokenizer.json alone, as new versions of Transformers save it."""
+    """A random NLLB whose tokenizer is a tokenizer.json alone, as new versions of Transformers save it."""
     transformers = pytest.importorskip("transformers")
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -134,7 +134,7 @@ def write_mbart50(folder: Path) -> Path:
     )
     config = transformers.MBartConfig(vocab_size=len(tokenizer), decoder_start_token_id=2, **_configuration())
     model = transformers.MBartForConditionalGeneration(config)
-    _randomise(model)
+    _randomize(model)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
@@ -149,7 +149,7 @@ def _save_m2m100(folder: Path, tokenizer: Any, size: int) -> None:
             decoder_start_token_id=2, **_configuration(),
         )
     )  # fmt: skip
-    _randomise(model)
+    _randomize(model)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 

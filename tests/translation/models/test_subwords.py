@@ -22,7 +22,7 @@ from paraforge.translation.models.subwords import (
     language_tokens,
     open_subwords,
 )
-from paraforge.translation.training.binarisation import encode_sentences
+from paraforge.translation.training.binarization import encode_sentences
 from tests.translation.models.tiny import bitext
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from paraforge.translation.training.binarisation import prepare_bitext
+from paraforge.translation.training.binarization import prepare_bitext
 from paraforge.translation.training.training_run import TrainingRun
-from tests.translation.training.test_binarisation import accepted, write_shards
+from tests.translation.training.test_binarization import accepted, write_shards
 from tests.translation.training.test_training import RESOURCES, Prepared, parameters, start
 
 

@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.stats import chi2_contingency
 
 from paraforge.translation.training import shortlist
-from paraforge.translation.training.binarisation import PartWriter
+from paraforge.translation.training.binarization import PartWriter
 
 _EOS, _FIRST = 2, 4
 

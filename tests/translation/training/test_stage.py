@@ -20,14 +20,14 @@ from paraforge.translation.decoding import device as devices
 from paraforge.translation.models.conversion import write_description
 from paraforge.translation.models.sentencepiece import SPECIAL_TYPES
 from paraforge.translation.training import stage as nmt
-from paraforge.translation.training.binarisation import accepted_pairs, pair_columns, prepare_bitext
+from paraforge.translation.training.binarization import accepted_pairs, pair_columns, prepare_bitext
 from paraforge.translation.training.finishing import training_signature
 from paraforge.translation.training.parameters import NmtParameters, doubt_about
 from paraforge.translation.training.stage import NmtReport, build_nmt, trained_model, training_key
 from tests.base.shards.steps import write_table
 from tests.project import digests
 from tests.translation.models.tiny import bitext
-from tests.translation.training.test_binarisation import accepted, read_part, write_shards
+from tests.translation.training.test_binarization import accepted, read_part, write_shards
 from tests.translation.training.test_training import parameters
 
 FAULTS = ("source_truncated", "output_truncated", "empty_output", "non_finite", "runaway")

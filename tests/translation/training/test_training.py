@@ -16,13 +16,13 @@ from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.shards.resources import Resources
 from paraforge.translation.models.checkpoint import load_checkpoint, weights_only_state
 from paraforge.translation.training import training_run as trainer
-from paraforge.translation.training.binarisation import PreparedBitext, prepare_bitext
+from paraforge.translation.training.binarization import PreparedBitext, prepare_bitext
 from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.processes import Ranks, join
 from paraforge.translation.training.training import trainer_settings
 from paraforge.translation.training.training_run import TrainingRun
 from paraforge.translation.training.validation import Scores
-from tests.translation.training.test_binarisation import accepted, write_shards
+from tests.translation.training.test_binarization import accepted, write_shards
 
 RESOURCES = Resources(threads=1, devices=["cpu"])
 Begin = Callable[..., TrainingRun]
@@ -240,7 +240,7 @@ def test_patience_ends_training(begin: Begin, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_training_parts_are_used_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paraforge.translation.training.binarisation.PAIRS_PER_PART", 100)
+    monkeypatch.setattr("paraforge.translation.training.binarization.PAIRS_PER_PART", 100)
     shards = write_shards(tmp_path / "shards", accepted(300))
     cut = prepare_bitext(shards, tmp_path / "work", parameters(), RESOURCES)
     assert len(cut.parts) == 3

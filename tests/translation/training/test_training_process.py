@@ -28,10 +28,10 @@ from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.models.checkpoint import load_checkpoint
 from paraforge.translation.models.fairseq_compat import data_path
 from paraforge.translation.training import processes, training, training_run
-from paraforge.translation.training.binarisation import drawn_of
+from paraforge.translation.training.binarization import drawn_of
 from paraforge.translation.training.processes import Ranks, join, rank_count
 from paraforge.translation.training.training import train_model, trainer_settings, write_history
-from tests.translation.training.test_binarisation import accepted, write_shards
+from tests.translation.training.test_binarization import accepted, write_shards
 from tests.translation.training.test_training import RESOURCES, parameters
 
 

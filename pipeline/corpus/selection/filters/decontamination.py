@@ -18,7 +18,7 @@ from paraforge.base.logs import counted
 from paraforge.base.section import Section
 from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.base.text.lines import numbered_lines
-from paraforge.base.text.normalisation import SentenceSet, normalise
+from paraforge.base.text.normalization import SentenceSet, normalize
 from paraforge.base.text.paths import FilePath, expand
 from paraforge.corpus.selection.filters import Filter, FilterParameters, Mask
 
@@ -36,7 +36,7 @@ class WordNgrams:
     def __init__(self, sentences: pa.Array, order: int) -> None:
         """Collect the n-grams.
 
-        sentences: normalised sentences, words separated by one space. order: n, at least 1.
+        sentences: normalized sentences, words separated by one space. order: n, at least 1.
         """
         self.order = order
         self._vocabulary = pc.unique(pc.drop_null(pc.list_flatten(_split(sentences))))
@@ -84,7 +84,7 @@ def build_decontamination(
     Memory grows with the test files, not with the corpus.
 
     name: the filter's name, which is the reason of the pairs it rejects.
-    sentences: test sentences, not normalised. sides: the columns with texts.
+    sentences: test sentences, not normalized. sides: the columns with texts.
     ngram: also reject pairs that share this many words in a row with a test sentence.
     """
     known = SentenceSet({name: sentences})
@@ -95,7 +95,7 @@ def build_decontamination(
     def judge(rows: pa.Table, shard: int) -> Mask:
         refused = np.zeros(rows.num_rows, bool)
         for side in sides:
-            texts = normalise(rows[side].combine_chunks())
+            texts = normalize(rows[side].combine_chunks())
             refused |= pc.is_in(texts, value_set=known.sentences).to_numpy(zero_copy_only=False)
             if ngrams is not None:
                 refused |= ngrams.found_in(texts)

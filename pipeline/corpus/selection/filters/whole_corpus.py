@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING
 
 from paraforge.base.shards.groups import GroupRanks, rank_groups
 from paraforge.base.shards.lineage import text_keys
-from paraforge.base.text.normalisation import fold, normalise
+from paraforge.base.text.normalization import fold, normalize
 
 if TYPE_CHECKING:
     from paraforge.corpus.selection.select import Selection
@@ -51,8 +51,8 @@ def near_duplicate_keys(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uin
     and invisible characters differ. For a text without letters and digits, punctuation counts."""
     if not len(texts):
         return np.empty((0, 2), np.uint64)
-    normalised = normalise(texts)
-    return text_keys(pc.if_else(pc.equal(normalised, ""), fold(texts), normalised))
+    normalized = normalize(texts)
+    return text_keys(pc.if_else(pc.equal(normalized, ""), fold(texts), normalized))
 
 
 def sentence_keys(columns: Sequence[pa.ChunkedArray]) -> npt.NDArray[np.uint64]:

@@ -26,7 +26,7 @@ class Importer(Protocol):
     ORIGIN: str
     WANTED: str
 
-    def recognises(self, path: Path) -> bool:
+    def recognizes(self, path: Path) -> bool:
         """Return whether a file or directory has this format."""
 
     def convert_model(self, path: Path, output: Path, languages: tuple[str, str]) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def importer_for(path: Path) -> Importer:
     """Return the module for a model's format. Raises InputError if no format fits."""
     importers = [cast("Importer", importlib.import_module(f"{__name__}.{name}")) for name in _FORMATS]
     for importer in importers:
-        if importer.recognises(path):
+        if importer.recognizes(path):
             return importer
     forms = ", or ".join(importer.WANTED for importer in importers)
     raise InputError(

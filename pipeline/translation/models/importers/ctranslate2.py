@@ -34,7 +34,7 @@ ORIGIN = FOLDER
 WANTED = "model.bin (CTranslate2)"
 
 
-def recognises(path: Path) -> bool:
+def recognizes(path: Path) -> bool:
     """Return whether a path is a CTranslate2 directory."""
     return (path / "model.bin").is_file()
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from paraforge.base.errors import InputError
 from paraforge.translation.models.checkpoint import fairseq_languages
-from paraforge.translation.models.conversion import normalise_checkpoint, write_fairseq_model
+from paraforge.translation.models.conversion import normalize_checkpoint, write_fairseq_model
 from paraforge.translation.models.importers.ctranslate2 import Languages
 from paraforge.translation.models.sentencepiece import check_pieces, read_dictionary
 from paraforge.translation.models.subwords import copy_subwords, find_subwords, open_subwords
@@ -17,7 +17,7 @@ ORIGIN = "fairseq"
 WANTED = "a checkpoint (.pt, fairseq)"
 
 
-def recognises(path: Path) -> bool:
+def recognizes(path: Path) -> bool:
     """Return whether a path is a checkpoint or a directory with one."""
     return (path.is_file() and path.suffix == ".pt") or (path.is_dir() and any(path.glob("*.pt")))
 
@@ -42,7 +42,7 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
     ):
         subwords[side] = copy_subwords(file, output, side)
         check_pieces(open_subwords(subwords[side], language), types[language], file)
-    state = normalise_checkpoint(checkpoint, types[languages[0]], types[languages[1]], languages)
+    state = normalize_checkpoint(checkpoint, types[languages[0]], types[languages[1]], languages)
     try:
         return write_fairseq_model(state, dictionaries, subwords, output, languages)
     except InputError as error:  # the path is of a temporary copy

@@ -42,7 +42,7 @@ _PRE_NORM = {"bart": False, "mbart": True, "pegasus": True}
 _OPTIONAL = ("tokenizer.json", "tokenizer_config.json", "target_vocab.json", "added_tokens.json")
 
 
-def recognises(path: Path) -> bool:
+def recognizes(path: Path) -> bool:
     """Return whether a path is a directory with a configuration and weights of Transformers."""
     return (path / "config.json").is_file() and any((path / name).is_file() for name in WEIGHTS)
 

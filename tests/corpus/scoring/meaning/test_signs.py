@@ -96,7 +96,7 @@ RELATED = [
 related = st.lists(st.sampled_from(RELATED), min_size=1, max_size=20)
 
 
-def neighbours(first: list[int], second: list[int], i: int, j: int) -> int:
+def neighbors(first: list[int], second: list[int], i: int, j: int) -> int:
     """Count the equal neighbors of two words; the ends of texts are equal."""
     fenced = [[-1, *words, -2] for words in (first, second)]
     return (fenced[0][i] == fenced[1][j]) + (fenced[0][i + 2] == fenced[1][j + 2])
@@ -112,7 +112,7 @@ def matched(first: list[int], second: list[int]) -> dict[int, int]:
                 for j in range(len(second))
                 if first[i] == second[j]
                 and j not in found.values()
-                and neighbours(first, second, i, j) >= least
+                and neighbors(first, second, i, j) >= least
             ]
             if i not in found and fits:
                 found[i] = fits[0]
@@ -136,7 +136,7 @@ def expected_signs(one: list[str], other: list[str], turned: bool) -> dict[str, 
     found: dict[str, float] = defaultdict(float)
     for i in (place for place in range(len(a)) if place not in to_b):
         for j in (place for place in range(len(b)) if place not in taken):
-            near = neighbours(a, b, i, j)
+            near = neighbors(a, b, i, j)
             persons = sorted((persons_of[i], persons_of[len(a) + j]))
             if persons[0]:
                 if persons == [4, 5]:

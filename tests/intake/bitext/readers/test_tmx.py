@@ -31,7 +31,7 @@ def read(path: Path, changes: Counter[str] | None = None, **options: int) -> lis
     return rows_of(blocks_of(TmxSource, path, LANGUAGES, reading))
 
 
-# Characters that XML 1.0 allows; line ends are normalised by XML itself.
+# Characters that XML 1.0 allows; line ends are normalized by XML itself.
 text = st.text(
     st.characters(blacklist_categories=["Cs", "Cc"], blacklist_characters="\ufffe\uffff"), max_size=15
 )

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from paraforge.base.text import normalisation
+from paraforge.base.text import normalization
 from paraforge.base.text.ascii_words import ascii_words
-from paraforge.base.text.normalisation import IGNORABLE, SentenceSet, fold, normalise
+from paraforge.base.text.normalization import IGNORABLE, SentenceSet, fold, normalize
 
 BYTES = st.text(st.characters(max_codepoint=127), max_size=12)
 MARKED = st.text("a\u0301Éßﬁ9\u00ad\u200d\ufe0f❤\u20e3ς \n", max_size=8)
@@ -49,9 +49,9 @@ def test_forms_of_comparison(kind: Any, chunked: bool, texts: list[str | None], 
     texts = [None if text is None else text.encode("utf-8", "replace").decode() for text in texts]
     array = pa.array(texts, kind).slice(min(first, len(texts)))
     given_array = pa.chunked_array([array, array[:3], array], kind) if chunked else array
-    for form, slow in ((fold, _slowly_folded), (normalise, _slow_words)):
+    for form, slow in ((fold, _slowly_folded), (normalize, _slow_words)):
         expected = [None if text is None else slow(text) for text in given_array.to_pylist()]
-        with mock.patch.object(normalisation, "_ROWS_AT_ONCE", 2):
+        with mock.patch.object(normalization, "_ROWS_AT_ONCE", 2):
             found = form(given_array)
         assert found.to_pylist() == expected
         found.validate(full=True)
@@ -70,7 +70,7 @@ SAME = [
 
 @pytest.mark.parametrize(("first", "second"), SAME)
 def test_invisible_differences_are_ignored(first: str, second: str) -> None:
-    for form in (fold, normalise):
+    for form in (fold, normalize):
         one, other = form(pa.array([first, second])).to_pylist()
         assert one == other
 
@@ -83,12 +83,12 @@ def test_invisible_characters_match_unicode() -> None:
 def test_different_signs_stay_different() -> None:
     texts = ["❤️", "☹️", "I ❤️ it.", "I ☹️ it."]
     assert len(set(fold(pa.array(texts)).to_pylist())) == len(texts)
-    assert normalise(pa.array(texts[:2])).to_pylist() == ["", ""]
+    assert normalize(pa.array(texts[:2])).to_pylist() == ["", ""]
 
 
 def test_an_example() -> None:
     texts = ["It’s  5 o'clock!", "ÉTÉ, 2½", None, "—"] * 500
-    assert normalise(pa.array(texts)).to_pylist() == ["it s 5 o clock", "été 21 2", None, ""] * 500
+    assert normalize(pa.array(texts)).to_pylist() == ["it s 5 o clock", "été 21 2", None, ""] * 500
     assert ascii_words(pa.array(["a", "B  c.", "d!"])[1:]).to_pylist() == ["b c", "d"]
 
 

@@ -26,7 +26,7 @@ from paraforge.versions import TRANSLATE
 logger = logging.getLogger(__name__)
 
 FULL = "float32"
-QUANTISED = frozenset({"int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16"})
+QUANTIZED = frozenset({"int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16"})
 # Nats per token. Measured (docs/results.md): a smaller beam that costs 0.5 chrF costs 0.03 nats.
 LIMIT = 0.02
 SENTENCES = 1000
@@ -42,7 +42,7 @@ _SIGMAS = 1.645
 
 
 @dataclass(frozen=True)
-class QuantisationLoss:
+class QuantizationLoss:
     """How much worse quantized hypotheses are than those of float32, with upper bounds.
 
     compute_type: compute type of the quantized model. sentences: number in the sample.
@@ -81,7 +81,7 @@ class QuantisationLoss:
 
 def compare(
     model: TranslationModel, options: DecodingOptions, placement: Placement, sentences: Sequence[str]
-) -> QuantisationLoss:
+) -> QuantizationLoss:
     """Translate a sample with CTranslate2 as ``options`` say, and in float32 without a shortlist, and compare
     the best hypotheses. Raises IncompleteError if no sentence of it could be translated.
     """
@@ -92,20 +92,20 @@ def compare(
         assert isinstance(translator, ctranslate2.CTranslate2Translator)  # this model also scores
         return translator
 
-    quantised = _best(opened(options.compute_type, options.shortlist), sentences)
+    quantized = _best(opened(options.compute_type, options.shortlist), sentences)
     # The first model is freed before the second is loaded, because a device may have room for only one.
     translator = opened(FULL)
     full = _best(translator, sentences)
-    other = [place for place in range(len(sentences)) if full[place].text != quantised[place].text]
+    other = [place for place in range(len(sentences)) if full[place].text != quantized[place].text]
     losses = [0.0] * len(sentences)
     sources = [sentences[place] for place in other]
     own = translator.score(sources, [full[place].text for place in other])
-    theirs = translator.score(sources, [quantised[place].text for place in other])
-    for place, best, quantised_best in zip(other, own, theirs, strict=True):
-        losses[place] = best - quantised_best
+    theirs = translator.score(sources, [quantized[place].text for place in other])
+    for place, best, quantized_best in zip(other, own, theirs, strict=True):
+        losses[place] = best - quantized_best
     ruined = [
-        _is_ruined(quantised_best, loss) - _is_ruined(best, -loss)
-        for quantised_best, best, loss in zip(quantised, full, losses, strict=True)
+        _is_ruined(quantized_best, loss) - _is_ruined(best, -loss)
+        for quantized_best, best, loss in zip(quantized, full, losses, strict=True)
     ]
     return measure_loss(options.compute_type, losses, ruined, len(sentences) - len(other))
 
@@ -124,7 +124,7 @@ def _is_ruined(hypothesis: Hypothesis, loss: float) -> bool:
 
 def measure_loss(
     compute_type: str, differences: Sequence[float], ruined: Sequence[int], identical: int
-) -> QuantisationLoss:
+) -> QuantizationLoss:
     """Return the loss on a non-empty sample, with upper bounds of one-sided 95% intervals.
 
     differences: mean log-probability per token in float32 minus that of the quantized type, both from the
@@ -144,7 +144,7 @@ def measure_loss(
     # observations do not give a bound of zero.
     difference = (worse - better) / (count + 2)
     spread = math.sqrt(worse + better + 1 - (worse - better) ** 2 / (count + 2)) / (count + 2)
-    return QuantisationLoss(
+    return QuantizationLoss(
         compute_type=compute_type,
         sentences=count,
         identical=round(identical / count, 4),
@@ -155,7 +155,7 @@ def measure_loss(
     )
 
 
-def decide(loss: QuantisationLoss | None, compute_type: str) -> str:
+def decide(loss: QuantizationLoss | None, compute_type: str) -> str:
     """Return the compute type to use: the requested one only if it is shown to lose little, else float32.
 
     loss: loss on a sample; None if there is too little text. compute_type: the requested one.
@@ -179,7 +179,7 @@ def calibrate(
     sentences: int,
     workplace: Workplace,
     resources: Resources,
-) -> tuple[EngineChoice, QuantisationLoss | None]:
+) -> tuple[EngineChoice, QuantizationLoss | None]:
     """Return the engine for the run: the chosen one, or float32 if that can lose too much.
 
     The result is cached in the work directory for this model, options and version of the engine, so the next
@@ -193,7 +193,7 @@ def calibrate(
 
     Raises IncompleteError if the sample could not be translated.
     """
-    if choice.engine != ctranslate2.NAME or choice.options.compute_type not in QUANTISED:
+    if choice.engine != ctranslate2.NAME or choice.options.compute_type not in QUANTIZED:
         return choice, None
     loss = _sampled_loss(choice, corpus, sentences, workplace, resources)
     options = choice.options.with_changes(compute_type=decide(loss, choice.options.compute_type))
@@ -205,7 +205,7 @@ def calibrate(
 
 def _sampled_loss(
     choice: EngineChoice, corpus: ShardDirectory, sentences: int, workplace: Workplace, resources: Resources
-) -> QuantisationLoss | None:
+) -> QuantizationLoss | None:
     """Return the loss on a sample of a corpus, measured now or earlier; None if there is too little text."""
     directory = resources.work / "translation" / "calibration"
     record = directory / _key(choice.weights, choice.options) / "loss.json"
@@ -228,16 +228,16 @@ def _key(weights: str, options: DecodingOptions) -> str:
     return hash_json([TRANSLATE, weights, options.recorded(), versions])[:40]
 
 
-def _known(record: Path) -> QuantisationLoss | None:
+def _known(record: Path) -> QuantizationLoss | None:
     try:
-        return QuantisationLoss(**(read_json_or_none(record) or {}))
+        return QuantizationLoss(**(read_json_or_none(record) or {}))
     except TypeError:
         return None
 
 
 def measure_on_worker(
     choice: EngineChoice, workplace: Workplace, sentences: Sequence[str]
-) -> QuantisationLoss:
+) -> QuantizationLoss:
     """Measure the loss on this worker's device."""
     assert choice.model is not None
     model = open_model(choice.model, verify=False)

@@ -11,9 +11,9 @@ import pytest
 from paraforge.translation.decoding.translator import DecodingOptions, Hypothesis, Placement
 from paraforge.translation.engines import ctranslate2
 from paraforge.translation.models.model import open_model
-from paraforge.translation.stage import quantisation
+from paraforge.translation.stage import quantization
 from paraforge.translation.stage.parameters import TranslateParameters
-from paraforge.translation.stage.quantisation import QuantisationLoss, decide, measure_loss
+from paraforge.translation.stage.quantization import QuantizationLoss, decide, measure_loss
 from tests.translation.engines.tiny_models import listed
 from tests.translation.models.tiny import bitext
 from tests.translation.stage.test_population import write_corpus
@@ -41,20 +41,20 @@ def test_ruined_sentences_decide_and_small_samples_do_not() -> None:
     assert (found.ruined, found.ruined_bound) == (0.003, pytest.approx(0.002994 + 0.004641, abs=2e-6))
 
 
-@pytest.mark.parametrize("loss", [None, QuantisationLoss("int8", 1000, 0.5, 0.05, 0.06, 0.0, 0.001)])
+@pytest.mark.parametrize("loss", [None, QuantizationLoss("int8", 1000, 0.5, 0.05, 0.06, 0.0, 0.001)])
 def test_only_good_compute_types_are_used(
-    loss: QuantisationLoss | None, caplog: pytest.LogCaptureFixture
+    loss: QuantizationLoss | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
         assert decide(loss, "int8") == "float32"
     assert "everything is translated in float32" in caplog.text
-    good = QuantisationLoss("int8", 1000, 0.9, 0.001, 0.002, 0.0, 0.001)
+    good = QuantizationLoss("int8", 1000, 0.9, 0.001, 0.002, 0.0, 0.001)
     assert decide(good, "int8") == "int8"
 
 
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(quantisation, "_WORTHWHILE", 200)
+    monkeypatch.setattr(quantization, "_WORTHWHILE", 200)
     write_corpus(tmp_path / "ingested", SENTENCES, rows=100)
     return tmp_path / "ingested"
 
@@ -67,14 +67,14 @@ def parameters(**changes: Any) -> TranslateParameters:
 def test_calibration_runs_once_per_model_and_options(
     corpus: Path, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quantisation, "LIMIT", 9.0)
+    monkeypatch.setattr(quantization, "LIMIT", 9.0)
     lenient = parameters()
     report, _ = run(tmp_path, corpus, lenient, model=tiny_model)
     assert report.calibration is not None and report.calibration.sentences > 200
     # How many hypotheses are equal depends on the processor, on which the tiny model was trained.
     assert 0 < report.calibration.identical < 1
     assert report.compute_type == ("int8" if report.calibration.within(9.0) else "float32")
-    monkeypatch.setattr(quantisation, "measure_on_worker", Mock(side_effect=AssertionError("measured again")))
+    monkeypatch.setattr(quantization, "measure_on_worker", Mock(side_effect=AssertionError("measured again")))
     write_corpus(tmp_path / "other", SENTENCES[:150], rows=100)  # another corpus, even a small one
     again, _ = run(tmp_path, tmp_path / "other", lenient, model=tiny_model)
     assert again.calibration == report.calibration
@@ -84,9 +84,9 @@ def test_calibration_runs_once_per_model_and_options(
 
 def test_measured_loss_depends_on_engine_version(monkeypatch: pytest.MonkeyPatch) -> None:
     options = DecodingOptions(shortlist=True)
-    before = quantisation._key("1", options)
-    monkeypatch.setattr(quantisation, "installed", lambda libraries: dict.fromkeys(libraries, "0.1"))
-    assert quantisation._key("1", options) != before
+    before = quantization._key("1", options)
+    monkeypatch.setattr(quantization, "installed", lambda libraries: dict.fromkeys(libraries, "0.1"))
+    assert quantization._key("1", options) != before
 
 
 def test_hopeless_hypothesis_counts_as_ruined(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,13 +97,13 @@ def test_hopeless_hypothesis_counts_as_ruined(monkeypatch: pytest.MonkeyPatch) -
         def score(self, sources: Any, targets: Any) -> list[float]:
             return [{"good": -0.5, "bad": -9.0}[text] for text in targets]
 
-    monkeypatch.setattr(quantisation, "open_translator", Scored)
+    monkeypatch.setattr(quantization, "open_translator", Scored)
     texts = [["bad", "bad", "good", "good"], ["good", "good", "bad", "good"]]  # int8, float32
     sides = ([Hypothesis(text, -1.0, 2) for text in side] for side in texts)
-    monkeypatch.setattr(quantisation, "_best", lambda *_: next(sides))
+    monkeypatch.setattr(quantization, "_best", lambda *_: next(sides))
     model: Any = None
     options = DecodingOptions(compute_type="int8")
-    found = quantisation.compare(model, options, Placement("cpu"), ["a", "b", "c", "d"])
+    found = quantization.compare(model, options, Placement("cpu"), ["a", "b", "c", "d"])
     assert (found.loss, found.ruined, found.identical, found.sentences) == (8.5 / 4, 0.25, 0.25, 4)
 
 
@@ -112,15 +112,15 @@ def test_shortlist_is_checked_and_dropped_with_int8(
 ) -> None:
     model = listed(tiny_model, tmp_path / "model", half=True)
     opened: list[tuple[str, object]] = []
-    open_translator = quantisation.open_translator
+    open_translator = quantization.open_translator
 
     def noted(engine: str, model: Any, options: DecodingOptions, *others: Any) -> Any:
         opened.append((options.compute_type, options.shortlist))
         return open_translator(engine, model, options, *others)
 
-    monkeypatch.setattr(quantisation, "open_translator", noted)
+    monkeypatch.setattr(quantization, "open_translator", noted)
     options = DecodingOptions(beam=2, compute_type="int8", maximum_target_tokens=20, shortlist=True)
-    quantisation.compare(open_model(model), options, Placement("cpu"), SENTENCES[:20])
+    quantization.compare(open_model(model), options, Placement("cpu"), SENTENCES[:20])
     assert opened == [("int8", True), ("float32", False)]
     write_corpus(tmp_path / "ingested", SENTENCES[:50], rows=100)
     for checked, kind, used in ((True, "float32", False), (False, "int8", True)):

@@ -3,7 +3,7 @@ tools.
 
 Every comparison of texts (duplicates, decontamination, splits, groups, near duplicates, triplets) uses one of
 two forms. :func:`fold` removes differences that a reader does not see: case, invisible characters, and how
-a character is encoded. :func:`normalise` also removes punctuation.
+a character is encoded. :func:`normalize` also removes punctuation.
 
 U+0085, U+2028 and U+2029 are text: nothing here splits lines at them.
 """
@@ -51,7 +51,7 @@ def fold(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     return _apply(texts, _fold, pc.ascii_lower)
 
 
-def normalise(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def normalize(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Reduce texts to their words: :func:`fold`, and every run of other characters becomes one space.
 
     ``"It’s  5 o'clock!"`` gives ``"it s 5 o clock"``. Nulls stay null; a text without a letter or digit
@@ -142,15 +142,15 @@ def _classes() -> NDArray[np.uint8]:
 
 
 class SentenceSet:
-    """Distinct sentences of named sets, in memory, compared in the form of `normalise`.
+    """Distinct sentences of named sets, in memory, compared in the form of `normalize`.
 
-    names: of the sets. sentences: the distinct sentences, normalised (pyarrow); none is empty.
+    names: of the sets. sentences: the distinct sentences, normalized (pyarrow); none is empty.
     """
 
     def __init__(self, sets: Mapping[str, Iterable[str | None]]) -> None:
         """Build the set from the unchanged sentences of named sets; blank ones are left out."""
         self.names = list(sets)
-        columns = [normalise(pa.array(list(texts), pa.string())) for texts in sets.values()]
+        columns = [normalize(pa.array(list(texts), pa.string())) for texts in sets.values()]
         numbers = np.repeat(np.arange(len(columns)), [len(column) for column in columns])
         texts = pa.concat_arrays([pa.array([], pa.string()), *columns])
         full = pc.fill_null(pc.not_equal(texts, ""), False).to_numpy(zero_copy_only=False)
@@ -170,7 +170,7 @@ class SentenceSet:
 
     def find(self, texts: Any) -> NDArray[np.int64]:
         """Return the index in `sentences` of each text of a string column, -1 if it is in no set."""
-        column = normalise(texts.cast(pa.string()))
+        column = normalize(texts.cast(pa.string()))
         places = pc.fill_null(pc.index_in(column, value_set=self.sentences), -1)
         return places.to_numpy(zero_copy_only=False).astype(np.int64)
 

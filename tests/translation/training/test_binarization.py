@@ -17,8 +17,8 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.units import load_processor
 from paraforge.translation.models.fairseq_compat import import_fairseq
-from paraforge.translation.training import binarisation
-from paraforge.translation.training.binarisation import (
+from paraforge.translation.training import binarization
+from paraforge.translation.training.binarization import (
     PreparedBitext,
     drawn_of,
     encode_sentences,
@@ -139,7 +139,7 @@ def test_prepared_bitext_does_not_depend_on_shards(tmp_path: Path) -> None:
 
 def test_training_parts_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = prepare(tmp_path / "whole")
-    monkeypatch.setattr(binarisation, "PAIRS_PER_PART", 128)
+    monkeypatch.setattr(binarization, "PAIRS_PER_PART", 128)
     cut = prepare(tmp_path / "cut")
     assert len(cut.parts) == -(-whole.trained // 128)
     rows = [row for part in cut.parts for row in read_part(tmp_path / "cut" / "work" / part, "train", "en")]
@@ -181,7 +181,7 @@ def test_sampled_vocabulary_reads_fewer_rows(tmp_path: Path, monkeypatch: pytest
         seen.append(len(list(sentences)))
         raise InputError("enough")
 
-    monkeypatch.setattr(binarisation, "train_vocabulary", count)
+    monkeypatch.setattr(binarization, "train_vocabulary", count)
     rows: list[Row] = [(f"{cs} {number}", en, None) for number, (cs, en) in enumerate(bitext(3000))]
     for sample, maximum in ((10**6, 10**6), (100, 10**6), (1000, 1000)):
         with pytest.raises(InputError):
@@ -196,14 +196,14 @@ def test_sample_keeps_all_validation_pairs() -> None:
     targets = [f"dog {number}" for number in numbers]
     sources = [f"pes {number // 4}" for number in numbers]
     pairs = pa.table({"source_text": sources, "target": targets, "reference": targets})
-    found = binarisation.Draw(held_out=0.1, share=1.0, sample=0.3).sampled(pairs)
+    found = binarization.Draw(held_out=0.1, share=1.0, sample=0.3).sampled(pairs)
     held = drawn_of(pairs["source_text"]) < 0.1
     assert found.num_rows - found["drawn"].null_count == held.sum()
     others = Counter(found.filter(found["drawn"].is_null())["source_text"].to_pylist())
     assert 0.25 < others.total() / (~held).sum() < 0.35
     assert set(others.values()) == {1, 2, 3, 4}
     # Of more pairs than the maximum, all of a source are drawn, or none.
-    drawn = binarisation.Draw(held_out=0.1, share=0.5, sample=1.0).trained(pairs)
+    drawn = binarization.Draw(held_out=0.1, share=0.5, sample=1.0).trained(pairs)
     assert 0.4 < drawn.num_rows / (~held).sum() < 0.6
     assert set(Counter(drawn["source_text"].to_pylist()).values()) == {4}
 
@@ -211,11 +211,11 @@ def test_sample_keeps_all_validation_pairs() -> None:
 def test_finished_preparation_is_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[tuple[Path, bool]] = []
     monkeypatch.setattr(
-        binarisation, "sync_tree", lambda place: synced.append((place, (place / "prepared.json").exists()))
+        binarization, "sync_tree", lambda place: synced.append((place, (place / "prepared.json").exists()))
     )
     first = prepare(tmp_path)
     assert synced == [(tmp_path / "work", False)]  # before the record says that everything is there
-    monkeypatch.setattr(binarisation, "train_vocabulary", Mock(side_effect=AssertionError("prepared twice")))
+    monkeypatch.setattr(binarization, "train_vocabulary", Mock(side_effect=AssertionError("prepared twice")))
     assert prepare(tmp_path) == first
 
 
@@ -224,7 +224,7 @@ def test_killed_preparation_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """The kill in `write_json` comes when everything but the record is written."""
     expected = prepare(tmp_path / "whole", rows_per_shard=20)
     with monkeypatch.context() as patched:
-        patched.setattr(binarisation, killed, Mock(side_effect=KeyboardInterrupt))
+        patched.setattr(binarization, killed, Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             prepare(tmp_path, rows_per_shard=20)
     assert prepare(tmp_path, rows_per_shard=20) == expected
