@@ -53,7 +53,7 @@ def make(directory: Path, wanted: Sequence[str]) -> None:
     for project, sources in ((first_host, paths[:2]), (second_host, paths[1:3])):
         form = {"format": "tsv", "columns": {"source_text": 0, "reference": 1}}
         parameters["ingest"]["sources"] = [{"name": p.stem, "path": p.name, **form} for p in sources]
-        parameters["publish"]["licences"] = {p.stem: "MIT" for p in sources}
+        parameters["publish"]["licenses"] = {p.stem: "MIT" for p in sources}
         write_parameters(project, parameters)
         shutil.copy(ROOT / "benchmarks" / "faulty_process.py", project / "sitecustomize.py")
     for name in stage_names():

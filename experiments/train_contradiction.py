@@ -36,12 +36,12 @@ from scripts.derive_antonyms import synsets
 from scripts.train_scorer import wordnet_pairs
 
 TRAINED_ON: Final = [
-    {"name": "Bible, seven English versions", "licence": "public domain"},
-    {"name": "Tatoeba, English sentences", "licence": "CC BY 2.0 FR", "url": "https://tatoeba.org"},
-    {"name": "Novels, sentences", "licence": "public domain"},
+    {"name": "Bible, seven English versions", "license": "public domain"},
+    {"name": "Tatoeba, English sentences", "license": "CC BY 2.0 FR", "url": "https://tatoeba.org"},
+    {"name": "Novels, sentences", "license": "public domain"},
     {
         "name": "WordNet 3.0, synonyms",
-        "licence": "WordNet 3.0 licence",
+        "license": "WordNet 3.0 license",
         "url": "https://wordnet.princeton.edu",
     },
 ]
@@ -266,17 +266,17 @@ def fitted(signs: Mapping[tuple[str, str], Signs]) -> dict[str, Any]:
     )
     hidden, output = torch.nn.Linear(len(NAMES), _UNITS), torch.nn.Linear(_UNITS, 1)
     parameters = [*hidden.parameters(), *output.parameters()]
-    optimiser = torch.optim.Adam(parameters, lr=0.01, weight_decay=1e-4)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, _EPOCHS)
+    optimizer = torch.optim.Adam(parameters, lr=0.01, weight_decay=1e-4)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, _EPOCHS)
     for _ in range(_EPOCHS):
         for rows in torch.randperm(len(inputs)).split(4096):
             margin = output(torch.relu(hidden(inputs[rows])))[:, 0]
             loss = torch.nn.functional.binary_cross_entropy_with_logits(
                 margin, target[rows], weight=weight_of[rows]
             )
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
-            optimiser.step()
+            optimizer.step()
         schedule.step()
     print(f"loss of the last batch: {loss.item():.4f}")
     return {

@@ -56,7 +56,7 @@ _HEADER = """\
 # Antonyms: a word, those that it is opposed to, and behind a stroke those that are similar to one of these.
 # Made by scripts/derive_antonyms.py.
 #
-# Most are derived from WordNet 3.0, Copyright 2006 by Princeton University; its licence, which applies to
+# Most are derived from WordNet 3.0, Copyright 2006 by Princeton University; its license, which applies to
 # them, is in the README.md of paraforge.corpus.scoring.general. The others are in the script.
 """
 
@@ -77,7 +77,7 @@ class Synset:
 def synsets(directory: Path, part: str) -> Iterator[Synset]:
     """Yield the synonym sets of a part of speech."""
     for line in (directory / f"data.{part}").read_text(encoding="utf-8").split("\n"):
-        if not line or line.startswith("  "):  # the licence comes before the sets
+        if not line or line.startswith("  "):  # the license comes before the sets
             continue
         data, _, gloss = line.partition("|")
         fields = data.split()

@@ -51,10 +51,10 @@ TRAINED_ON = {
     "ppdb": ("PPDB 1.0 XXXL, lexical", "CC BY 3.0 US", "http://paraphrase.org"),
     "bible": ("Bible, seven English versions, two pairs a verse", "public domain", None),
     "tatoeba": ("Tatoeba, English sentences of one Czech sentence", "CC BY 2.0 FR", "https://tatoeba.org"),
-    "synonyms": ("WordNet 3.0, synonyms", "WordNet 3.0 licence", "https://wordnet.princeton.edu"),
-    "definitions": ("WordNet 3.0, definitions", "WordNet 3.0 licence", "https://wordnet.princeton.edu"),
+    "synonyms": ("WordNet 3.0, synonyms", "WordNet 3.0 license", "https://wordnet.princeton.edu"),
+    "definitions": ("WordNet 3.0, definitions", "WordNet 3.0 license", "https://wordnet.princeton.edu"),
 }
-"""What each part is called, its licence, and where it comes from."""
+"""What each part is called, its license, and where it comes from."""
 RAREST = 2_000
 """Number of rarest words whose vectors give the length of the vector of an unknown part of a word."""
 _PAIRS_A_SYNSET = 3
@@ -95,7 +95,7 @@ def write_scorer(model: SentenceModel, pairs: Mapping[str, int], output: Path) -
         "name": NAME,
         "language": "en",
         "trained_on": [
-            {**dict(zip(("name", "licence", "url"), TRAINED_ON[part], strict=True)), "pairs": count}
+            {**dict(zip(("name", "license", "url"), TRAINED_ON[part], strict=True)), "pairs": count}
             for part, count in pairs.items()
         ],
         "signature": model.about["signature"],

@@ -11,7 +11,7 @@ from paraforge.stages.metrics import write_metrics
 def main(parameters: Parameters) -> None:
     """Publish data/translated, data/scored and data/selected as data/corpus and data/rejected."""
     report = publish(
-        parameters.publish.model_copy(update={"licences": parameters.licences}),
+        parameters.publish.model_copy(update={"licenses": parameters.licenses}),
         inputs=[Path("data/translated"), Path("data/scored")],
         selected=Path("data/selected"),
         corpus=Path("data/corpus"),

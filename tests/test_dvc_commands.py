@@ -110,14 +110,14 @@ def test_params_diff_metrics_diff_and_plots(project: Path) -> None:
 
 def test_changed_license_reruns_only_publication(project: Path) -> None:
     parameters = read_parameters(project)
-    parameters["ingest"]["sources"][0]["licence"] = "CC-BY-4.0"
-    parameters["publish"]["licences"] = {"sample-news": "CC0-1.0"}
+    parameters["ingest"]["sources"][0]["license"] = "CC-BY-4.0"
+    parameters["publish"]["licenses"] = {"sample-news": "CC0-1.0"}
     write_parameters(project, parameters)
     said = run("dvc", "repro", "publish", cwd=project).stdout
     assert set(re.findall("Running stage '(.*?)'", said)) == {"ingest", "publish"}
     manifest = read_manifest(project / "data/corpus")
-    assert {manifest.licences[name] for name in manifest.sources if name != "sample-news"} == {"CC-BY-4.0"}
-    assert manifest.licences["sample-news"] == "CC0-1.0"
+    assert {manifest.licenses[name] for name in manifest.sources if name != "sample-news"} == {"CC-BY-4.0"}
+    assert manifest.licenses["sample-news"] == "CC0-1.0"
     card = (project / "data/corpus/_README.md").read_text(encoding="utf-8")
     assert "| sample-captions | CC-BY-4.0 |" in card
 

@@ -112,7 +112,7 @@ def configure(language: str, project: Path, choices: list[str]) -> None:
     """Make a project that reads the pairs and states their license."""
     source = {
         "name": "tatoeba",
-        "licence": "CC-BY-2.0-FR",
+        "license": "CC-BY-2.0-FR",
         "format": "tsv",
         "path": "pairs.tsv",
         "columns": {"source_text": 0, "reference": 1},
@@ -123,7 +123,7 @@ def configure(language: str, project: Path, choices: list[str]) -> None:
     named = (
         f"nmt.source_language={code}",
         "publish.name=Paraphrases from Tatoeba",
-        "publish.licence=cc-by-2.0",
+        "publish.license=cc-by-2.0",
     )
     run(project, "paraforge", "configure", "corpus=tatoeba", *CHOICES, *named, *choices)
 

@@ -37,7 +37,7 @@ def trained(
     [
         (WORD, {}),
         (WORD, {"loss": "softmax", "negatives": "mix", "lambda_words": 1e-4, "average_after": 0.5}),
-        (WORD, {"optimiser": "adagrad", "learning_rate": 0.05, "clip": 1.0}),
+        (WORD, {"optimizer": "adagrad", "learning_rate": 0.05, "clip": 1.0}),
         (SUM, {"negatives": "mix"}),
         ({"kind": "lstm", "dimension": 8, "output_dimension": 6}, {}),
         ({"kind": "blstm", "dimension": 8, "output_dimension": 6}, {"lambda_composition": 1e-4}),

@@ -62,14 +62,14 @@ def make(project: Path, changed: Mapping[str, Any] | None = None) -> Path:
     write_sample(project, pairs=600)
     (project / "dirty.tsv").write_text("".join(f"{line}\n" for line in DIRTY), encoding="utf-8")
     parameters = read_parameters(project)
-    source = {"format": "tsv", "columns": {"source_text": 0, "reference": 1}, "licence": "MIT"}
+    source = {"format": "tsv", "columns": {"source_text": 0, "reference": 1}, "license": "MIT"}
     parameters["ingest"] = {
         "kind": "bitext",
         "rows_per_shard": 100,
         "cleaning": {"malformed": "reject"},
         "sources": [{"name": name, "path": f"{name}.tsv", **source} for name in SOURCES],
     }
-    parameters["publish"] |= {"licences": {}, "rows_per_file": 100}
+    parameters["publish"] |= {"licenses": {}, "rows_per_file": 100}
     parameters["nmt"] = tiny_model(vocabulary={"size": 120}).model_dump(mode="json", exclude_unset=True)
     parameters["translate"]["sentences_per_task"] = 30
     parameters["translate"]["fake"]["fail_pattern"] = FAILING

@@ -105,7 +105,7 @@ def test_stages_count_same_rows(published: Path) -> None:
 
 def test_sources_keep_their_licenses(published: Path) -> None:
     manifest = read_json(published / "data/corpus/_manifest.json")
-    assert manifest["licences"] == dict.fromkeys(SOURCES, "MIT")
+    assert manifest["licenses"] == dict.fromkeys(SOURCES, "MIT")
 
 
 def test_finished_stages_leave_only_what_a_later_run_reuses(published: Path) -> None:

@@ -98,7 +98,7 @@ def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str,
     sources = sorted({name for both in names for name in both})
     return {
         "pretty_name": manifest.name,
-        "license": parameters.licence,
+        "license": parameters.license,
         "language": languages,
         "multilinguality": ["translation"] if len(languages) > 1 else ["monolingual"],
         "language_creators": creators,
@@ -168,7 +168,7 @@ def dataset_card(manifest: Manifest, statistics: Published, parameters: PublishP
     kept = manifest.content == KEPT
     verdict = verdict_words(manifest.verdict, manifest.counts.kept) if kept else []
     figures = [_bands(statistics), _means(statistics), _examples(statistics)] if kept else []
-    licences = [[source, manifest.licences.get(source, NOT_STATED)] for source in sorted(manifest.sources)]
+    licenses = [[source, manifest.licenses.get(source, NOT_STATED)] for source in sorted(manifest.sources)]
     template = Template(_TEMPLATE.read_text(encoding="utf-8"))
     text = template.substitute(
         name=escape(manifest.name),
@@ -184,8 +184,8 @@ def dataset_card(manifest: Manifest, statistics: Published, parameters: PublishP
             ["column", "type", "meaning"],
             [[Code(c["name"]), c["type"], c["description"]] for c in manifest.columns],
         ),
-        licence=code(parameters.licence),
-        licences=table(["source", "license"], licences),
+        license=code(parameters.license),
+        licenses=table(["source", "license"], licenses),
         version=manifest.version,
         schema_version=manifest.schema_version,
         origin=_origin(manifest),

@@ -52,7 +52,7 @@ class Manifest:
     pivots: the same counts for each pivot, if there are several.
     columns: name, type and description of each column.
     steps: version, parameters and fingerprints of each step that made the corpus.
-    licences: licence of each source, as configured.
+    licenses: license of each source, as configured.
     publication: an ID shared by the manifests of the kept and the rejected pairs of one run.
     verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`; empty without mismatched pairs.
     wrong_pairs: the file of mismatched pairs, or None, as for the rejected pairs.
@@ -67,7 +67,7 @@ class Manifest:
     files: list[PublishedFile]
     columns: list[dict[str, str]]
     steps: dict[str, Any]
-    licences: dict[str, str]
+    licenses: dict[str, str]
     publication: str = ""
     verdict: dict[str, Any] = field(default_factory=dict)
     wrong_pairs: PublishedFile | None = None
@@ -107,7 +107,7 @@ class Manifest:
             **self._plain("schema_version", "content", "name", "signature", "publication", "rows", "bytes"),
             "counts": self.counts.as_dict(),
             "sources": _as_dicts(self.sources),
-            **self._plain("licences", "columns", "steps", "verdict"),
+            **self._plain("licenses", "columns", "steps", "verdict"),
             "wrong_pairs": None if self.wrong_pairs is None else vars(self.wrong_pairs),
             "files": [vars(file) for file in self.files],
         }

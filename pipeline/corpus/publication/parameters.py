@@ -26,14 +26,14 @@ class PublishParameters(Section):
         max_length=200,
         description="title of the dataset card, summary and report",
     )
-    licence: str = Field(
+    license: str = Field(
         "other",
         pattern=r"^[a-z0-9][a-z0-9.+-]*$",
         description="the Hub's identifier of the license, e.g. cc-by-4.0 or other",
     )
-    licences: dict[str, str] = Field(
+    licenses: dict[str, str] = Field(
         default_factory=dict,
-        description="license of each source, instead of its own `licence`; SOURCE also covers SOURCE.FILE and"
+        description="license of each source, instead of its own `license`; SOURCE also covers SOURCE.FILE and"
         " SOURCE-PART",
     )
     languages: list[Language] | None = Field(
@@ -65,28 +65,28 @@ class PublishParameters(Section):
     rows_per_file: int = Field(50_000, ge=1, description="largest number of pairs in a published file")
     examples: int = Field(2, ge=0, le=100, description="pairs from each score band to show on the card")
 
-    def licences_of(self, sources: Iterable[str]) -> dict[str, str]:
-        """Return the licence of each source that has one; ``news.2014`` has that of ``news`` unless it has
+    def licenses_of(self, sources: Iterable[str]) -> dict[str, str]:
+        """Return the license of each source that has one; ``news.2014`` has that of ``news`` unless it has
         its own."""
-        licences = {source: self._licence_of(source) for source in sorted(sources)}
-        return {source: licence for source, licence in licences.items() if licence}
+        licenses = {source: self._license_of(source) for source in sorted(sources)}
+        return {source: license for source, license in licenses.items() if license}
 
-    def _licence_of(self, source: str) -> str:
-        """Return a source's licence, empty if it has none. For ``A/B``, whose sides are from two sources, it
+    def _license_of(self, source: str) -> str:
+        """Return a source's license, empty if it has none. For ``A/B``, whose sides are from two sources, it
         names both."""
         if "/" in source:
-            both = [self._licence_of(name) for name in source.split("/")]
+            both = [self._license_of(name) for name in source.split("/")]
             return " and ".join(dict.fromkeys(both)) if all(both) else ""
-        named = [name for name in self.licences if f"{source}.".startswith((f"{name}.", f"{name}-"))]
-        return self.licences[max(named, key=len)] if named else ""
+        named = [name for name in self.licenses if f"{source}.".startswith((f"{name}.", f"{name}-"))]
+        return self.licenses[max(named, key=len)] if named else ""
 
-    @field_validator("licences")
+    @field_validator("licenses")
     @classmethod
-    def _not_blank(cls, licences: dict[str, str]) -> dict[str, str]:
-        blank = [source for source, text in licences.items() if not text.strip()]
+    def _not_blank(cls, licenses: dict[str, str]) -> dict[str, str]:
+        blank = [source for source, text in licenses.items() if not text.strip()]
         if blank:
-            raise ValueError(f"no licence is given for {', '.join(blank)}")
-        return licences
+            raise ValueError(f"no license is given for {', '.join(blank)}")
+        return licenses
 
     @field_validator("splits")
     @classmethod

@@ -103,7 +103,7 @@ def publish(
 ) -> PublishReport:
     """Write both datasets and the held-out pairs; each directory is replaced as a whole.
 
-    parameters: name, licences, file size.
+    parameters: name, licenses, file size.
     inputs: row-aligned shard directories, ``data/translated`` and ``data/scored``.
     selected: the output of selection for them, ``data/selected``.
     corpus, rejected: where to publish the kept pairs, and the rejected or failed ones.
@@ -280,7 +280,7 @@ class _Publication:
             ],
             columns=describe_columns(self.schemas[content]),
             steps=self.steps,
-            licences=self.parameters.licences_of(statistics.sources),
+            licenses=self.parameters.licenses_of(statistics.sources),
             publication=publication,
             verdict=self.selected.get("verdict") or {},
             wrong_pairs=self._copy_wrong_pairs(directory) if content == KEPT else None,

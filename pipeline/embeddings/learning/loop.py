@@ -20,7 +20,7 @@ from paraforge.base.interrupts import graceful_interrupts, stop_requested
 from paraforge.base.progress import progress
 from paraforge.base.shards.pool import prefetch
 from paraforge.embeddings.learning.checkpoint import CHECKPOINT, newest_checkpoint, save_checkpoint
-from paraforge.embeddings.learning.optimisers import Optimiser
+from paraforge.embeddings.learning.optimizers import Optimizer
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class Task(Generic[Batch, Module]):
     patience: int | None = None
     average_after: float | None = None
     prefetch = 1
-    optimiser: Optimiser
+    optimizer: Optimizer
 
     def running(self) -> AbstractContextManager[object]:
         """Return a context for the training, e.g. one thread inside torch's operations if more do not pay
@@ -218,7 +218,7 @@ class Trainer(Generic[Batch, Module]):
                     raise Interrupted()
         task.finish(record)
         record.finished = True
-        task.optimiser.synchronize()
+        task.optimizer.synchronize()
         _check_parameters(self.module, record.updates)
         if self._means and not record.averaged:
             logger.warning("too few updates for average_after: parameters are not averaged")
@@ -244,7 +244,7 @@ class Trainer(Generic[Batch, Module]):
         if self._means and record.updates // AVERAGE_EVERY > before:
             assert self.task.average_after is not None
             if record.seen >= self.task.average_after * self.task.total:
-                self.task.optimiser.synchronize()
+                self.task.optimizer.synchronize()
                 record.averaged += 1
                 for name, mean in self._means.items():
                     mean.lerp_(self._named[name], 1.0 / record.averaged)
@@ -294,7 +294,7 @@ class Trainer(Generic[Batch, Module]):
         if self._evaluate is None:
             return None
         record, patience = self.record, self.task.patience
-        self.task.optimiser.synchronize()
+        self.task.optimizer.synchronize()
         self.module.eval()
         with torch.no_grad(), self._use_average():
             score = float(self._evaluate(self.module))
@@ -335,7 +335,7 @@ class Trainer(Generic[Batch, Module]):
 
     def _tensors(self) -> dict[str, Tensor]:
         tensors = {f"parameter.{name}": value for name, value in self._named.items()}
-        tensors |= {f"optimiser.{name}": value for name, value in self.task.optimiser.state.items()}
+        tensors |= {f"optimizer.{name}": value for name, value in self.task.optimizer.state.items()}
         return tensors | {f"average.{name}": value for name, value in self._means.items()}
 
     def _best_tensors(self) -> dict[str, Tensor]:
@@ -365,7 +365,7 @@ class Trainer(Generic[Batch, Module]):
             self.record = Record(**content["training"])
         for name, value in expected.items():
             value.copy_(tensors[name])
-        self.task.optimiser.steps = self.record.updates
+        self.task.optimizer.steps = self.record.updates
         if self.record.best_score is not None:
             self._best = {name: tensors[f"best.{name}"] for name in self._named}
         logger.info(

@@ -13,7 +13,7 @@ from paraforge.base.devices import torch_threads
 from paraforge.base.errors import InputError
 from paraforge.embeddings.encoders.encoder import Encoder
 from paraforge.embeddings.learning.loop import Record, Task, Trainer, TrainingStep, divergence_error
-from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, clip_, separate
+from paraforge.embeddings.learning.optimizers import AdaGrad, Adam, Optimizer, clip_, separate
 from paraforge.embeddings.losses import Batch, loss_named
 from paraforge.embeddings.trainer.mega_batches import (
     MegaBatch,
@@ -74,7 +74,7 @@ class PairObjective(Task[MegaBatch, Encoder]):
         self.evaluate_every = parameters.evaluate_every
         self.patience = parameters.patience
         self.average_after = parameters.average_after
-        self.optimiser = _make_optimiser(encoder, parameters)
+        self.optimizer = _make_optimizer(encoder, parameters)
         self._store = store
         self._parameters = parameters
         self._threads = threads
@@ -167,7 +167,7 @@ class PairObjective(Task[MegaBatch, Encoder]):
             alone = len(forbidden) == pairs * (pairs - 1)
             return torch.full((int(alone), pairs), -1)
         for name, unit in self.module.table_units().items():
-            self.optimiser.refresh(name, mega_batch.rows[unit].to(self._device))
+            self.optimizer.refresh(name, mega_batch.rows[unit].to(self._device))
         embeddings = encode(self.module, mega_batch.bags, self._device)
         # With vectors that are not finite, nothing could be a negative, and every pair would be skipped.
         if not bool(embeddings.norm(dim=1).isfinite().all()):
@@ -196,10 +196,10 @@ class PairObjective(Task[MegaBatch, Encoder]):
     def _update(self, batch: MiniBatch, mega_batch: MegaBatch) -> Tensor:
         """Train on one mini-batch: forward, loss, gradient, update. Returns the loss without penalties."""
         rows, parameters = batch.rows, self._parameters
-        optimiser, units = self.optimiser, self.module.table_units()
-        optimiser.begin_step()
+        optimizer, units = self.optimizer, self.module.table_units()
+        optimizer.begin_step()
         leaves = {
-            name: optimiser.read_rows(name, rows[unit]).requires_grad_() for name, unit in units.items()
+            name: optimizer.read_rows(name, rows[unit]).requires_grad_() for name, unit in units.items()
         }
         embeddings = self.module(batch.bags, leaves)
         loss = self._loss.compute(self._seen(embeddings, batch, mega_batch))
@@ -222,14 +222,14 @@ class PairObjective(Task[MegaBatch, Encoder]):
             if parameters.clip is not None:
                 clip_(gradients, parameters.clip)
             for name, gradient in row_gradients.items():
-                optimiser.write_rows(name, rows[units[name]], leaves[name], gradient)
+                optimizer.write_rows(name, rows[units[name]], leaves[name], gradient)
             for name, gradient in composition_gradients.items():
-                optimiser.update(name, gradient)
+                optimizer.update(name, gradient)
         return loss.detach()
 
 
-def _make_optimiser(encoder: Encoder, parameters: TrainingParameters) -> Optimiser:
+def _make_optimizer(encoder: Encoder, parameters: TrainingParameters) -> Optimizer:
     named = {name: value.detach() for name, value in encoder.named_parameters()}
-    if parameters.optimiser == "adagrad":
+    if parameters.optimizer == "adagrad":
         return AdaGrad(named, parameters.learning_rate)
     return Adam(named, encoder.tables(), parameters.learning_rate)

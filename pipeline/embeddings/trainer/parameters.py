@@ -1,4 +1,4 @@
-"""Sections `embeddings` and `paragram` of params.yaml: encoder, vocabulary, loss, negatives, optimiser."""
+"""Sections `embeddings` and `paragram` of params.yaml: encoder, vocabulary, loss, negatives, optimizer."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class TrainingParameters(Section):
     negatives: Literal["max", "mix"] = Field(
         "max", description="MAX; or MIX, which takes MAX with probability 0.5 and otherwise any"
     )
-    optimiser: Literal["adam", "adagrad"] = Field("adam", description="Adam or AdaGrad")
+    optimizer: Literal["adam", "adagrad"] = Field("adam", description="Adam or AdaGrad")
     learning_rate: float = Field(0.001, gt=0, description="learning rate")
     average_after: float | None = Field(
         None,

@@ -81,7 +81,7 @@ def clean(block: Block, settings: Cleaning, paths: Mapping[str, Path], findings:
     of rejected rows are cut to 4,096 characters.
 
     settings: what to repair and to reject. paths: the file of each text column, for errors.
-    findings: counts repairs (``entities``, ``invisible_characters``, ``line_breaks``, ``normalised``,
+    findings: counts repairs (``entities``, ``invisible_characters``, ``line_breaks``, ``normalized``,
         ``trimmed``) and rows with ``markup``, ``question_marks`` and ``doubled_quotes``.
 
     Raises InputError if ``settings.malformed`` is ``error`` and a row has a NUL character.
@@ -136,7 +136,7 @@ def _without_controls(texts: pa.Array, changes: Changes) -> tuple[pa.Array, Mask
 
 
 def compose(texts: pa.Array, changes: Changes) -> pa.Array:
-    """Return the texts in Unicode form C; nulls stay null. Changed texts are counted as ``normalised``."""
+    """Return the texts in Unicode form C; nulls stay null. Changed texts are counted as ``normalized``."""
     if not (text_bytes(texts.fill_null(""))[0] >= _FIRST_COMBINING_BYTE).any():
         return texts
     mask = pc.fill_null(pc.match_substring_regex(texts, _COMBINING), False)
@@ -146,7 +146,7 @@ def compose(texts: pa.Array, changes: Changes) -> pa.Array:
     changed = pc.sum(pc.not_equal(affected, normal)).as_py() or 0
     if not changed:
         return texts
-    changes["normalised"] += int(changed)
+    changes["normalized"] += int(changed)
     return pc.replace_with_mask(texts, mask, normal)
 
 

@@ -144,7 +144,7 @@ class NamedSource(Section):
         max_length=LONGEST_NAME,
         description="unique name, which the column 'source' shows",
     )
-    licence: str | None = Field(
+    license: str | None = Field(
         None,
         pattern=r"\S",
         max_length=200,

@@ -70,7 +70,7 @@ class SourceFile:
 
     def reading(self) -> dict[str, Any]:
         """Return the parameters of the source that its rows depend on."""
-        ignored = {"name", "licence", "path", "paths", "drop_rows"}
+        ignored = {"name", "license", "path", "paths", "drop_rows"}
         return self.source.model_dump(mode="json", exclude=ignored)
 
 

@@ -116,8 +116,8 @@ def push(
     from paraforge.interface.query.push import push as upload
 
     manifest = check_push(corpus, repository)
-    for source, licence in sorted(manifest.licences.items()):
-        typer.echo(f"license of {source}: {licence}")
+    for source, license in sorted(manifest.licenses.items()):
+        typer.echo(f"license of {source}: {license}")
     size = f"{counted(manifest.rows, 'pair')} in {counted(len(manifest.files), 'file')}"
     if dry_run:
         typer.echo(f"would upload {size} to {repository}")

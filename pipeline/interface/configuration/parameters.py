@@ -67,15 +67,15 @@ class Parameters(Section):
     resources: Resources = Field(default_factory=Resources)
 
     @property
-    def licences(self) -> dict[str, str]:
-        """Return ``publish.licences`` and the sources' own licences, which entries there override. A source
+    def licenses(self) -> dict[str, str]:
+        """Return ``publish.licenses`` and the sources' own licenses, which entries there override. A source
         without either has none."""
-        own = {source.name: source.licence for bitext in self._bitexts() for source in bitext.sources}
+        own = {source.name: source.license for bitext in self._bitexts() for source in bitext.sources}
         if not any(own.values()):
-            return self.publish.licences
-        named = self.publish.licences_of(own)
+            return self.publish.licenses
+        named = self.publish.licenses_of(own)
         stated = {name: text or named.get(name, NOT_STATED) for name, text in own.items()}
-        return {**stated, **self.publish.licences}
+        return {**stated, **self.publish.licenses}
 
     @model_validator(mode="after")
     def _kept_directories(self) -> Parameters:

@@ -264,7 +264,7 @@ def make_plan(
         workplace = plan_workplace(section.engine, resources, population.sentences)
         workers = workplace.worker_count
         # Stage translate makes the same check, and reuses this result.
-        if section.check_quantised:
+        if section.check_quantized:
             choice, _ = calibrate(choice, corpus, left, workplace, resources)
         left, to_ask = _left_sentences(corpus, choice, population, section.maximum_sentences, resources)
         if not left and (sentences is None or is_remote(section.engine)):  # a server would be paid again

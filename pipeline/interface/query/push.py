@@ -24,7 +24,7 @@ def check_push(corpus: Path, repository: str) -> Manifest:
     """Verify a corpus before it is uploaded, and return its manifest.
 
     Raises InputError if the corpus is damaged, contains a symbolic link, or has a source without a stated
-    licence; or if the repository is not named USER/NAME, because the Hub would create it under another name.
+    license; or if the repository is not named USER/NAME, because the Hub would create it under another name.
     """
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
         raise InputError("not the name of a repository", repository, remedy="Use USER/NAME.")
@@ -34,13 +34,13 @@ def check_push(corpus: Path, repository: str) -> Manifest:
     if links := sorted(str(path.relative_to(corpus)) for path in corpus.rglob("*") if path.is_symlink()):
         raise InputError(f"a symbolic link: {links[0]}", corpus, remedy="Replace it with the file.")
     manifest = outcome.manifest
-    stated = manifest.licences
+    stated = manifest.licenses
     unknown = [name for name in sorted(manifest.sources) if stated.get(name, NOT_STATED) == NOT_STATED]
     if unknown:
         raise InputError(
             f"no license is stated for {', '.join(unknown[:10])}",
             corpus / MANIFEST_NAME,
-            remedy="Set ingest.sources[].licence or publish.licences, and publish again.",
+            remedy="Set ingest.sources[].license or publish.licenses, and publish again.",
         )
     return manifest
 

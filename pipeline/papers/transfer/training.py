@@ -29,7 +29,7 @@ from paraforge.embeddings.evaluation.averages import WordAverage
 from paraforge.embeddings.evaluation.comparing import pearson, spearman
 from paraforge.embeddings.learning.batches import TokenBatch
 from paraforge.embeddings.learning.loop import Record, Task, Trainer, TrainingStep
-from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, separate
+from paraforge.embeddings.learning.optimizers import AdaGrad, Adam, Optimizer, separate
 from paraforge.embeddings.trainer.initial import initial_table
 from paraforge.embeddings.trainer.mega_batches import encode
 from paraforge.embeddings.trainer.model import SentenceModel
@@ -60,7 +60,7 @@ class FineTuningParameters(Section):
     projection: int | None = Field(
         None, ge=1, description="size of a linear layer over the sentence vectors; null: none"
     )
-    optimiser: Literal["adam", "adagrad"] = Field("adam", description="Adam or AdaGrad")
+    optimizer: Literal["adam", "adagrad"] = Field("adam", description="Adam or AdaGrad")
     learning_rate: float | None = Field(
         None, gt=0, description="learning rate; null: 0.001 for Adam, 0.05 for AdaGrad, as in the paper"
     )
@@ -310,10 +310,10 @@ class ClassifierTraining(Task[Tensor, nn.Module]):
             for name, value in self._trained.items()
             if name.startswith(f"{_ENCODER}.")
         }
-        rate = parameters.learning_rate or _RATES[parameters.optimiser]
+        rate = parameters.learning_rate or _RATES[parameters.optimizer]
         named = {name: value.detach() for name, value in self._trained.items()}
-        adagrad = parameters.optimiser == "adagrad"
-        self.optimiser: Optimiser = AdaGrad(named, rate) if adagrad else Adam(named, learning_rate=rate)
+        adagrad = parameters.optimizer == "adagrad"
+        self.optimizer: Optimizer = AdaGrad(named, rate) if adagrad else Adam(named, learning_rate=rate)
 
     def batches(self, record: Record) -> Iterator[Tensor]:
         """Yield the examples of each epoch in random order."""
@@ -324,10 +324,10 @@ class ClassifierTraining(Task[Tensor, nn.Module]):
     def step(self, batch: Tensor, updates: int) -> TrainingStep:
         """Make one update with these examples."""
         loss, gradients = self.gradients(batch)
-        self.optimiser.begin_step()
+        self.optimizer.begin_step()
         with torch.no_grad():
             for name, gradient in gradients.items():
-                self.optimiser.update(name, gradient)
+                self.optimizer.update(name, gradient)
         return TrainingStep(len(batch), 1, float(loss), 1)
 
     def loss(self, examples: Tensor) -> Tensor:

@@ -70,7 +70,7 @@ class RepresentationParameters(Section):
 
 
 class PredictionParameters(Section):
-    """Optimiser and length of a training; Adam without weight decay or dropout (DD 4)."""
+    """Optimizer and length of a training; Adam without weight decay or dropout (DD 4)."""
 
     epochs: int = Field(1, ge=1, description="passes over the triples")
     updates: int | None = Field(

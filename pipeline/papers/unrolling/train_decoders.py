@@ -16,7 +16,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.text.normalization import SentenceSet
 from paraforge.embeddings.evaluation.sets import read_sets
 from paraforge.embeddings.learning.loop import Record, Task, Trainer, TrainingStep
-from paraforge.embeddings.learning.optimisers import Adam, clip_, separate
+from paraforge.embeddings.learning.optimizers import Adam, clip_, separate
 from paraforge.embeddings.learning.runs import MODEL, run_once
 from paraforge.embeddings.trainer.schedule import Schedule
 from paraforge.papers.unrolling.model import DecoderModel
@@ -57,7 +57,7 @@ class PredictionObjective(Task[TripleBatch, SentencePredictor]):
         self._device = torch.device(device)
         self._named = dict(network.named_parameters())
         named = {name: value.detach() for name, value in self._named.items()}
-        self.optimiser = Adam(named, learning_rate=parameters.learning_rate)
+        self.optimizer = Adam(named, learning_rate=parameters.learning_rate)
         check_precision(parameters.precision, self._device.type)
         self._products = torch.bfloat16 if parameters.precision == "bfloat16" else None
         self._schedule = Schedule(len(store), parameters.batch_size, 1, 0, parameters.seed)
@@ -87,10 +87,10 @@ class PredictionObjective(Task[TripleBatch, SentencePredictor]):
         total = self.module(batch.to(self._device), self._products)
         gradients = separate(torch.autograd.grad(total / words, list(self._named.values())))
         clip_(gradients, CLIP)
-        self.optimiser.begin_step()
+        self.optimizer.begin_step()
         with torch.no_grad():
             for name, gradient in zip(self._named, gradients, strict=True):
-                self.optimiser.update(name, gradient)
+                self.optimizer.update(name, gradient)
         return TrainingStep(len(batch), 1, float(total.detach()), words)
 
 

@@ -29,7 +29,7 @@ _MOST_TASKS, _MOST_HYPOTHESES = 12_500, 200_000
 
 class _Section(DecodingOptions):
     engine: EngineName = "ctranslate2"
-    check_quantised: bool = Field(
+    check_quantized: bool = Field(
         True,
         description="compare int8 or int16 with float32 on 1,000 sentences before translating, and use "
         "float32 unless they show that little is lost; see models.md",

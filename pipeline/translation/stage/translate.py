@@ -116,7 +116,7 @@ def translate(
         calibration: QuantizationLoss | None = None
         if sentences:
             workplace = plan_workplace(choice.engine, resources, sentences)
-            if parameters.check_quantised:
+            if parameters.check_quantized:
                 choice, calibration = calibrate(choice, corpus, sentences, workplace, resources)
             remembered = translate_unknown(
                 choice, corpus, distinct, parameters, workplace, resources, work.path

@@ -25,7 +25,7 @@ def split(text: str) -> tuple[dict[str, Any], str]:
 
 
 def test_card_of_corpus(tmp_path: Path) -> None:
-    made = {"name": "My corpus", "licence": "cc-by-4.0", "languages": ["en", "cs"], "tags": ["paraphrase"]}
+    made = {"name": "My corpus", "license": "cc-by-4.0", "languages": ["en", "cs"], "tags": ["paraphrase"]}
     report = publish_pairs(tmp_path, **made)
     metadata, body = split((tmp_path / "corpus" / "_README.md").read_text(encoding="utf-8"))
     manifest = read_manifest(tmp_path / "corpus")
@@ -190,7 +190,7 @@ def test_user_names_are_escaped_in_card(tmp_path: Path, text: str) -> None:
     """
     texts = [text] * 60
     pairs = with_columns(random_pairs(60, seed=1), reference=texts, translation=texts, source=texts)
-    publish_pairs(tmp_path, table=pairs, filters={}, name=text, licences={text: text}, tags=[text])
+    publish_pairs(tmp_path, table=pairs, filters={}, name=text, licenses={text: text}, tags=[text])
     card = (tmp_path / "corpus" / "_README.md").read_text(encoding="utf-8")
     metadata, body = split(card)
     assert describe(tmp_path / "corpus") == body.lstrip("\n") and "| all |" not in body
@@ -203,4 +203,4 @@ def test_user_names_are_escaped_in_card(tmp_path: Path, text: str) -> None:
     assert set(seen.tags) <= set(known)
     assert "javascript" not in RENDER.render(body) or "javascript" in seen.text
     rows = seen.text.count(plain(text))
-    assert rows >= 3 + 2 * 2  # the title, the source and its licence, and two examples
+    assert rows >= 3 + 2 * 2  # the title, the source and its license, and two examples

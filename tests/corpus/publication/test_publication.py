@@ -213,9 +213,9 @@ def test_licenses_of_source_files(tmp_path: Path) -> None:
     pairs = random_pairs(60, seed=1)
     names = ["software.yast", "software.nette", "software-ui", "softwares"]
     table = with_columns(pairs, source=names * 15)
-    report = publish_pairs(tmp_path, table=table, licences={"software": "GPL", "software.yast": "MIT"})
-    assert report.corpus.licences == {"software.nette": "GPL", "software-ui": "GPL", "software.yast": "MIT"}
-    of_two = PublishParameters(licences={"a": "MIT", "b": "GPL", "d": "MIT"}).licences_of
+    report = publish_pairs(tmp_path, table=table, licenses={"software": "GPL", "software.yast": "MIT"})
+    assert report.corpus.licenses == {"software.nette": "GPL", "software-ui": "GPL", "software.yast": "MIT"}
+    of_two = PublishParameters(licenses={"a": "MIT", "b": "GPL", "d": "MIT"}).licenses_of
     expected = {"a-x/b": "MIT and GPL", "a.x/a.y": "MIT", "a/d": "MIT"}
     assert of_two([*expected, "a/c"]) == expected
 

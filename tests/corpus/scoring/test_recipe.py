@@ -14,12 +14,12 @@ from paraforge.embeddings.trainer.model import SentenceModel
 from scripts.train_scorer import TRAINED_ON, wordnet_pairs, write_pairs, write_scorer
 
 CAT = '00000001 05 n 03 cat 0 true_cat 0 moggy(p) 1 000 | a small animal; "the cat sat"\n'
-LICENCE = "  1 This software and database is being provided to you\n"
+LICENSE = "  1 This software and database is being provided to you\n"
 
 
 def test_wordnet_pairs_of_synonyms_and_definitions(tmp_path: Path) -> None:
     for part in ("noun", "verb", "adj", "adv"):
-        (tmp_path / f"data.{part}").write_text(LICENCE + (CAT if part == "noun" else ""), encoding="utf-8")
+        (tmp_path / f"data.{part}").write_text(LICENSE + (CAT if part == "noun" else ""), encoding="utf-8")
     synonyms, definitions = wordnet_pairs(tmp_path)
     assert sorted(synonyms) == [("cat", "moggy"), ("cat", "true cat"), ("true cat", "moggy")]
     assert definitions == [("cat, true cat, moggy", "a small animal")]

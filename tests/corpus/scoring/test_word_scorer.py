@@ -100,9 +100,9 @@ def test_the_built_in_vectors_are_small_and_licensed(built_in: WordScorer) -> No
     assert path.stat().st_size <= 8_000_000
     assert built_in.fingerprint == sha256_file(path)
     assert built_in.about["language"] == "en"
-    assert all(part["licence"] for part in built_in.about["trained_on"])
+    assert all(part["license"] for part in built_in.about["trained_on"])
     card = (general.DIRECTORY / "README.md").read_text(encoding="utf-8")
-    assert all(part["licence"] in card for part in built_in.about["trained_on"])
+    assert all(part["license"] in card for part in built_in.about["trained_on"])
 
 
 def of_another_kind(path: Path) -> None:

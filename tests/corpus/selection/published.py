@@ -21,7 +21,7 @@ FILTERS = {
         {"kind": "bounds", "score": "paraphrase_score", "minimum": 0.2, "maximum": 1.0},
     ]
 }
-LICENCES = {"tatoeba": "CC-BY 2.0 FR"}
+LICENSES = {"tatoeba": "CC-BY 2.0 FR"}
 
 
 def publish_pairs(
@@ -50,7 +50,7 @@ def publish_pairs(
     parameters = SelectParameters.model_validate(FILTERS if filters is None else filters)
     select(parameters, inputs, root / "selected", resources(root, workers))
     return publish(
-        PublishParameters.model_validate({"rows_per_file": 300, "licences": LICENCES, **options}),
+        PublishParameters.model_validate({"rows_per_file": 300, "licenses": LICENSES, **options}),
         inputs,
         root / "selected",
         root / "corpus",

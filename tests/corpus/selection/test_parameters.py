@@ -141,8 +141,8 @@ def test_paper_selection() -> None:
 
 
 def test_blank_license_is_error() -> None:
-    with pytest.raises(ValidationError, match="no licence is given for tatoeba"):
-        PublishParameters.model_validate({"licences": {"tatoeba": " "}})
+    with pytest.raises(ValidationError, match="no license is given for tatoeba"):
+        PublishParameters.model_validate({"licenses": {"tatoeba": " "}})
 
 
 def test_missing_scores_have_reasons(tmp_path: Path) -> None:

@@ -133,15 +133,15 @@ def train(
     penalty: Callable[[], Tensor] | None = None,
     choose: Callable[[Tensor, Sequence[object]], list[int]] | None = None,
 ) -> list[float]:
-    """ParaNMT-50M section 4 with an ordinary dense optimiser over the whole objective; returns the loss of
+    """ParaNMT-50M section 4 with an ordinary dense optimizer over the whole objective; returns the loss of
     every mini-batch. A pair without a candidate is passed over. The loss softmax is over each mega-batch.
 
     embed: gives the vectors of pairs, left sides first. texts: of all pairs, left sides first.
     choose: gives the negatives of a mega-batch by all vectors and texts, left sides first; None: MAX."""
     rate, two_sided = settings.learning_rate, settings.two_sided
-    optimiser: torch.optim.Optimizer = torch.optim.Adagrad(parameters, lr=rate)
-    if settings.optimiser == "adam":
-        optimiser = torch.optim.Adam(parameters, lr=rate, eps=1e-30)
+    optimizer: torch.optim.Optimizer = torch.optim.Adagrad(parameters, lr=rate)
+    if settings.optimizer == "adam":
+        optimizer = torch.optim.Adam(parameters, lr=rate, eps=1e-30)
     softmax_loss = settings.loss == "softmax"
     losses = []
     for mini_batches in mega_batches:
@@ -177,12 +177,12 @@ def train(
             )
             losses.append(value.item())
             objective = value if penalty is None else value + penalty()
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             objective.backward()
             if settings.clip is not None:
                 gradients = [value.grad for value in parameters if value.grad is not None]
                 norm = float(torch.stack([gradient.norm() for gradient in gradients]).norm())
                 for gradient in gradients:
                     gradient *= min(1.0, settings.clip / norm)
-            optimiser.step()
+            optimizer.step()
     return losses

@@ -30,7 +30,7 @@ from tests.embeddings.trainer.training import (
 @pytest.fixture(autouse=True)
 def no_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it, Adam's missed steps are made up for exactly."""
-    monkeypatch.setattr("paraforge.embeddings.learning.optimisers._EPSILON", 1e-30)
+    monkeypatch.setattr("paraforge.embeddings.learning.optimizers._EPSILON", 1e-30)
 
 
 def sentences_of(store: PairStore) -> list[list[int]]:
@@ -71,7 +71,7 @@ def run_oracle(store: PairStore, settings: TrainingParameters, **options: Any) -
         {"mega_batch": 1},
         {"anneal": 2},
         {"clip": 0.05},
-        {"optimiser": "adagrad", "learning_rate": 0.05},
+        {"optimizer": "adagrad", "learning_rate": 0.05},
         {"batch_size": 7, "mega_batch": 8},  # 57 = 56 + 1: the left-over pair joins
         {"loss": "softmax"},
         {"loss": "softmax", "two_sided": False, "scale": 3.0, "one_source": True},
@@ -104,7 +104,7 @@ def test_training_matches_definitions(tmp_path: Path, changes: dict[str, Any]) -
     "changes",
     [
         {"clip": 0.2, "lambda_composition": 0.02, "lambda_words": 0.03},
-        {"clip": 0.5, "lambda_words": 0.03, "optimiser": "adagrad", "learning_rate": 0.05},
+        {"clip": 0.5, "lambda_words": 0.03, "optimizer": "adagrad", "learning_rate": 0.05},
     ],
     ids=["adam", "adagrad"],
 )

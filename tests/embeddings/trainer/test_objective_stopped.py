@@ -155,7 +155,7 @@ def test_mean_of_late_parameters_is_kept(tmp_path: Path, monkeypatch: pytest.Mon
     seen: dict[int, Tensor] = {}
 
     def observe() -> bool:
-        trainer.task.optimiser.synchronize()
+        trainer.task.optimizer.synchronize()
         seen[trainer.record.updates] = encoder.table.detach().clone()
         return False
 
@@ -227,7 +227,7 @@ def test_non_finite_table_is_error(tmp_path: Path, value: float) -> None:
     "changes",
     [
         {},
-        {"loss": "softmax", "optimiser": "adagrad"},
+        {"loss": "softmax", "optimizer": "adagrad"},
         {"lambda_words": 0.1, "clip": 1.0, "average_after": 0.5},
         {"epochs": 1, "batch_size": 1000},  # a single update: no loss comes after it
     ],

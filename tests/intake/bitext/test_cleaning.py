@@ -60,7 +60,7 @@ def reason(cs: str, reference: str, **options: Any) -> str | None:
     [
         # Unicode's form C
         ([(unicodedata.normalize("NFD", "Příliš žluťoučký kůň"), "horse"), ("kůň", "horse")],
-         [("Příliš žluťoučký kůň", "horse"), ("kůň", "horse")], {"normalised": 1}),
+         [("Příliš žluťoučký kůň", "horse"), ("kůň", "horse")], {"normalized": 1}),
         # white space is trimmed at the ends alone
         ([("\u2003 a  b\u00a0\u0085", " c\u2028d\u2028"), ("x", "y")], [("a  b", "c\u2028d"), ("x", "y")],
          {"trimmed": 2}),
@@ -244,7 +244,7 @@ def test_allowed(source: dict[str, Any]) -> None:
         ({"colums": {}}, "Extra inputs are not permitted"),
         ({"name": "a b"}, "String should match pattern"),
         ({"path": []}, "at least 1 item"),
-        ({"licence": " "}, "String should match pattern"),
+        ({"license": " "}, "String should match pattern"),
     ],
 )
 def test_not_allowed(change: dict[str, Any], said: str) -> None:
@@ -279,4 +279,4 @@ def test_composed_texts_are_not_counted_as_changed() -> None:
     texts = pa.array(["あ", "cafe\u0301", "caf\u00e9", "a"])
     changes: Counter[str] = Counter()
     assert compose(texts, changes).to_pylist() == ["あ", "caf\u00e9", "caf\u00e9", "a"]
-    assert changes == {"normalised": 1}
+    assert changes == {"normalized": 1}

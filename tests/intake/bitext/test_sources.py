@@ -162,7 +162,7 @@ def test_file_key_covers_what_decides_its_rows(tmp_path: Path) -> None:
         return file_key(source.files[0], Cleaning(), "bitext", 1, source.files[0].digests())
 
     same = key()
-    assert key(name="renamed") == key(licence="MIT") == same
+    assert key(name="renamed") == key(license="MIT") == same
     assert key(drop_rows=str(write(tmp_path / "rows", "0\n"))) == same
     others = [key("a\tc\n"), key(columns={"source_text": 0, "reference": 1}), key(header=True)]
     assert len({same, *others}) == 4

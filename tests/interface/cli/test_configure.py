@@ -27,7 +27,7 @@ MY = """ingest:
     path: mine.tsv
     columns: {reference: 0, source_text: 1}
 publish:
-  licence: other
+  license: other
 """
 
 
@@ -86,7 +86,7 @@ def test_choices_persist_until_changed(project: Path) -> None:
     again = reconfigure(Path("configs"), ["corpus=my"], Path("params.yaml"))
     assert (again.choices, again.forgotten) == ([*chosen[1:], "corpus=my"], [])
     told = configure("--reset")
-    assert "publish.licence: other -> mit" in told
+    assert "publish.license: other -> mit" in told
     assert Path("params.yaml").read_bytes() == (ROOT / "params.yaml").read_bytes()
 
 
@@ -161,9 +161,9 @@ def test_hand_edit_becomes_choice(project: Path) -> None:
 @pytest.mark.parametrize("name", ["my.news", "my=news", '""'])
 def test_hand_edits_with_unusual_keys(name: str, project: Path) -> None:
     """A dot in a name does not split the key, and a date is a text."""
-    edit("  licences:", f"  licences:\n    {name}: 2026-01-02")
+    edit("  licenses:", f"  licenses:\n    {name}: 2026-01-02")
     configure()
-    assert written()["publish"]["licences"] == {name.strip('"'): "2026-01-02", "sample": "MIT"}
+    assert written()["publish"]["licenses"] == {name.strip('"'): "2026-01-02", "sample": "MIT"}
     edit("report: {}", "report: {entries: .inf}")
     with pytest.raises(ConfigurationError, match=r"report\.entries: inf: should be a finite number"):
         configure()
@@ -172,10 +172,10 @@ def test_hand_edits_with_unusual_keys(name: str, project: Path) -> None:
 def test_changed_group_is_not_a_hand_edit(project: Path) -> None:
     configure("corpus=my")
     file = project / "configs" / "corpus" / "my.yaml"
-    file.write_text(MY.replace("licence: other", "licence: cc-by-4.0"))
+    file.write_text(MY.replace("license: other", "license: cc-by-4.0"))
     edit("report: {}", "report: {entries: 3}")
     told = configure()
-    assert "publish.licence: other -> cc-by-4.0" in told
+    assert "publish.license: other -> cc-by-4.0" in told
     assert "kept as edited: report.entries: default -> 3" in told
 
 
@@ -187,7 +187,7 @@ def test_later_changed_group_is_named(project: Path, caplog: pytest.LogCaptureFi
     file.write_text("# a comment changes nothing\n" + MY)
     parameters_of("ingest")
     assert "changed after" not in caplog.text
-    file.write_text(MY.replace("licence: other", "licence: cc-by-4.0"))
+    file.write_text(MY.replace("license: other", "license: cc-by-4.0"))
     parameters_of("ingest")
     assert words in caplog.text
     assert words in [one.detail for one in diagnosis.project()]
@@ -251,8 +251,8 @@ def test_configure_command_line_mistakes(
         ("  - name", "\t- name", r"my\.yaml:4: not YAML"),
         ("    format", "    columns: 1\n    format", r"my\.yaml:8: not YAML: .*duplicate key"),
         ("columns", "colums", r"my\.yaml:7: ingest\.sources\.0\.colums: .*did you mean 'columns'\?"),
-        ("  licence", "  lisence", r"my\.yaml:9: publish\.lisence: .*did you mean 'licence'\?"),
-        ("licence: other", "licence: 7", r"my\.yaml:9: publish\.licence: 7: should be a valid string"),
+        ("  license", "  lisence", r"my\.yaml:9: publish\.lisence: .*did you mean 'license'\?"),
+        ("license: other", "license: 7", r"my\.yaml:9: publish\.license: 7: should be a valid string"),
         ("publish:", "publihs:", r"publihs: there is no such parameter; did you mean 'publish'\?"),
         (MY, "- a\n", r"my\.yaml: no sections"),
     ],
@@ -333,8 +333,8 @@ def test_threshold_is_set_by_filter_name(project: Path) -> None:
     assert written()["select"]["filters"]["length"] == {"kind": "length", "maximum": 20}
     assert written()["translate"] == {"engine": "ctranslate2", "beam": 3}
     for _ in range(2):
-        configure("~publish.licence")
-        assert "licence" not in written()["publish"]
+        configure("~publish.license")
+        assert "license" not in written()["publish"]
     configure("statistics.background.references=9")
     assert "statistics.background: {references: 9} -> default" in configure("~statistics.background")
     with pytest.raises(ParaforgeError, match=r"~select\.lenth: there is nothing to remove"):

@@ -62,6 +62,7 @@ NAMES = ("thesis.tsv", "thesis.parquet", "thesis.json", "thesis.npy", "thesis.tx
         (("configure", "embeddings.models.word.training.table_updates=lazy"), "fixed settings"),
         (("configure", "ingest.cleaning.entities=true"), "fixed: control characters reject a row"),
         (("configure", "translate.memory=false"), "another directory in `resources.translation_memory`"),
+        (("configure", "publish.licence=mit"), "`license`, `licenses`"),
     ],
 )
 def test_removed_names_say_replacement(arguments: tuple[str, ...], instead: str) -> None:

@@ -233,13 +233,13 @@ def test_exponents_are_numbers_in_every_file(tmp_path: Path) -> None:
     (tmp_path / "embeddings").mkdir()
     group = tmp_path / "embeddings" / "mine.yaml"
     group.write_text(
-        "publish: {name: '1e5', tags: [1e5x, nothing], licence: 2026-01-02, languages: [no]}\n"
+        "publish: {name: '1e5', tags: [1e5x, nothing], license: 2026-01-02, languages: [no]}\n"
         "paragram: {training: {margin: 1e-3}}\n"
     )
     content = compose(tmp_path, ["embeddings=mine"])
     assert content["paragram"]["training"]["margin"] == 0.001
     assert content["publish"]["languages"] == ["no"] and content["publish"]["tags"] == ["1e5x", "nothing"]
-    assert content["publish"]["licence"] == "2026-01-02" and "name: '1e5'\n" in yaml_text(content)
+    assert content["publish"]["license"] == "2026-01-02" and "name: '1e5'\n" in yaml_text(content)
     assert read_yaml_text(yaml_text(content)) == content
 
 
@@ -294,7 +294,7 @@ def test_params_yaml_missing_broken_or_empty(content: bytes | None, message: str
         ({"a": "MIT"}, {}, {"a": "MIT"}),
         ({"a": "MIT"}, {"a": "CC0"}, {"a": "CC0"}),
         ({"a.b": "MIT", "a.c": None}, {"a": "CC0"}, {"a.b": "MIT", "a.c": "CC0"}),
-        # One source's own licence is nobody else's.
+        # One source's own license is nobody else's.
         ({"a": "MIT", "a-b": None, "a.b": "CC0"}, {}, {"a": "MIT", "a-b": "not stated", "a.b": "CC0"}),
     ],
 )
@@ -304,13 +304,13 @@ def test_configuration_licenses(
     content = compose(ROOT / "configs", [])
     columns = {"source_text": 1, "reference": 0}
     content["ingest"]["sources"] = [
-        {"name": name, "format": "tsv", "path": f"{name}.tsv", "columns": columns, "licence": licence}
-        for name, licence in own.items()
+        {"name": name, "format": "tsv", "path": f"{name}.tsv", "columns": columns, "license": license}
+        for name, license in own.items()
     ]
-    content["publish"]["licences"] = named
+    content["publish"]["licenses"] = named
     parameters = check_parameters(content, "here")
-    published = parameters.publish.model_copy(update={"licences": parameters.licences})
-    assert published.licences_of(own) == found
+    published = parameters.publish.model_copy(update={"licenses": parameters.licenses})
+    assert published.licenses_of(own) == found
 
 
 @pytest.mark.parametrize(

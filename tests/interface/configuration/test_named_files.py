@@ -49,7 +49,7 @@ NO_FILES = {
         "triplets.same_lines",
     ],
     "titles and tags": ["publish.name", "report.title", "publish.tags"],
-    "licences": ["publish.licence", "publish.licences", "ingest.sources.licence"],
+    "licenses": ["publish.license", "publish.licenses", "ingest.sources.license"],
     "an address, devices or a size": ["resources.scheduler", "resources.devices", "resources.memory_limit"],
     "directories that are written": [
         "resources.translation_memory", "resources.work", "resources.worker_cache",

@@ -19,7 +19,7 @@ from tests.here import run_command
 
 huggingface_hub = pytest.importorskip("huggingface_hub")
 NAME = "me/corpus"
-LICENCES = {"licences": {"news": "CC-BY-4.0", "tatoeba": "CC-BY 2.0 FR"}}
+LICENSES = {"licenses": {"news": "CC-BY-4.0", "tatoeba": "CC-BY 2.0 FR"}}
 
 
 class Hub:
@@ -64,7 +64,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("push")
-    publish_pairs(root, table=related_pairs(), splits=SPLITS, wrong=drawn(50, {"news": 0.6}), **LICENCES)
+    publish_pairs(root, table=related_pairs(), splits=SPLITS, wrong=drawn(50, {"news": 0.6}), **LICENSES)
     return root / "corpus"
 
 
@@ -94,7 +94,7 @@ def test_push_replaces_only_the_corpus(
     run_command("push", corpus, NAME)
     assert hub.files[NAME].pop("mine.parquet") == b"1"
     hub.files[NAME]["notes.md"] = b"2"
-    publish_pairs(tmp_path / "less", table=related_pairs(300), **LICENCES)
+    publish_pairs(tmp_path / "less", table=related_pairs(300), **LICENSES)
     run_command("push", tmp_path / "less" / "corpus", NAME)
     assert hub.files[NAME].pop("notes.md") == b"2"
     copy = downloaded(hub, tmp_path / "copy")
@@ -124,10 +124,10 @@ def test_private_push(hub: Hub, corpus: Path) -> None:
     assert hub.files["me/public"] == {}
 
 
-@pytest.mark.parametrize("licences", [{}, {"news": "MIT"}, {"news": "MIT", "tatoeba": NOT_STATED}])
-def test_push_refuses_unlicensed_source(hub: Hub, tmp_path: Path, licences: dict[str, str]) -> None:
-    publish_pairs(tmp_path, table=related_pairs(300), licences=licences)
-    with pytest.raises(InputError, match=r"no license is stated for .*tatoeba.*publish\.licences"):
+@pytest.mark.parametrize("licenses", [{}, {"news": "MIT"}, {"news": "MIT", "tatoeba": NOT_STATED}])
+def test_push_refuses_unlicensed_source(hub: Hub, tmp_path: Path, licenses: dict[str, str]) -> None:
+    publish_pairs(tmp_path, table=related_pairs(300), licenses=licenses)
+    with pytest.raises(InputError, match=r"no license is stated for .*tatoeba.*publish\.licenses"):
         run_command("push", tmp_path / "corpus", NAME)
     assert not hub.files
 

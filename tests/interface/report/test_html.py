@@ -80,7 +80,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with corpora ``plain``, ``evil`` and ``empty``, and metrics."""
     root = tmp_path_factory.mktemp("project")
     publish_pairs(root / "plain", rows=400)
-    publish_pairs(root / "evil", table=evil_pairs(), name=EVIL, licences={f"{EVIL} 0": EVIL})
+    publish_pairs(root / "evil", table=evil_pairs(), name=EVIL, licenses={f"{EVIL} 0": EVIL})
     publish_pairs(root / "empty", rows=200, filters={"filters": [{"kind": "length", "minimum": 99}]})
     write_json(root / "metrics" / "nmt.json", {"bleu": 14.0, "chrf": 40.2})
     write_json(root / "metrics" / "translate.json", {"engine": "fake"})

@@ -203,18 +203,18 @@ def distance(model: SentenceModel, split: Split, settings: FineTuningParameters)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("name", "optimiser"), [("lstm", "adam"), ("projection", "adagrad")])
-def test_growing_penalty_restores_model_parameters(name: str, optimiser: str) -> None:
+@pytest.mark.parametrize(("name", "optimizer"), [("lstm", "adam"), ("projection", "adagrad")])
+def test_growing_penalty_restores_model_parameters(name: str, optimizer: str) -> None:
     model = make_model(PARAMETERS[name])
     split = split_of("classification", sentiment(200, 1))
     moved = []
     for penalty in (0, 1e-2, 1, 1e6):
         penalties = {"lambda_words": penalty, "lambda_composition": penalty}
-        settings = FineTuningParameters(optimiser=optimiser, learning_rate=0.01, epochs=8, **penalties)
+        settings = FineTuningParameters(optimizer=optimizer, learning_rate=0.01, epochs=8, **penalties)
         moved.append(distance(model, split, settings))
     assert moved[0] > moved[1] > moved[2] > moved[3]
     # Adam's steps have the size of its learning rate however steep the way back is, so it swings a little.
-    assert moved[3] < (5e-3 if optimiser == "adam" else 1e-4)
+    assert moved[3] < (5e-3 if optimizer == "adam" else 1e-4)
     assert moved[0] > 20 * moved[3]
 
 
@@ -338,11 +338,11 @@ def test_epochs_shuffle_all_examples() -> None:
     examples = related(10, 2)
     settings = FineTuningParameters(epochs=3, batch_size=4)
     _, training = prepared("word", examples, targets_of(examples), settings)
-    assert training.optimiser.learning_rate == 0.001
+    assert training.optimizer.learning_rate == 0.001
     _, other = prepared(
-        "word", examples, targets_of(examples), settings.model_copy(update={"optimiser": "adagrad"}), 2
+        "word", examples, targets_of(examples), settings.model_copy(update={"optimizer": "adagrad"}), 2
     )
-    assert other.optimiser.learning_rate == 0.05
+    assert other.optimizer.learning_rate == 0.05
     batches = [rows.tolist() for rows in training.batches(Record())]
     assert [len(rows) for rows in batches] == [4, 4, 2] * 3
     assert [rows.tolist() for rows in other.batches(Record())] != batches

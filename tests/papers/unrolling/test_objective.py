@@ -68,7 +68,7 @@ def test_training_is_adam_on_mean_word_loss(
     trainer.run()
 
     expected = make_network(store, encoder, decoder).double()
-    optimiser = torch.optim.Adam(expected.parameters(), lr=parameters.learning_rate)
+    optimizer = torch.optim.Adam(expected.parameters(), lr=parameters.learning_rate)
     updates = 0
     losses: list[float] = []
     for epoch in range(parameters.epochs):
@@ -78,11 +78,11 @@ def test_training_is_adam_on_mean_word_loss(
                 break
             batch = store.batch(order[first : first + parameters.batch_size])
             words = len(batch.previous.ids) + len(batch.following.ids)
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss = expected(batch) / words
             loss.backward()
             torch.nn.utils.clip_grad_norm_(expected.parameters(), clip)
-            optimiser.step()
+            optimizer.step()
             updates += 1
             losses.append(loss.item())
     for name, value in network.named_parameters():

@@ -62,7 +62,7 @@ def write_tiny_fairseq(folder: Path, updates: int = 120) -> Path:
     task = TranslationTask(arguments, dictionary, dictionary)
     with contextlib.redirect_stdout(io.StringIO()):
         model = build_model(arguments, task)
-    optimiser = torch.optim.Adam(model.parameters(), 0.005)
+    optimizer = torch.optim.Adam(model.parameters(), 0.005)
 
     def batch(sides: list[str], *, left_pad: bool, shifted: bool = False) -> torch.Tensor:
         rows = [
@@ -84,9 +84,9 @@ def write_tiny_fairseq(folder: Path, updates: int = 120) -> Path:
         loss = torch.nn.functional.cross_entropy(
             logits.flatten(0, 1), target.flatten(), ignore_index=dictionary.pad()
         )
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     save_checkpoint(folder / "checkpoint.pt", arguments, model.state_dict())
     return folder
 

@@ -146,8 +146,8 @@ def test_counts_add_up_per_pivot_and_in_total(finished: Path) -> None:
     manifest = read_json(finished / "data/corpus/_manifest.json")
     assert manifest["counts"]["rows_in"] == sum(rows.values())
     assert "|mt:cs-fake:" in manifest["signature"] and "|pairs:all|" in manifest["signature"]
-    assert set(manifest["licences"].values()) == {"MIT"}
-    assert "sample-news/invented-art" in manifest["licences"]
+    assert set(manifest["licenses"].values()) == {"MIT"}
+    assert "sample-news/invented-art" in manifest["licenses"]
     run("paraforge", "verify", "data/corpus", "data/rejected", cwd=finished)
 
 

@@ -124,7 +124,7 @@ def test_shortlist_is_checked_and_dropped_with_int8(
     assert opened == [("int8", True), ("float32", False)]
     write_corpus(tmp_path / "ingested", SENTENCES[:50], rows=100)
     for checked, kind, used in ((True, "float32", False), (False, "int8", True)):
-        wanted = parameters(check_quantised=checked)
+        wanted = parameters(check_quantized=checked)
         report, published = run(tmp_path / kind, tmp_path / "ingested", wanted, model=model)
         assert report.compute_type == kind and report.calibration is None  # so small a corpus
         assert published.description["parameters"].get("shortlist", False) is used

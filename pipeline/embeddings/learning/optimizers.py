@@ -43,7 +43,7 @@ def put(table: Tensor, rows: Tensor, values: Tensor) -> None:
         table.index_copy_(0, rows, values)
 
 
-class Optimiser:
+class Optimizer:
     """Base class of the optimizers. Parameters have their names in the module. Checkpoints store `state`."""
 
     def __init__(self, parameters: Mapping[str, Tensor], learning_rate: float) -> None:
@@ -76,7 +76,7 @@ class Optimiser:
         """Apply all deferred updates, between steps."""
 
 
-class AdaGrad(Optimiser):
+class AdaGrad(Optimizer):
     """Duchi 2011: `w -= lr g / (sqrt(sum of g^2) + eps)`, as `torch.optim.Adagrad`."""
 
     def __init__(self, parameters: Mapping[str, Tensor], learning_rate: float = 0.05) -> None:
@@ -100,7 +100,7 @@ class AdaGrad(Optimiser):
         values.addcdiv_(gradient, total.sqrt().add_(_ADAGRAD_EPSILON), value=-self.learning_rate)
 
 
-class Adam(Optimiser):
+class Adam(Optimizer):
     """Kingma and Ba 2014, as `torch.optim.Adam`. tables: names of parameters that are updated by rows."""
 
     def __init__(

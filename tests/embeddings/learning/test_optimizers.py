@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from paraforge.embeddings.learning import optimisers
-from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, clip_
+from paraforge.embeddings.learning import optimizers
+from paraforge.embeddings.learning.optimizers import AdaGrad, Adam, Optimizer, clip_
 
 ROWS, DIMENSION, STEPS = 12, 3, 60
 
@@ -23,11 +23,11 @@ def _plan(seed: int, share: float) -> list[tuple[torch.Tensor, torch.Tensor]]:
     return plan
 
 
-def _run(optimiser: Optimiser, plan: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
+def _run(optimizer: Optimizer, plan: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
     for rows, gradient in plan:
-        optimiser.begin_step()
-        optimiser.write_rows("table", rows, optimiser.read_rows("table", rows), gradient)
-    optimiser.synchronize()
+        optimizer.begin_step()
+        optimizer.write_rows("table", rows, optimizer.read_rows("table", rows), gradient)
+    optimizer.synchronize()
 
 
 def _reference(table: torch.Tensor, kind: str, plan: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
@@ -76,13 +76,13 @@ def test_refreshing_rows_early_changes_nothing() -> None:
     results = []
     for refresh in (False, True):
         table = _table()
-        optimiser = Adam({"table": table}, ["table"], 0.01)
+        optimizer = Adam({"table": table}, ["table"], 0.01)
         for step, (rows, gradient) in enumerate(plan):
-            optimiser.begin_step()
-            optimiser.write_rows("table", rows, optimiser.read_rows("table", rows), gradient)
+            optimizer.begin_step()
+            optimizer.write_rows("table", rows, optimizer.read_rows("table", rows), gradient)
             if refresh and step % 3 == 0:
-                optimiser.refresh("table", torch.tensor([0, 5, 7]))
-        optimiser.synchronize()
+                optimizer.refresh("table", torch.tensor([0, 5, 7]))
+        optimizer.synchronize()
         results.append(table)
     torch.testing.assert_close(results[0], results[1], rtol=1e-9, atol=1e-12)
 
@@ -91,13 +91,13 @@ def test_optimizer_on_gpu_matches(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a GPU, rows are copied even if they missed no step and do not change."""
     results = []
     for compiled in (True, False):
-        monkeypatch.setattr(optimisers, "_is_compiled", lambda _, compiled=compiled: compiled)
+        monkeypatch.setattr(optimizers, "_is_compiled", lambda _, compiled=compiled: compiled)
         table, plan = _table(), _plan(3, 0.4)
-        optimiser = Adam({"table": table}, ["table"], 0.01)
-        _run(optimiser, plan)
-        before = [table.clone(), *(value.clone() for value in optimiser.state.values())]
-        optimiser.refresh("table", torch.arange(ROWS))
-        results.append([table, *optimiser.state.values()])
+        optimizer = Adam({"table": table}, ["table"], 0.01)
+        _run(optimizer, plan)
+        before = [table.clone(), *(value.clone() for value in optimizer.state.values())]
+        optimizer.refresh("table", torch.arange(ROWS))
+        results.append([table, *optimizer.state.values()])
         assert all(map(torch.equal, before, results[-1]))
     for compiled_one, copied in zip(*results, strict=True):
         torch.testing.assert_close(compiled_one, copied, rtol=1e-12, atol=1e-15)
@@ -107,9 +107,9 @@ def test_float32_rows_keep_precision() -> None:
     table = _table().float()
     plan = [(rows, gradient.float()) for rows, gradient in _plan(3, 0.4)]
     expected = _reference(table.clone(), "adam", plan)
-    optimiser = Adam({"table": table}, ["table"], 0.01)
-    _run(optimiser, plan)
-    assert all(value.dtype in (torch.float32, torch.int64) for value in optimiser.state.values())
+    optimizer = Adam({"table": table}, ["table"], 0.01)
+    _run(optimizer, plan)
+    assert all(value.dtype in (torch.float32, torch.int64) for value in optimizer.state.values())
     torch.testing.assert_close(table, expected, rtol=0, atol=1e-5)
 
 
@@ -125,12 +125,12 @@ def test_compiled_steps_match_numpy_exactly(kind: type[np.floating[Any]]) -> Non
     lasts, until = np.array([1, 4, 3, 5, 7, 7, 6, 2, 4, 2, 0, 1]), 7
     tails, powers = generator.random(until + 1), generator.random((3, until + 1))
     moved, caught_up = ([one.copy() for one in (table, mean, square)] for _ in range(2))
-    numbers = optimisers._scalars(torch.from_numpy(table), 0.1, 0.999, 0.001, 0.01, 0.3, 1e-8)
+    numbers = optimizers._scalars(torch.from_numpy(table), 0.1, 0.999, 0.001, 0.01, 0.3, 1e-8)
     new_mean, old_square, new_square, rate, correction, epsilon = numbers
     moved.append(lasts.copy())
     caught_up.append(lasts.copy())
-    optimisers._move_rows(*moved, rows, gradient, 8, *numbers)
-    optimisers._catch_rows_up(*caught_up, rows, tails, powers, until, rate, epsilon)
+    optimizers._move_rows(*moved, rows, gradient, 8, *numbers)
+    optimizers._catch_rows_up(*caught_up, rows, tails, powers, until, rate, epsilon)
     was, mean_was, square_was = table[rows], mean[rows], square[rows]
     mean_is = mean_was + new_mean * (gradient - mean_was)
     square_is = old_square * square_was + new_square * gradient * gradient
@@ -154,7 +154,7 @@ def test_whole_parameters(kind: str) -> None:
     gradients = [gradient for _, gradient in _plan(5, 1.0)]
     table = _table()
     expected = _reference(table, kind, [(everything, gradient) for gradient in gradients])
-    ours: Optimiser = (
+    ours: Optimizer = (
         Adam({"bias": table}, learning_rate=0.01) if kind == "adam" else AdaGrad({"bias": table}, 0.05)
     )
     for gradient in gradients:
@@ -171,9 +171,9 @@ def test_gradient_layout_does_not_matter(kind: str) -> None:
     for given in (gradient, gradient.contiguous()):
         weight = torch.zeros(4, 3)
         named = {"weight": weight}
-        optimiser: Optimiser = Adam(named) if kind == "adam" else AdaGrad(named)
-        optimiser.begin_step()
-        optimiser.update("weight", given)
+        optimizer: Optimizer = Adam(named) if kind == "adam" else AdaGrad(named)
+        optimizer.begin_step()
+        optimizer.update("weight", given)
         weights.append(weight)
     assert torch.equal(*weights)
     assert (weights[0].sign() == -gradient.sign()).all()
