@@ -75,6 +75,25 @@ def test_hub_accepts_front_matter(tmp_path: Path) -> None:
     assert card.data.license == "other"
 
 
+@pytest.mark.parametrize("content", ["corpus", "rejected"])
+def test_card_has_the_features_that_datasets_infers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    publish_pairs(tmp_path, rows=400)
+    directory = tmp_path / content
+    front = yaml.safe_load((directory / CARD_NAME).read_text(encoding="utf-8").split("---\n")[1])
+    for metadata in (front, yaml.safe_load((directory / ".huggingface.yaml").read_text(encoding="utf-8"))):
+        (information,) = metadata["dataset_info"]
+        stated = datasets.Features._from_yaml_list(information["features"])
+        split = metadata["configs"][0]["data_files"][0]["split"]
+        inferred = datasets.load_dataset("parquet", data_files=f"{directory}/shard-*.parquet", split="train")
+        assert stated == inferred.features
+    assert datasets.load_dataset(str(directory), split=split).features == stated
+    assert front["license"] and front["size_categories"] and front["configs"]
+
+
 @pytest.mark.parametrize(
     ("engine", "languages", "expected"),
     [

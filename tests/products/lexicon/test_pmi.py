@@ -42,6 +42,9 @@ BOTH_SIDES = ((10, 20), (5, 4))
         ((0, 0), ((50, 50), (50, 50)), 1.0, False, log(1 / 51)),
         # smoothed all: E = 0.5 and (2 + 0.5) / (0.5 + 0.5); E = 0.8 and (3 + 0.5) / (0.8 + 0.5)
         ((2, 3), BOTH_SIDES, 1.0, True, (log(2.5) + log(3.5 / 1.3)) / 2),
+        # u in one reference and no translation, v in one of each: only references tell, E = 0.01
+        ((1, 0), ((1, 0), (1, 1)), 1.0, True, log(1.5 / 0.51)),
+        ((1, 0), ((1, 1), (1, 0)), 1.0, True, log(1.5 / 0.51)),
         # u in references alone, v in translations alone: only both sides together tell what to expect
         ((0, 0), ((10, 0), (0, 4)), 1.0, True, log(1 / (1 + 10 * 4 / 200))),
     ],

@@ -111,6 +111,8 @@ def test_card_describes_mining(corpus: Path, tmp_path: Path) -> None:
     assert f"\n{report.triplets} triplets: a sentence, its paraphrase, and 3 of other clusters" in text
     assert "with a cosine below 0.75 times that" in text and "by `general`" in text
     assert read_manifest(corpus).signature in text and f"left out: {report.rows}." in text
+    headings = ["Use", "Counts", "Columns", "Columns of lineage", "Columns of clusters"]
+    assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == headings
     counts = {"triplets": report.triplets, "clusters of paraphrases": report.clusters}
     counts |= {"pairs of the largest cluster": report.largest_cluster}
     for name, number in [*counts.items(), *((f"left out: {k}", n) for k, n in report.left_out.items())]:
@@ -441,25 +443,6 @@ def test_datasets_reads_triplet_directory_and_files(corpus: Path, tmp_path: Path
     types = {name: feature.dtype for name, feature in lineage.features.items()}
     assert types == {field.name: str(field.type).replace("float", "float32") for field in
                      pq.read_schema(next((tmp_path / "out").glob("_lineage-*")))}  # fmt: skip
-
-
-@pytest.mark.parametrize("content", ["corpus", "rejected"])
-def test_triplet_card_names_types(tmp_path: Path, datasets: Any, content: str) -> None:
-    """The features in the card are those that `datasets` infers from the files without a card."""
-    from tests.corpus.selection.published import publish_pairs
-
-    publish_pairs(tmp_path, rows=400)
-    directory = tmp_path / content
-    text = (directory / "_README.md").read_text(encoding="utf-8")
-    front = yaml.safe_load(text.split("---\n")[1])
-    for found in (front, yaml.safe_load((directory / ".huggingface.yaml").read_text(encoding="utf-8"))):
-        (information,) = found["dataset_info"]
-        told = datasets.Features._from_yaml_list(information["features"])
-        split = found["configs"][0]["data_files"][0]["split"]
-        inferred = datasets.load_dataset("parquet", data_files=f"{directory}/shard-*.parquet", split="train")
-        assert told == inferred.features
-    assert datasets.load_dataset(str(directory), split=split).features == told
-    assert front["license"] and front["size_categories"] and front["configs"]
 
 
 def test_encoder_fingerprint_covers_its_files(tmp_path: Path) -> None:
