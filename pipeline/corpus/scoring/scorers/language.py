@@ -95,9 +95,8 @@ def _load(candidates: tuple[str, ...] | None) -> tuple[Any, LanguageModel | None
         known = identifier.labels
         unknown = [code for code in candidates if code not in known]
         if unknown:
-            raise ConfigurationError(
-                [f"score.languages: {', '.join(unknown)} unknown; use some of {', '.join(sorted(known))}"]
-            )
+            told = f"the language identifier does not know {', '.join(unknown)}"
+            raise ConfigurationError([f"{told}; use some of {', '.join(sorted(known))}"])
         identifier.set_languages(list(candidates))
     model = load_language_model(identifier)
     if model is None:

@@ -38,7 +38,7 @@ def test_languages(candidates: list[str] | None, third: set[str]) -> None:
 
 def test_unknown_candidates() -> None:
     pytest.importorskip("py3langid")
-    with pytest.raises(ConfigurationError, match=r"xx, yy unknown; use some of .*\bcs, "):
+    with pytest.raises(ConfigurationError, match=r"does not know xx, yy; use some of .*\bcs, "):
         language.LanguageIdentification(["en", "xx", "yy"])
 
 
