@@ -25,7 +25,7 @@ def holds_bytes(kind: pa.DataType) -> bool:
     return kind in (pa.binary(), pa.large_binary(), pa.binary_view())
 
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 _DECLARED = [
     # lineage

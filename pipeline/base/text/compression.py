@@ -36,7 +36,11 @@ _UNSUPPORTED = {
         "a zip archive",
         "Unpack it: text can be plain or gz, bz2, xz or zst. From Excel, save it as 'CSV UTF-8'.",
     ),
-    b"PAR1\x15": ("a Parquet file", "Set its format to parquet, or write its texts to a text file."),
+    b"PAR1\x15": (
+        "a Parquet file",
+        "A source of ingest needs 'format: parquet'. Elsewhere use a text file: "
+        "paraforge query FILE 'SELECT a, b FROM corpus' -o pairs.tsv",
+    ),
     b"\xff\xfe": _UTF16,
     b"\xfe\xff": _UTF16,
 }
