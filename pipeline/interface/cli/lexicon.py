@@ -92,13 +92,18 @@ def lookup(
         else:
             sentences = opened.count_of(word)
             unknown += not sentences
-            typer.echo(f"{word}: {_why_missing(opened, sentences, minimum_pairs, minimum_pmi)}", err=True)
+            reason = _why_missing(opened, word, sentences, minimum_pairs, minimum_pmi)
+            typer.echo(f"{word}: {reason}", err=True)
     if unknown == len(matching):
         raise typer.Exit(1)
 
 
-def _why_missing(lexicon: Any, sentences: int, minimum_pairs: int, minimum_pmi: float) -> str:
+def _why_missing(lexicon: Any, word: str, sentences: int, minimum_pairs: int, minimum_pmi: float) -> str:
+    from paraforge.base.text.tokens import tokenize
+
     if not sentences:
+        if len(tokens := tokenize(word)) > 1:
+            return f"not in the lexicon, whose entries are single tokens; look up {', '.join(tokens)}"
         least = lexicon.manifest["parameters"]["minimum_pairs"]
         return f"not in the lexicon: it occurs in fewer than {least} sentences"
     return (

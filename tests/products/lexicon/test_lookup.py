@@ -146,6 +146,8 @@ def test_lookup_ignores_case(made: Path) -> None:
 def test_word_without_paraphrases_is_explained(made: Path) -> None:
     said = run("lookup", "absent", "-l", made, expect=1).stderr
     assert "absent: not in the lexicon: it occurs in fewer than 2 sentences" in said
+    said = run("lookup", "don't laugh", "-l", made, expect=1).stderr
+    assert "whose entries are single tokens; look up don, 't, laugh" in said
     both = run("lookup", "laughed", "absent", *OF_A_FEW, "-l", made)
     assert "chuckled" in both.stdout and "absent: not in the lexicon" in both.stderr
     # What stands opposite each other a few times is noise, and not shown unless it is asked for.
