@@ -116,6 +116,9 @@ def test_row_result_depends_only_on_sentence(
     assert report.rows == len(rows)
     assert report.rows == report.translated + report.given + report.rejected + sum(report.failed.values())
     assert report.hypotheses == len(expected)
+    best = [row["score"] for row in found(published) if (row["rank"], row["rejected"]) == (0, None)]
+    scores = [score for score in best if score is not None]
+    assert report.mean_score == (pytest.approx(sum(scores) / len(scores), abs=2e-6) if scores else None)
 
 
 ROWS_OF_MANY: list[Row] = [
