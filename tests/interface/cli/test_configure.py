@@ -251,7 +251,7 @@ def test_configure_command_line_mistakes(
         ("  - name", "\t- name", r"my\.yaml:4: not YAML"),
         ("    format", "    columns: 1\n    format", r"my\.yaml:8: not YAML: .*duplicate key"),
         ("columns", "colums", r"my\.yaml:7: ingest\.sources\.0\.colums: .*did you mean 'columns'\?"),
-        ("  license", "  lisence", r"my\.yaml:9: publish\.lisence: .*did you mean 'license'\?"),
+        ("  license", "  lisense", r"my\.yaml:9: publish\.lisense: .*did you mean 'license'\?"),
         ("license: other", "license: 7", r"my\.yaml:9: publish\.license: 7: should be a valid string"),
         ("publish:", "publihs:", r"publihs: there is no such parameter; did you mean 'publish'\?"),
         (MY, "- a\n", r"my\.yaml: no sections"),
