@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.interface.cli.settings import FORCE, HOST, OUTPUT, announcer, check_table, render, text_width
 
 if TYPE_CHECKING:
+    import duckdb
+
     from paraforge.corpus.publication.datasets import Dataset
     from paraforge.interface.query.pairs import Sample
 
@@ -58,6 +61,7 @@ def query(
             remedy = f"There is no view '{name}': {why}"
     with open_database(views, memory) as connection:
         with explain_errors(remedy):
+            _check_single(connection.extract_statements(text))
             relation = connection.sql(_without_last_semicolon(text))
             if relation is None:
                 raise InputError("the query is empty")
@@ -74,6 +78,14 @@ def query(
         if is_cut:
             more = f"first {counted(count, 'row')}; use --count to show more, --output FILE to write all"
             typer.echo(more, err=True)
+
+
+def _check_single(statements: Sequence[duckdb.Statement]) -> None:
+    """Raise InputError if there is a query before the last one, whose result nobody would see."""
+    import duckdb
+
+    if any(statement.type == duckdb.StatementType.SELECT for statement in statements[:-1]):
+        raise InputError("several queries, and only the last result is shown", remedy="Run one at a time.")
 
 
 def _without_last_semicolon(sql: str) -> str:
