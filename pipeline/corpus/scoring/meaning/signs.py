@@ -36,6 +36,14 @@ NAMES: Final = (
 )  # fmt: skip
 """The signs, in the order of their columns. The last one measures the remaining differences, and does not
 count alone."""
+(
+    _NEGATION_ODD, _NEGATIONS, _NEGATION_NEAR, _AFFIXES, _ANTONYMS, _ANTONYMS_NEAR, _ANTONYMS_IN_PLACE,
+    _FLIPPED, _FLIPPED_TWICE, _DENIALS, _NUMBERS, _GENDER, _GENDER_IN_PLACE, _PERSON,
+    _PERSON_IN_PLACE, _REPLACED_IN_PLACE, _REPLACED_NEAR, _REPLACEMENTS, _LEFT_OVER,
+) = range(len(NAMES))  # fmt: skip
+# What is added up for each side: negations, the same and words negated by an affix, unmatched denials, how
+# near unmatched negations are to matched words, and unmatched content words.
+_NEGATED, _NEGATED_OR_AFFIXED, _DENIED, _NEAR, _REMAINING = range(5)
 MOST_TOKENS: Final = 512
 """Only this many first tokens of a side are used."""
 WEIGHTS: Final = Path(__file__).parent / "weights.json"
@@ -161,21 +169,23 @@ def _near(words: Any, properties: Any, to_other: Any, i: int) -> int:
 def _side(
     words: Any, properties: Any, persons: Any, to_other: Any, sums: Any, people: Any, sign: Any
 ) -> bool:
-    """Add up a side's properties: negations, negations with affixes, unmatched denials, how near its
-    unmatched negations are to matched words, and remaining words; and its pronouns' persons, with `sign`.
-    Returns whether it has numbers."""
+    """Add up a side's properties in `sums`, and its pronouns' persons, with `sign`, in `people`.
+
+    Returns whether it has numbers.
+    """
     numbers = False
     sums[:] = 0
     for i in range(len(words)):
         kind = properties[words[i]]
+        is_matched = to_other[i] >= 0
         numbers |= kind & NUMBER > 0
         people[persons[words[i]]] += sign
-        sums[4] += kind & CONTENT > 0 and to_other[i] < 0
-        sums[0] += kind & NEGATION > 0
-        sums[1] += (kind & NEGATION > 0) + (kind & AFFIXED > 0)
-        sums[2] += kind & DENIAL > 0 and to_other[i] < 0
-        if kind & NEGATION and to_other[i] < 0:
-            sums[3] = max(sums[3], _near(words, properties, to_other, i))
+        sums[_REMAINING] += kind & CONTENT > 0 and not is_matched
+        sums[_NEGATED] += kind & NEGATION > 0
+        sums[_NEGATED_OR_AFFIXED] += (kind & NEGATION > 0) + (kind & AFFIXED > 0)
+        sums[_DENIED] += kind & DENIAL > 0 and not is_matched
+        if kind & NEGATION and not is_matched:
+            sums[_NEAR] = max(sums[_NEAR], _near(words, properties, to_other, i))
     return numbers
 
 
@@ -203,100 +213,123 @@ def _cosine(first: Any, second: Any) -> Any:
 
 
 @compiled
+def _compare(
+    a: Any, b: Any, stems_a: Any, stems_b: Any, to_b: Any, to_a: Any, words: Any, directions: Any,
+    places: Any, sign: Any,
+) -> int:  # fmt: skip
+    """Compare every two unmatched words, and add antonyms, pronouns of another person and replaced words to
+    a pair's signs. Antonyms are matched with each other.
+
+    Returns the number of antonyms of which one is a negation: `Nobody` is counted as a negation, so it is not
+    also an opposite of `everybody`.
+    """
+    negated = 0
+    for i in range(len(a)):
+        if to_b[i] >= 0:
+            continue
+        stem, base = stems_a[i], words.bases[a[i]]
+        antonyms_of = words.opposed[:0]
+        if stem < len(words.opposed_offsets) - 1:
+            antonyms_of = words.opposed[words.opposed_offsets[stem] : words.opposed_offsets[stem + 1]]
+        for j in range(len(b)):
+            if to_a[j] >= 0:
+                continue
+            person, other_person = words.persons[a[i]], words.persons[b[j]]
+            if person and other_person:
+                if person != other_person:
+                    he_or_she = person + other_person == 9 and min(person, other_person) == 4
+                    column = _GENDER_IN_PLACE if he_or_she else _PERSON_IN_PLACE
+                    sign[column] = max(sign[column], _context(stems_a, stems_b, i, j))
+                continue
+            against = _opposition(stem, base, antonyms_of, stems_b[j], words.bases[b[j]])
+            both = words.properties[a[i]] & words.properties[b[j]]
+            if not against and both & CONTENT and not both & NUMBER:
+                context = _context(stems_a, stems_b, i, j)
+                if context:
+                    distance = 1 - _cosine(directions[places[a[i]]], directions[places[b[j]]])
+                    column = _REPLACED_IN_PLACE if context == 2 else _REPLACED_NEAR
+                    sign[column] = max(sign[column], distance)
+                    sign[_REPLACEMENTS] += context == 2 and distance > _UNLIKE
+            if against:
+                sign[_AFFIXES] += against == 2
+                if (words.properties[a[i]] ^ words.properties[b[j]]) & NEGATION:
+                    negated += 1
+                else:
+                    sign[_ANTONYMS + _context(stems_a, stems_b, i, j)] += 1
+                to_b[i], to_a[j] = MOST_TOKENS, MOST_TOKENS
+                break
+    return negated
+
+
+@compiled
+def _missing(a: Any, b: Any, values: Any, magnitudes: Any, numbers: Any, sure: Any) -> int:
+    """Return how many numbers only one of the two sides has. numbers, sure: (2, MOST_TOKENS), overwritten."""
+    n = said_numbers(a, values, magnitudes, numbers[0], sure[0])
+    m = said_numbers(b, values, magnitudes, numbers[1], sure[1])
+    of_a = missing_numbers(numbers[0, :n], sure[0], numbers[1, :m])
+    return int(of_a + missing_numbers(numbers[1, :m], sure[1], numbers[0, :n]))
+
+
+@compiled
+def _add_up(sums: Any, people: Any, negated: int, missing: int, sign: Any, counts: Any) -> None:
+    """Complete a pair's signs, which have what :func:`_compare` found, and write its last three counts.
+
+    sums: of both sides. people: pronouns of each person, those of the second side subtracted.
+    """
+    negations = abs(sums[0, _NEGATED] - sums[1, _NEGATED])
+    denials = abs(sums[0, _DENIED] - sums[1, _DENIED])
+    opposites = int(sign[_ANTONYMS] + sign[_ANTONYMS_NEAR] + sign[_ANTONYMS_IN_PLACE])
+    flips = negations + opposites
+    he, she = people[4], people[5]
+    gender = min(max(he, 0), max(-she, 0)) + min(max(-he, 0), max(she, 0))
+    more = fewer = 0
+    for k in range(1, 7):
+        more += max(people[k], 0)
+        fewer += max(-people[k], 0)
+    person = min(more, fewer) - gender
+    sign[_NEGATION_ODD], sign[_NEGATIONS] = negations & 1, negations
+    sign[_NEGATION_NEAR] = max(sums[0, _NEAR], sums[1, _NEAR]) if negations & 1 else 0
+    sign[_FLIPPED], sign[_FLIPPED_TWICE] = flips & 1, 2 if flips and not flips & 1 else 0
+    sign[_DENIALS], sign[_NUMBERS], sign[_GENDER], sign[_PERSON] = denials, missing, gender, person
+    sign[_LEFT_OVER] = min(sums[0, _REMAINING], sums[1, _REMAINING], 8) / 4
+    for k in range(len(sign)):
+        sign[k] = min(sign[k], np.float32(2))
+    counts[2], counts[3], counts[4] = opposites + negated, missing, gender + person
+
+
+@compiled
 def _signs(
     first: Any, first_offsets: Any, second: Any, second_offsets: Any, rows: Any, words: Any,
     directions: Any, places: Any, signs: Any, counts: Any,
 ) -> None:  # fmt: skip
+    """Write the signs and counts of each pair; see :func:`signs_of`."""
     read, matches = np.empty((2, 2, MOST_TOKENS), np.int64)
     both_stems = np.empty((2, MOST_TOKENS), np.int32)
     sums, people = np.empty((2, 5), np.int64), np.empty(7, np.int64)
     numbers, sure = np.empty((2, MOST_TOKENS)), np.empty((2, MOST_TOKENS), np.bool_)
-    antonyms, replaced, placed = np.empty(3, np.int64), np.empty(3, np.float32), np.empty(2, np.int64)
     for row in range(len(signs)):
-        first_size = _read(
-            first[first_offsets[row] : first_offsets[row + 1]], rows, words.properties, read[0]
-        )
-        second_size = _read(
-            second[second_offsets[row] : second_offsets[row + 1]], rows, words.properties, read[1]
-        )
-        a, b = read[0, :first_size], read[1, :second_size]
+        first_ids = first[first_offsets[row] : first_offsets[row + 1]]
+        second_ids = second[second_offsets[row] : second_offsets[row + 1]]
+        a = read[0, : _read(first_ids, rows, words.properties, read[0])]
+        b = read[1, : _read(second_ids, rows, words.properties, read[1])]
         turned = _is_later(a, b, words.keys)
         if turned:
             a, b = b, a
-        for k in range(len(a)):
-            both_stems[0, k] = words.stems[a[k]]
-        for k in range(len(b)):
-            both_stems[1, k] = words.stems[b[k]]
         stems_a, stems_b = both_stems[0, : len(a)], both_stems[1, : len(b)]
+        for k in range(len(a)):
+            stems_a[k] = words.stems[a[k]]
+        for k in range(len(b)):
+            stems_b[k] = words.stems[b[k]]
         to_b, to_a = matches[0], matches[1]
         _match(stems_a, stems_b, to_b, to_a)
         people[:] = 0
         numbered = _side(a, words.properties, words.persons, to_b, sums[0], people, np.int64(1))
         numbered |= _side(b, words.properties, words.persons, to_a, sums[1], people, np.int64(-1))
-        antonyms[:], placed[:], replaced[:] = 0, 0, 0
-        affixes = negated = 0
-        for i in range(len(a)):
-            if to_b[i] >= 0:
-                continue
-            stem, base = stems_a[i], words.bases[a[i]]
-            antonyms_of = words.opposed[:0]
-            if stem < len(words.opposed_offsets) - 1:
-                antonyms_of = words.opposed[words.opposed_offsets[stem] : words.opposed_offsets[stem + 1]]
-            for j in range(len(b)):
-                if to_a[j] >= 0:
-                    continue
-                one, other_person = words.persons[a[i]], words.persons[b[j]]
-                if one and other_person:
-                    if one != other_person:
-                        gender = one + other_person == 9 and min(one, other_person) == 4
-                        kind = 0 if gender else 1
-                        placed[kind] = max(placed[kind], _context(stems_a, stems_b, i, j))
-                    continue
-                against = _opposition(stem, base, antonyms_of, stems_b[j], words.bases[b[j]])
-                both = words.properties[a[i]] & words.properties[b[j]]
-                if not against and both & CONTENT and not both & NUMBER:
-                    context = _context(stems_a, stems_b, i, j)
-                    if context:
-                        distance = 1 - _cosine(directions[places[a[i]]], directions[places[b[j]]])
-                        replaced[context] = max(replaced[context], distance)
-                        replaced[0] += context == 2 and distance > _UNLIKE
-                if against:
-                    affixes += against == 2
-                    # `Nobody` is counted as a negation, so it is not also an opposite of `everybody`.
-                    if (words.properties[a[i]] ^ words.properties[b[j]]) & NEGATION:
-                        negated += 1
-                    else:
-                        antonyms[_context(stems_a, stems_b, i, j)] += 1
-                    to_b[i], to_a[j] = MOST_TOKENS, MOST_TOKENS
-                    break
-        missing = 0
-        if numbered:
-            n = said_numbers(a, words.values, words.magnitudes, numbers[0], sure[0])
-            m = said_numbers(b, words.values, words.magnitudes, numbers[1], sure[1])
-            missing += missing_numbers(numbers[0, :n], sure[0], numbers[1, :m])
-            missing += missing_numbers(numbers[1, :m], sure[1], numbers[0, :n])
-        negations, denials = abs(sums[0, 0] - sums[1, 0]), abs(sums[0, 2] - sums[1, 2])
-        near = max(sums[0, 3], sums[1, 3])
-        opposites = antonyms[0] + antonyms[1] + antonyms[2]
-        flips = negations + opposites
-        gender = min(max(people[4], 0), max(-people[5], 0)) + min(max(-people[4], 0), max(people[5], 0))
-        more = fewer = 0
-        for k in range(1, 7):
-            more += max(people[k], 0)
-            fewer += max(-people[k], 0)
-        person = min(more, fewer) - gender
-        sign = signs[row]
-        sign[0], sign[1], sign[2] = negations & 1, min(negations, 2), near if negations & 1 else 0
-        sign[3], sign[4], sign[5], sign[6] = (
-            min(affixes, 2), min(antonyms[0], 2), min(antonyms[1], 2), min(antonyms[2], 2),
-        )  # fmt: skip
-        sign[7], sign[8] = flips & 1, 2 if flips and not flips & 1 else 0
-        sign[9], sign[10] = min(denials, 2), min(missing, 2)
-        sign[11], sign[12], sign[13], sign[14] = min(gender, 2), placed[0], min(person, 2), placed[1]
-        sign[15], sign[16], sign[17] = replaced[2], replaced[1], min(replaced[0], 2)
-        sign[18] = min(sums[0, 4], sums[1, 4], 8) / 4
-        counts[row, 0], counts[row, 1] = sums[int(turned), 1], sums[1 - int(turned), 1]
-        counts[row, 2], counts[row, 3], counts[row, 4] = opposites + negated, missing, gender + person
+        negated = _compare(a, b, stems_a, stems_b, to_b, to_a, words, directions, places, signs[row])
+        missing = _missing(a, b, words.values, words.magnitudes, numbers, sure) if numbered else 0
+        _add_up(sums, people, negated, missing, signs[row], counts[row])
+        counts[row, 0] = sums[int(turned), _NEGATED_OR_AFFIXED]
+        counts[row, 1] = sums[1 - int(turned), _NEGATED_OR_AFFIXED]
 
 
 @lru_cache(maxsize=1)
