@@ -274,6 +274,22 @@ def test_progress_counts_only_rows_of_this_run(monkeypatch: pytest.MonkeyPatch) 
     assert told == [(0, 2), (0, 3), (0, 7)]
 
 
+passed_on = threading.Event()
+
+
+def wait_for_the_first(number: int) -> bool:
+    return number == 0 or passed_on.wait(20)
+
+
+def test_result_is_passed_on_while_others_run() -> None:
+    results = {}
+    with threads_of_a_cluster() as client:
+        for index, result in Jobs(client).run(wait_for_the_first, [(0,), (1,)], description="test"):
+            results[index] = result
+            passed_on.set()
+    assert results == {0: True, 1: True}
+
+
 @pytest.mark.full
 def test_second_cluster_on_host_does_not_warn() -> None:
     resources = Resources(workers=2, in_process_rows=0)

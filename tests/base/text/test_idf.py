@@ -72,12 +72,13 @@ def test_word_counts_once_per_sentence(rows: list[list[int]]) -> None:
 
 
 def test_repeated_sentence_counts_each_time() -> None:
-    tokens = tokenize_column(pa.array(["a b a", "", "b"]))
+    tokens = tokenize_column(pa.array(["a b a", "", "b", ""]))
     values = np.array([{"a": 1.0, "b": 4.0}.get(word, 0.0) for word in tokens.vocabulary])
     means = sentence_means(tokens, values)
     assert means[0] == 2.0
     assert math.isnan(means[1])
     assert means[2] == 4.0
+    assert math.isnan(means[3])
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,14 @@ def test_unknown_part_gets_hashed_vector() -> None:
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 3.0, rtol=1e-6)
 
 
+def test_word_is_the_sum_of_its_parts() -> None:
+    # A word that is a part counts twice.
+    numbers, scales = np.array([[4, -3], [1, 2]], np.int8), np.array([0.5, 0.25], np.float32)
+    vectors = SubwordVectors(["\tcat", "\tdog"], numbers, scales, 0.0)
+    assert vectors.of_words(["cat", "dog", "cow"]).tolist() == [[4.0, -3.0], [0.5, 1.0], [0.0, 0.0]]
+    assert vectors.knows(["cow", "dog"]).tolist() == [False, True]
+
+
 def test_mismatched_parts_and_vectors_are_error(tmp_path: Path) -> None:
     numbers, scales = np.zeros((2, 3), np.int8), np.array([1, np.nan], np.float32)
     for parts, values, message in (
