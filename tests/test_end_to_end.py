@@ -5,7 +5,9 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,8 @@ from paraforge.intake.sample_bitext import write_sample
 from tests.project import digests, environment
 from tests.project import run as run_process
 
-pytestmark = pytest.mark.timeout(1200)
+LIMIT = 1200
+pytestmark = pytest.mark.timeout(LIMIT)
 STAGES = ["ingest", "nmt", "translate", "paragram", "score", "select", "publish"]
 PAIRS = 300
 
@@ -69,6 +72,22 @@ def test_corpus_is_complete_and_verifies(project: Path) -> None:
     assert counts["kept"] > PAIRS / 2
     run(project, "paraforge", "verify", "data/corpus", "data/rejected")
     assert f"{counts['kept']}" in run(project, "paraforge", "summary")
+
+
+def times_in(metrics: Any) -> Iterator[float]:
+    """Yield the durations in a stage's metrics, at any depth."""
+    for name, value in metrics.items():
+        if isinstance(value, dict):
+            yield from times_in(value)
+        elif name.endswith("seconds") and value is not None:
+            yield value
+
+
+def test_metrics_have_possible_times(project: Path) -> None:
+    for stage in STAGES:
+        times = [*times_in(read_json(project / f"metrics/{stage}.json"))]
+        assert all(0 <= seconds < LIMIT for seconds in times), (stage, times)
+        assert times or stage == "publish", stage
 
 
 def test_rerun_does_nothing_and_threshold_runs_two_stages(project: Path, tmp_path: Path) -> None:

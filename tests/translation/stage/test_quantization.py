@@ -48,6 +48,7 @@ def test_only_good_compute_types_are_used(
     with caplog.at_level(logging.WARNING):
         assert decide(loss, "int8") == "float32"
     assert "everything is translated in float32" in caplog.text
+    assert ("too little text to check int8" in caplog.text) is (loss is None)
     good = QuantizationLoss("int8", 1000, 0.9, 0.001, 0.002, 0.0, 0.001)
     assert decide(good, "int8") == "int8"
 
