@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import write_json
@@ -19,6 +21,7 @@ from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.scoring.wrong_pairs import WRONG_PAIRS_NAME
 from paraforge.corpus.statistics.counts import Figures
 from paraforge.interface.report.html import (
+    _ticks,
     count_mismatched,
     count_pairs,
     counts_of,
@@ -232,6 +235,23 @@ def test_bar_heights_are_proportional() -> None:
     assert re.findall(r"V([\d.]+)H", kept) == ["90.6", "96.5"]  # 126 - 118 * 12 / 40, 126 - 118 * 10 / 40
     assert re.findall(r"V([\d.]+)H", rejected) == ["67.0"]
     assert "22 kept and 10 rejected pairs; most, 20, from 0.1 to 0.2" in drawing
+    # The unit is below the middle of the axis, which reaches from x = 40 to x = 312.
+    labels = {
+        text: float(x)
+        for x, text in re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="middle">([^<]+)<', drawing)
+    }
+    assert labels["score"] == labels["0.1"] == (labels["0"] + labels["0.2"]) / 2
+
+
+@given(st.floats(-1e3, 1e3), st.floats(1e-3, 1e6))
+def test_ticks_are_few_round_and_equally_spaced(low: float, size: float) -> None:
+    ticks = _ticks(low, low + size)
+    tolerance = size * 1e-6 + 1e-9
+    assert 2 <= len(ticks) <= 6
+    assert low - tolerance <= ticks[0] and ticks[-1] <= low + size + tolerance
+    steps = np.diff(ticks)
+    assert steps.max() - steps.min() <= tolerance
+    assert re.fullmatch(r"(1|2|2\.5|5)", f"{steps[0] / 10 ** np.floor(np.log10(steps[0] * 1.000001)):.6g}")
 
 
 @pytest.mark.parametrize(("pairs", "shown"), [(2, ["big / large"]), (3, ["ask / sondwom", "big / large"])])
