@@ -13,7 +13,7 @@ import os
 import socket
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -175,15 +175,13 @@ class Jobs:
         counter: JobCounter,
         files: Sequence[JobFiles] | None,
     ) -> Iterator[tuple[int, ResultT | Failed]]:
-        from distributed import KilledWorker, wait
-        from distributed import TimeoutError as DaskTimeoutError
-
         client = self._client
         assert client is not None
         run = uuid.uuid4().hex
+        sent = _SentJobs(client, self._gpu, len(arguments))
 
-        def submit(index: int) -> None:
-            future = client.submit(
+        def submit(index: int) -> Any:
+            return client.submit(
                 _call_on_worker,
                 _VERSIONS,
                 function,
@@ -195,67 +193,109 @@ class Jobs:
                 resources={"GPU": 1} if self._gpu else None,
                 pure=False,
             )
-            pending[future] = index
 
         def told(event: tuple[float, tuple[str, int, int]]) -> None:
             whose, index, rows = event[1]
             if whose == run:
                 counter.tell(index, rows)
 
-        # By number: jobs that are not submitted yet, submitted ones (by their futures), and jobs whose worker
-        # died. Only a few jobs per worker are submitted at a time. The scheduler need not hold a million of
-        # them, we need not search them all when one is done, and few are blamed when a worker dies.
-        waiting = deque(range(len(arguments)))
-        pending: dict[Any, int] = {}
-        suspects: list[int] = []
-        tries: Counter[int] = Counter()
-        workers = Workers(client, self._gpu)
         client.subscribe_topic(_TOPIC, told)
         try:
-            while waiting or pending or suspects:
-                with watched_connection(), client.as_current():
-                    out = workers.tasks_out()
-                    while waiting and len(pending) < out:
-                        submit(waiting.popleft())
-                    if not pending:
-                        # Dask blames every job that a dying worker held. So each suspect is run alone at the
-                        # end, and only one that kills its workers again has failed.
-                        submit(suspects.pop())
-                    try:
-                        finished = wait(list(pending), timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED")
-                    except (DaskTimeoutError, TimeoutError):
-                        continue
-                for future in finished.done:
-                    index = pending.pop(future)
-                    result, error = outcome(future)
-                    tries[index] += 1
-                    if result is not None:
-                        rows, value, contents = result
-                        if contents is not None:
-                            assert files is not None
-                            files[index].commit(contents)
-                        counter.finish(index, rows)
-                        yield index, value
-                    elif isinstance(error, KilledWorker) and tries[index] == 1:
-                        suspects.append(index)
-                    elif isinstance(error, KilledWorker):
-                        yield index, Failed(_DIED)
-                    elif isinstance(error, RetryError) and tries[index] < ATTEMPTS:
-                        logger.warning("%s; the job is tried again", error)
-                        waiting.append(index)
-                    elif isinstance(error, _USERS) and not isinstance(error, RetryError):
-                        for host in {*getattr(error, "__notes__", [])} - {socket.gethostname()}:
-                            logger.error("the next error is that of a worker on %s", host)
-                        raise error
-                    elif error is not None:
-                        yield index, _failed(error)
-                    future.release()
+            for index, result in sent.results(submit):
+                if isinstance(result, Failed):
+                    yield index, result
+                    continue
+                rows, value, contents = result
+                if contents is not None:
+                    assert files is not None
+                    files[index].commit(contents)
+                counter.finish(index, rows)
+                yield index, value
         finally:
             # If the connection is lost, there is nothing to cancel.
             with contextlib.suppress(Exception):
-                if pending:
-                    client.cancel(list(pending), force=True)
+                sent.cancel()
                 client.unsubscribe_topic(_TOPIC)
+
+
+class _SentJobs:
+    """Submits the jobs of a run to a cluster, a few per worker at a time, and again if they may be tried
+    again.
+
+    So the scheduler need not hold a million of them, we need not search them all when one is done, and few
+    are blamed when a worker dies. Dask blames every job that a dying worker held. So each suspect is run
+    alone at the end, and only one that kills its workers again has failed.
+    """
+
+    def __init__(self, client: Client, gpu: bool, count: int) -> None:
+        self._client = client
+        self._workers = Workers(client, gpu)
+        # By number: jobs that are not submitted yet, submitted ones (by their futures), and suspects.
+        self._waiting = deque(range(count))
+        self._pending: dict[Any, int] = {}
+        self._suspects: list[int] = []
+        self._tries: Counter[int] = Counter()
+
+    def results(self, submit: Callable[[int], Any]) -> Iterator[tuple[int, Any]]:
+        """Yield each job's number, and what it returned or a :class:`Failed`. Raises the errors of
+        :meth:`Jobs.attempt`.
+
+        submit: submits a job and returns its future.
+        """
+        while self._waiting or self._pending or self._suspects:
+            for future in self._next_done(submit):
+                index = self._pending.pop(future)
+                result, error = outcome(future)
+                self._tries[index] += 1
+                if error is not None:
+                    result = self._failure(index, error)
+                if result is not None:
+                    yield index, result
+                future.release()
+
+    def cancel(self) -> None:
+        """Cancel the submitted jobs that have not ended."""
+        if self._pending:
+            self._client.cancel(list(self._pending), force=True)
+
+    def _next_done(self, submit: Callable[[int], Any]) -> Iterable[Any]:
+        """Submit jobs, and wait for at most half a second. Returns the futures of jobs that have ended."""
+        from distributed import TimeoutError as DaskTimeoutError
+        from distributed import wait
+
+        with watched_connection(), self._client.as_current():
+            most = self._workers.tasks_out()
+            while self._waiting and len(self._pending) < most:
+                index = self._waiting.popleft()
+                self._pending[submit(index)] = index
+            if not self._pending:
+                index = self._suspects.pop()
+                self._pending[submit(index)] = index
+            try:
+                return wait(list(self._pending), timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED").done
+            except (DaskTimeoutError, TimeoutError):
+                return ()
+
+    def _failure(self, index: int, error: Exception) -> Failed | None:
+        """Return why a job failed; None if it will be tried again. Raises errors that stop the run."""
+        from distributed import KilledWorker
+
+        if isinstance(error, KilledWorker):
+            if self._tries[index] > 1:
+                return Failed(_DIED)
+            self._suspects.append(index)
+            return None
+        if isinstance(error, RetryError):
+            if self._tries[index] >= ATTEMPTS:
+                return _failed(error)
+            logger.warning("%s; the job is tried again", error)
+            self._waiting.append(index)
+            return None
+        if isinstance(error, _USERS):
+            for host in {*getattr(error, "__notes__", [])} - {socket.gethostname()}:
+                logger.error("the next error is that of a worker on %s", host)
+            raise error
+        return _failed(error)
 
 
 def _run_job(
