@@ -88,13 +88,16 @@ def _in_one_line(error: Exception) -> str:
     return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
-def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'minimum'?` if a known name is similar, otherwise nothing."""
+def did_you_mean(wrong: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return `; did you mean 'minimum'?` if a known name is similar, otherwise nothing.
+
+    cutoff: how similar, from 0 to 1; for short names at most 0.5.
+    """
     names = list(known)
     # Prefixes such as 'min' come first. In a name of two letters, one typo is half the name: 'mi' means 'my'.
     close = sorted(
         (name for name in names if len(wrong) > 2 and name.startswith(wrong)), key=len
-    ) or difflib.get_close_matches(wrong, names, n=1, cutoff=0.6 if len(wrong) > 4 else 0.5)
+    ) or difflib.get_close_matches(wrong, names, n=1, cutoff=cutoff if len(wrong) > 4 else 0.5)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 

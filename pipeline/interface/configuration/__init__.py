@@ -1,6 +1,6 @@
 """Parameters: one typed section per stage, all checked before any work."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,8 +108,10 @@ def _describe(
     value = repr(problem["input"])
     shown = value if len(value) <= 80 else f"{value[:77]}..."
     if problem["type"] == "extra_forbidden":
-        name, known = str(location[-1]), _names_in(model.model_json_schema())
-        suggestion = " here" if name in known else did_you_mean(name, known)
+        name, schema = str(location[-1]), model.model_json_schema()
+        known = _names_in(schema)
+        similar = did_you_mean(name, _names_at(schema, location[:-1]), 0.5) or did_you_mean(name, known)
+        suggestion = " here" if name in known else similar
         replaced_by = replacement(name, *map(str, location[:-1]))
         message, shown = f"there is no such parameter{f'. {replaced_by}' if replaced_by else suggestion}", ""
     elif missing:
@@ -129,6 +131,27 @@ def _names_in(schema: Mapping[str, Any]) -> list[str]:
     """Return the names of all parameters in a JSON schema."""
     models = [schema, *schema.get("$defs", {}).values()]
     return sorted({name for model in models for name in model.get("properties", {})})
+
+
+def _names_at(schema: Mapping[str, Any], location: Location) -> list[str]:
+    """Return the names of the parameters in the section at a location of a JSON schema."""
+
+    def expand(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        if "$ref" in node:
+            yield from expand(schema["$defs"][node["$ref"].rpartition("/")[2]])
+        for choice in (*node.get("anyOf", ()), *node.get("oneOf", ())):
+            yield from expand(choice)
+        yield node
+
+    nodes = [*expand(schema)]
+    for part in location:
+        below = [
+            node.get("items") if isinstance(part, int) else node.get("properties", {}).get(part)
+            for node in nodes
+        ]
+        below += [node.get("additionalProperties") for node in nodes]
+        nodes = [choice for inner in below if isinstance(inner, dict) for choice in expand(inner)]
+    return sorted({name for node in nodes for name in node.get("properties", {})})
 
 
 def _written(content: Any, location: Location, missing: bool) -> Location:

@@ -208,6 +208,8 @@ def test_foreign_params_file_keeps_differences(project: Path) -> None:
         (["corpus=mi"], r"corpus=mi: there is no such choice; did you mean 'my'\?"),
         (["corpsu=my"], r"no group or section 'corpsu'; did you mean 'corpus'\?"),
         (["translate.bem=4"], r"translate\.bem: there is no such parameter; did you mean 'beam'\?"),
+        (["translate.beam_sise=4"], r"translate\.beam_sise: .*did you mean 'beam'\?"),  # not 'batch_size'
+        (["ingest.sources.0.lisence=x"], r"sources\.0\.lisence: .*did you mean 'license'\?"),
         (["translat.beam=4"], r"no group or section 'translat'; did you mean 'translate'\?"),
         (["nmt.training.warmup=4"], r"nmt\.training\.warmup: .*did you mean 'warmup_updates'\?"),
         (["embeddings.encoder={}"], r"embeddings\.encoder: there is no such parameter here$"),
